@@ -1,0 +1,1 @@
+"""Invariants as typed constants, and the Great Expectations suites made from them."""

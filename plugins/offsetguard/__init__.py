@@ -1,0 +1,1 @@
+"""Data quality and alerting for Apache RocketMQ consumer offsets: the logic, free of Airflow and Spark."""

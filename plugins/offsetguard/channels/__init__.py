@@ -1,0 +1,1 @@
+"""Ways to reach people: one small file per channel; payloads are built in `messages`."""

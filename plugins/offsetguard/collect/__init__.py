@@ -1,0 +1,1 @@
+"""One collection round of one cluster: plan, ask, and land what answered together with what did not."""

@@ -1,0 +1,91 @@
+"""The manifest of a landed snapshot: what was asked, what answered, what did not, and how far events were read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from offsetguard.facts import CollectionGap
+
+MANIFEST_FILE_NAME = "manifest.json"
+Count = Annotated[int, Field(ge=0)]
+
+
+class Outcome(StrEnum):
+    """What became of one request."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"  # a response code other than SUCCESS
+    TIMED_OUT = "timed_out"
+    UNREACHABLE = "unreachable"  # no connection
+    CONNECTION_LOST = "connection_lost"  # closed before the answer
+    UNDECODABLE = "undecodable"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RequestCounts(_Record):
+    """Requests of one round; `asked` is the sum of all outcomes."""
+
+    asked: Count = 0
+    answered: Count = 0
+    refused: Count = 0
+    timed_out: Count = 0
+    unreachable: Count = 0
+    connection_lost: Count = 0
+    undecodable: Count = 0
+
+
+class EventCursor(_Record):
+    """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
+
+    broker_name: str
+    from_offset: Count  # first event offset asked for in this round
+    next_offset: Count  # where the next round goes on
+    note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
+
+
+class Gap(_Record):
+    """Something asked for and not seen; see `facts.CollectionGap`."""
+
+    address: str
+    broker_name: str | None
+    broker_id: int | None
+    what: str
+    outcome: Outcome
+    reason: str
+
+    def as_fact(self) -> CollectionGap:
+        """Return the record that rules read."""
+        return CollectionGap(self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason)
+
+
+class Manifest(_Record):
+    """Written last into a landed snapshot; a folder without one is not a snapshot."""
+
+    format: int = 1
+    cluster: str
+    interval_start: datetime
+    started_at: datetime
+    finished_at: datetime
+    requests: RequestCounts
+    gaps: tuple[Gap, ...] = ()  # at most MAX_GAPS; gap_count has them all
+    gap_count: Count = 0
+    row_counts: dict[str, Count]  # table name -> landed rows
+    event_cursors: tuple[EventCursor, ...] = ()
+    master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
+    unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
+    cluster_unseen: bool = False  # no name server answered
+
+    @property
+    def complete(self) -> bool:
+        """Everything that was asked for was seen."""
+        return self.gap_count == 0 and not self.unseen_broker_names and not self.cluster_unseen
+
+
+MAX_GAPS = 200

@@ -1,0 +1,83 @@
+"""Every error that OffsetGuard raises, by blame and by whether a retry can help.
+
+OffsetGuardError
+ +-- ConfigError                 the user's file: names file, line, field
+ +-- RocketMQError               `retryable` says whether asking again can help
+ |    +-- PeerUnreachable        nobody listens at the address            (retry helps)
+ |    +-- RequestTimedOut        connected, no answer in time             (retry helps)
+ |    +-- ConnectionLost         closed in mid-frame or before the answer (retry helps)
+ |    +-- UndecodableResponse    bytes that are not the protocol          (retry does not help)
+ |    +-- BrokerRefused          an answer with a code other than 0; one subclass per code in `rocketmq.refusals`
+ +-- SnapshotError               a landed file: names file and column
+ +-- PublishError                facts that could not be audited or published
+ +-- DeliveryError               a receiver did not accept; `permanent` and `retry_after_s` say what a retry would do
+"""
+
+from __future__ import annotations
+
+
+class OffsetGuardError(Exception):
+    """Base of all our errors; the text names the thing and says what to do."""
+
+
+class ConfigError(OffsetGuardError):
+    """The configuration cannot be used; the text starts with `file:line: field:`."""
+
+
+class RocketMQError(OffsetGuardError):
+    """A request to a name server or broker failed."""
+
+    retryable = True
+
+    def __init__(self, address: str, message: str) -> None:
+        """Name the peer (`host:port`) first: an operator starts there."""
+        super().__init__(f"{address}: {message}")
+        self.address = address
+
+
+class PeerUnreachable(RocketMQError):
+    """No connection could be opened."""
+
+
+class RequestTimedOut(RocketMQError):
+    """The peer did not answer within the time-out."""
+
+
+class ConnectionLost(RocketMQError):
+    """The peer closed the connection before it had answered."""
+
+
+class UndecodableResponse(RocketMQError):
+    """The peer sent bytes that are not RocketMQ's remoting protocol, or a body that is not what was asked for."""
+
+    retryable = False
+
+
+class BrokerRefused(RocketMQError):
+    """The peer answered with a code other than SUCCESS."""
+
+    retryable = False
+
+    def __init__(self, address: str, code: int, remark: str | None) -> None:
+        """Keep RocketMQ's own response code and remark."""
+        super().__init__(address, f"refused with code {code}: {remark or 'no remark'}")
+        self.code = code
+        self.remark = remark
+
+
+class SnapshotError(OffsetGuardError):
+    """A landed snapshot cannot be written or read; the text names file and column."""
+
+
+class PublishError(OffsetGuardError):
+    """Facts of an interval could not be audited or published; readers stay on the last good state."""
+
+
+class DeliveryError(OffsetGuardError):
+    """A receiver did not accept a message."""
+
+    def __init__(self, message: str, *, permanent: bool, retry_after_s: float | None = None) -> None:
+        """`permanent`: sending the same again cannot help. `retry_after_s`: the receiver's own wish, seconds."""
+        super().__init__(message)
+        self.permanent = permanent
+        self.retry_after_s = retry_after_s

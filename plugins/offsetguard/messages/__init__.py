@@ -1,0 +1,1 @@
+"""Messages to people: one view, rendered as mail and as Slack blocks."""

@@ -1,0 +1,97 @@
+"""The one shape of all rules: data on top, one `find` method; and what they give: findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.text import render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from offsetguard.offsets import MessageQueue
+
+Figure = str | int | float | bool | datetime | None
+
+
+class Severity(StrEnum):
+    """How bad; ordered by `rank`."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """0 = info, 2 = critical."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What people read, as templates over the finding's figures (format: `text.render_text`)."""
+
+    summary: str  # a few words, no full stop
+    cause: str  # one sentence, with names and figures
+    do_next: str  # what the reader should do now
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is fixed about a rule. `texts` has one entry per variant of the finding; there is always a `default`."""
+
+    id: str
+    severity: Severity
+    needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
+    means: str  # one sentence for docs/rules.md
+    texts: Mapping[str, Texts]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEvidence:
+    """One queue that shows the trouble, with its figures."""
+
+    message_queue: MessageQueue
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule's output for one cluster, group and topic (None where it concerns more than one)."""
+
+    rule: Rule
+    cluster: str
+    consumer_group: str | None
+    topic: str | None
+    severity: Severity
+    figures: Mapping[str, Figure]
+    queues: tuple[QueueEvidence, ...] = ()  # worst first, all of them
+    variant: str = "default"
+    state: str = "OK"  # state word of design: LOST, ANOMALY, STOPPED, FALLING_BEHIND, UNKNOWN, ...
+
+    @property
+    def summary(self) -> str:
+        """A few words."""
+        return render_text(self._texts.summary, self._text_figures)
+
+    @property
+    def cause(self) -> str:
+        """One sentence with names and figures."""
+        return render_text(self._texts.cause, self._text_figures)
+
+    @property
+    def do_next(self) -> str:
+        """The next step."""
+        return render_text(self._texts.do_next, self._text_figures)
+
+    @property
+    def _texts(self) -> Texts:
+        return self.rule.texts[self.variant]
+
+    @property
+    def _text_figures(self) -> dict[str, Figure]:
+        names = {"cluster": self.cluster, "consumer_group": self.consumer_group, "topic": self.topic}
+        return {**names, **self.figures}

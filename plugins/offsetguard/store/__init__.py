@@ -1,0 +1,1 @@
+"""Our database: incidents, outbox, notification log, published intervals (SQLAlchemy, Alembic)."""

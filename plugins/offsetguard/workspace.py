@@ -1,0 +1,53 @@
+"""Where OffsetGuard keeps its files, and how it finds its configuration: one folder, two environment variables.
+
+OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working directory)
+OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
+OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folders below OFFSETGUARD_HOME and the configuration file."""
+
+    home: Path
+    config_file: Path
+    database_url: str
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
+        """Read the three variables; relative paths are taken from the working directory."""
+        home = Path(environment.get("OFFSETGUARD_HOME") or ".offsetguard").resolve()
+        config_file = Path(environment.get("OFFSETGUARD_CONFIG") or "config/offsetguard.yml").resolve()
+        database_url = environment.get("OFFSETGUARD_DATABASE_URL") or f"sqlite:///{home / 'offsetguard.db'}"
+        return cls(home, config_file, database_url)
+
+    @property
+    def landing_folder(self) -> Path:
+        """Snapshots as the collector wrote them: `<cluster>/<interval>/`."""
+        return self.home / "landing"
+
+    @property
+    def warehouse_folder(self) -> Path:
+        """Data files of the Iceberg tables."""
+        return self.home / "warehouse"
+
+    @property
+    def catalog_file(self) -> Path:
+        """SQLite file of Iceberg's JDBC catalog."""
+        return self.home / "catalog.db"
+
+    @property
+    def data_docs_folder(self) -> Path:
+        """Data Docs, one folder per cluster: `<cluster>/index.html` is the newest run."""
+        return self.home / "data_docs"

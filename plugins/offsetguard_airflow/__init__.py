@@ -1,0 +1,1 @@
+"""Airflow wiring: hooks, operators and the page. Logic lives in `offsetguard`."""

@@ -1,0 +1,1 @@
+"""Spark jobs that turn landed snapshots into published facts. Imports no Airflow."""
