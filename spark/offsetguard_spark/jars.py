@@ -1,0 +1,163 @@
+"""Jars that Spark and the test peers need: fetched once from a Maven repository, checked by sha256, kept in a cache.
+
+A set is a file of `jar_sets/`: one `group:artifact:version[:classifier] sha256` per line, all of them listed (nothing
+is resolved here, so that what runs is what was reviewed). `jar_paths("iceberg")` is all that callers need; from a
+shell: `python -m offsetguard_spark.jars iceberg`.
+
+OFFSETGUARD_CACHE              where jars are kept (default: `.cache` in the checkout, else `~/.cache/offsetguard`)
+OFFSETGUARD_MAVEN_REPOSITORY   a mirror to fetch from instead of Maven Central
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from offsetguard.errors import OffsetGuardError
+from offsetguard_spark.ivy import IvyFailed, download
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SETS_FOLDER = Path(__file__).parent / "jar_sets"
+
+
+class JarsUnavailable(OffsetGuardError):
+    """A set of jars is not complete in the cache and could not be made complete; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One file of a Maven repository and the sha256 that it must have."""
+
+    group: str
+    artifact: str
+    version: str
+    classifier: str | None
+    sha256: str
+
+    @property
+    def coordinate(self) -> str:
+        """`group:artifact:version[:classifier]`."""
+        return ":".join(part for part in (self.group, self.artifact, self.version, self.classifier) if part)
+
+    @property
+    def file_name(self) -> str:
+        """The name in the cache, as Maven itself names the file."""
+        return "-".join(part for part in (self.artifact, self.version, self.classifier) if part) + ".jar"
+
+
+def set_names() -> list[str]:
+    """List the names of the sets that can be fetched, sorted."""
+    return sorted(path.name.removesuffix(".txt") for path in SETS_FOLDER.glob("*.txt"))
+
+
+def read_set(set_name: str) -> list[Jar]:
+    """Read the jars of a set, in the order of its file. Raises JarsUnavailable for an unknown name or a malformed line."""
+    if set_name not in set_names():
+        msg = f"jar set {set_name!r} is unknown: choose from {', '.join(set_names())}"
+        raise JarsUnavailable(msg)
+    path = SETS_FOLDER / f"{set_name}.txt"
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+    return [_parse(path, number, line) for number, line in lines if line.strip() and not line.startswith("#")]
+
+
+def jar_paths(set_name: str) -> list[Path]:
+    """Give the paths of all jars of a set, fetched when missing or damaged; every file's sha256 is checked on every call."""
+    jars = read_set(set_name)
+    folder = cache_folder() / "jars" / set_name
+    folder.mkdir(parents=True, exist_ok=True)
+    with _only_one_process(folder):
+        missing = [jar for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]
+        if missing:
+            _fetch(set_name, missing, folder)
+    return [folder / jar.file_name for jar in jars]
+
+
+def cache_folder() -> Path:
+    """$OFFSETGUARD_CACHE, else `.cache` of the checkout that this file is in, else `~/.cache/offsetguard`."""
+    if configured := os.environ.get("OFFSETGUARD_CACHE"):
+        return Path(configured).resolve()
+    checkout = Path(__file__).resolve().parents[2]
+    if (checkout / "pyproject.toml").is_file():
+        return checkout / ".cache"
+    return Path.home() / ".cache" / "offsetguard"
+
+
+def _fetch(set_name: str, missing: Sequence[Jar], folder: Path) -> None:
+    """Download into a folder beside `folder`, check, then move: `folder` never holds a file that was not checked."""
+    downloads = folder.with_name(f".downloading-{set_name}")
+    try:
+        download([jar.coordinate for jar in missing], downloads, label=f"jars of {set_name}")
+    except IvyFailed as error:
+        msg = f"jar set {set_name}: {error}"
+        raise JarsUnavailable(msg) from error
+    wrong = [jar for jar in missing if _sha256(downloads / jar.file_name) != jar.sha256]
+    for jar in missing:
+        if jar not in wrong:
+            (downloads / jar.file_name).replace(folder / jar.file_name)
+    found = {jar: _sha256(downloads / jar.file_name) or "no file" for jar in wrong}
+    shutil.rmtree(downloads)
+    if wrong:
+        listing = "; ".join(f"{jar.coordinate} has {found[jar]} instead of {jar.sha256}" for jar in wrong)
+        msg = (
+            f"jar set {set_name}: wrong sha256: {listing}. Nothing of it was kept. A proxy or mirror may have sent "
+            f"something else: run again, or compare with the sums in {SETS_FOLDER / set_name}.txt"
+        )
+        raise JarsUnavailable(msg)
+
+
+def _parse(path: Path, number: int, line: str) -> Jar:
+    words = line.split()
+    parts = words[0].split(":")
+    if len(words) != 2 or len(parts) not in (3, 4) or len(words[1]) != 64:
+        msg = f"{path}:{number}: expected `group:artifact:version[:classifier] sha256`, found {line!r}"
+        raise JarsUnavailable(msg)
+    return Jar(parts[0], parts[1], parts[2], parts[3] if len(parts) > 3 else None, words[1])
+
+
+def _sha256(path: Path) -> str | None:
+    """Hex digest of a file; None when there is none."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _only_one_process(folder: Path) -> Iterator[None]:
+    """Let one process fetch: tests, demo and jobs may start together, the second waits and then finds the jars there."""
+    with folder.with_name(f".lock-{folder.name}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: fetch and check the named sets (all by default)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m offsetguard_spark.jars",
+        description="Fetch jars into the cache and check their sha256 sums. A second run downloads nothing.",
+        epilog="OFFSETGUARD_CACHE: where to keep them. OFFSETGUARD_MAVEN_REPOSITORY: mirror to fetch from.",
+    )
+    parser.add_argument("sets", nargs="*", metavar="set", help=f"one of {', '.join(set_names())} (default: all)")
+    chosen = parser.parse_args(arguments).sets or set_names()
+    for set_name in chosen:
+        try:
+            paths = jar_paths(set_name)
+        except JarsUnavailable as error:
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
+            return 1
+        print(f"{set_name}: {len(paths)} jars in {paths[0].parent}")  # noqa: T201 - a command line prints
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
