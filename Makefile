@@ -1,0 +1,51 @@
+# The default target prints this help. Nothing but git, make and Python 3.11+ is assumed.
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.cache/uv/bin:$(PATH)
+export UV_PYTHON_DOWNLOADS := never
+RUN := uv run --frozen --no-sync
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: install ## Real brokers with groups in trouble, Airflow, and the warnings that come of it; Ctrl-C ends it
+	@$(RUN) offsetguard demo
+
+.PHONY: test
+test: install-test ## All checks and all tests (what CI runs)
+	@$(MAKE) --no-print-directory check
+	@$(RUN) pytest
+
+.PHONY: unit
+unit: install ## Tests without a JVM: seconds
+	@$(RUN) pytest tests/unit tests/architecture
+
+.PHONY: check
+check: ## Format, lint, types and layers, without changing a file
+	@$(RUN) ruff format --check --quiet .
+	@$(RUN) ruff check --quiet .
+	@$(RUN) mypy
+	@$(RUN) lint-imports --no-logo 2>/dev/null || $(RUN) lint-imports
+
+.PHONY: format
+format: ## Format and fix what can be fixed
+	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
+
+.PHONY: docs
+docs: ## Write the generated pages again (tables, invariants, rules)
+	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
+	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
+	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
+
+.PHONY: install
+install: ## Install what is missing for real use and the demo
+	@tools/install.sh run
+
+.PHONY: install-test
+install-test: ## Install what is missing for the tests, too
+	@tools/install.sh test
+
+.PHONY: clean
+clean: ## Remove the environment, caches and everything that the demo left
+	rm -rf .venv .cache .demo dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,59 @@
+"""The repository stands alone: it names no machine of ours, and its two commands are real."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
+TEXT_FILES = [name for name in TRACKED if name and not name.endswith((".png", ".bin", ".parquet", ".lock"))]
+
+FOREIGN = {
+    "a path of somebody's machine": re.compile(r"(?<![\w.])/(?:home|root|work)/\w"),
+    "a folder outside of the repository": re.compile(r"\.\./shar" + "ed"),
+    "a registry's host": re.compile("repo1" + r"\.maven|pypi\.o" + "rg|registry\\.npm"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_no_tracked_file_names(what: str) -> None:
+    """A clone works on a machine that has nothing but the clone."""
+    offenders = [
+        f"{name}:{number}: {line.strip()[:100]}"
+        for name in TEXT_FILES
+        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        if FOREIGN[what].search(line)
+    ]
+    assert not offenders, f"{what}:\n" + "\n".join(offenders)
+
+
+def test_the_readme_s_two_commands_are_make_targets() -> None:
+    """A stranger types what the README says."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"^make ([a-z-]+)", readme, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_ci_runs_what_developers_run() -> None:
+    """`.ci/run` has no test command of its own."""
+    assert re.search(r"^make test$", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_pyspark_and_its_client_have_one_version() -> None:
+    """They share one folder: a difference would overwrite one with the other."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = {d.split("==")[1] for d in project["dependencies"] if d.startswith("pyspark")}
+    assert len(versions) == 1
+
+
+def test_every_readme_link_leads_to_a_file() -> None:
+    """Pictures and pages that the README shows are in the repository."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = {t for t in re.findall(r"\]\(([^)#]+)\)", readme) if not t.startswith("http")}
+    assert targets
+    assert not [target for target in targets if not (ROOT / target).exists()]

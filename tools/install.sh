@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Installs what a bare Debian-like machine lacks, and nothing twice.
+#   tools/install.sh run    for `make demo` and for real use: uv, the locked environment, Java 17+, jars
+#   tools/install.sh test   the same, and what only tests need: a browser, a PostgreSQL server
+set -euo pipefail
+cd "$(dirname "$0")/.."
+purpose=${1:-run}
+
+say() { printf '==> %s\n' "$*"; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 1; fi
+}
+
+updated=no
+install_packages() { # PURPOSE PACKAGE...: through the system's package manager where it may
+    local needed_for=$1
+    shift
+    command -v apt-get >/dev/null || fail "$needed_for is missing and there is no apt-get: install it, then run this again"
+    say "installing $* with apt-get ($needed_for)"
+    if [ "$updated" = no ]; then
+        as_root apt-get update -qq || fail "$needed_for is missing: run 'apt-get install $*' as root, then this again"
+        updated=yes
+    fi
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+        fail "apt-get could not install $*: install $needed_for yourself, then run this again"
+}
+
+python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null ||
+    fail "python3 must be Python 3.11, 3.12 or 3.13: $(python3 --version 2>&1 || true)"
+
+install_uv() {
+    command -v uv >/dev/null && return
+    say "installing uv into .cache/uv"
+    python3 -m venv .cache/uv >/dev/null 2>&1 || { install_packages "Python's venv" python3-venv && python3 -m venv .cache/uv; }
+    .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv-requirements.txt
+}
+
+java_is_enough() { # Java 17+ with its compiler: the test programs are compiled on first use
+    command -v java >/dev/null && command -v javac >/dev/null &&
+        [ "$(java -XshowSettings:properties -version 2>&1 | sed -n 's/.*java.specification.version = \([0-9]*\).*/\1/p')" -ge 17 ]
+}
+
+install_java() {
+    java_is_enough && return
+    local package
+    for package in openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless; do
+        if apt-cache show "$package" >/dev/null 2>&1 || [ "$package" = default-jdk-headless ]; then break; fi
+    done
+    install_packages "a Java 17+ development kit" "$package"
+    java_is_enough || fail "java is older than 17: put a newer one first in PATH"
+}
+
+install_browser() {
+    command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+        install_packages "a browser for the tests of pages" chromium
+}
+
+install_postgresql() {
+    command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
+        install_packages "a PostgreSQL server for the tests" postgresql
+}
+
+install_uv
+say "checking the locked environment (.venv)"
+uv sync --frozen --quiet
+install_java
+case $purpose in
+    run) jar_sets=(iceberg rocketmq-4.9.7) ;;
+    test)
+        install_browser
+        install_postgresql
+        jar_sets=(iceberg rocketmq-4.9.7 rocketmq-5.5.0)
+        ;;
+    *) fail "usage: tools/install.sh run|test" ;;
+esac
+uv run --frozen --no-sync python -m offsetguard_spark.jars "${jar_sets[@]}"
+say "everything is installed"
