@@ -10,6 +10,7 @@ OffsetGuardError
  |    +-- BrokerRefused          an answer with a code other than 0; one subclass per code in `rocketmq.refusals`
  +-- SnapshotError               a landed file: names file and column
  +-- PublishError                facts that could not be audited or published
+ +-- StoreError                  our database cannot be opened; the text never shows the password
  +-- DeliveryError               a receiver did not accept; `permanent` and `retry_after_s` say what a retry would do
 """
 
@@ -71,6 +72,10 @@ class SnapshotError(OffsetGuardError):
 
 class PublishError(OffsetGuardError):
     """Facts of an interval could not be audited or published; readers stay on the last good state."""
+
+
+class StoreError(OffsetGuardError):
+    """Our database cannot be opened or used; the text never shows a password."""
 
 
 class DeliveryError(OffsetGuardError):

@@ -1,0 +1,1 @@
+"""Alembic migrations, run by `store.database.open_database`."""

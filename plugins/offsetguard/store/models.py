@@ -1,0 +1,127 @@
+"""The tables of our own database: what was published, judged, opened, and is to be or was told.
+
+Facts live in Iceberg; here lives what must change in one transaction. Each table has one repository file of its name.
+Changing a table = changing it here and adding a file to `migrations/versions/`; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from offsetguard.store.columns import UtcDateTime
+
+# SQLite counts rows by itself only in a column of type INTEGER
+_RowNumber = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Base(DeclarativeBase):
+    """Base of all models; constraint names are fixed so that later migrations can name them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "pk": "pk_%(table_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UtcDateTime(), str: String(255), int: BigInteger()}  # noqa: RUF012 SQLAlchemy's form
+
+
+class PublishedIntervalRow(Base):
+    """One published interval of a cluster: the snapshot ids make all tables visible at once."""
+
+    __tablename__ = "published_intervals"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    interval_start: Mapped[datetime] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(Text)
+    published_at: Mapped[datetime]
+    verdict: Mapped[str]
+    snapshot_ids: Mapped[dict[str, int]] = mapped_column(JSON)  # Iceberg table name -> snapshot id
+    manifest_json: Mapped[str] = mapped_column(Text)
+
+
+class JudgedIntervalRow(Base):
+    """One judged interval of a cluster; its presence makes judging again a no-op."""
+
+    __tablename__ = "judged_intervals"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    interval_start: Mapped[datetime] = mapped_column(primary_key=True)
+    judged_at: Mapped[datetime]
+    mode: Mapped[str]  # judged_intervals.Mode
+    finding_count: Mapped[int]
+    opened_count: Mapped[int]
+    resolved_count: Mapped[int]
+    message_count: Mapped[int]
+
+
+class IncidentRow(Base):
+    """One incident: a finding over time. `open_key` is set while it is open: one open incident per finding."""
+
+    __tablename__ = "incidents"
+
+    incident_id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    open_key: Mapped[str | None] = mapped_column(String(64), unique=True)
+    cluster: Mapped[str]
+    rule_id: Mapped[str]
+    consumer_group: Mapped[str | None]
+    topic: Mapped[str | None]
+    severity: Mapped[str]
+    state: Mapped[str]
+    opened_at: Mapped[datetime]  # start of the interval that opened it
+    last_seen_at: Mapped[datetime]  # start of the newest interval that showed it
+    seen_count: Mapped[int]
+    unknown_since: Mapped[datetime | None]
+    resolved_at: Mapped[datetime | None]
+    resolution: Mapped[str | None] = mapped_column(Text)
+    record_json: Mapped[str] = mapped_column(Text)  # incidents.incident.IncidentDetails: texts, figures, queues
+
+    __table_args__ = (Index("ix_incidents_cluster_opened_at", "cluster", "opened_at"),)
+
+
+class OutboxRow(Base):
+    """One message to one receiver; stays here whatever becomes of it."""
+
+    __tablename__ = "outbox"
+
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    idempotency_key: Mapped[str] = mapped_column(String(64), unique=True)
+    channel: Mapped[str]  # outbox.Channel
+    receiver: Mapped[str]  # mail address or Slack channel
+    team: Mapped[str]
+    cluster: Mapped[str]
+    rule_id: Mapped[str]
+    thread_key: Mapped[str]
+    interval_start: Mapped[datetime]
+    view_json: Mapped[str] = mapped_column(Text)  # messages.view.MessageView
+    created_at: Mapped[datetime]
+    status: Mapped[str]  # outbox.Status
+    attempts: Mapped[int]
+    next_attempt_at: Mapped[datetime]
+    claimed_until: Mapped[datetime | None]
+    last_error: Mapped[str | None] = mapped_column(Text)
+
+    __table_args__ = (
+        Index("ix_outbox_status_next_attempt_at", "status", "next_attempt_at"),
+        Index("ix_outbox_last_sent", "team", "cluster", "rule_id", "interval_start"),
+    )
+
+
+class NotificationLogRow(Base):
+    """A receiver accepted a message: written in the transaction that marks the outbox row as sent."""
+
+    __tablename__ = "notification_log"
+
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    outbox_id: Mapped[int] = mapped_column(_RowNumber, ForeignKey("outbox.id"), unique=True)
+    channel: Mapped[str]
+    receiver: Mapped[str]
+    thread_key: Mapped[str]
+    accepted_at: Mapped[datetime]
+    receipt: Mapped[str] = mapped_column(Text)  # Message-ID of the mail, `channel ts` of the Slack message
+
+    __table_args__ = (Index("ix_notification_log_thread", "thread_key", "receiver"),)
