@@ -1,21 +1,92 @@
 """config/offsetguard.yml: clusters, groups, teams and delivery, as one typed model.
 
 No secrets in it: logins come from Airflow connections, whose ids stand here.
+`config_file.load_config` reads the file and says where in it something is wrong.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from typing import TYPE_CHECKING, Annotated
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
-Address = Annotated[str, StringConstraints(pattern=r"^[^\s:/]+:\d{1,5}$")]
-Glob = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+
+def _must_match(pattern: str, what_to_write: str) -> Callable[[str], str]:
+    expression = re.compile(pattern, re.ASCII)
+
+    def check(value: str) -> str:
+        if not expression.fullmatch(value):
+            raise PydanticCustomError("not_written_so", "{hint}", {"hint": what_to_write})
+        return value
+
+    return check
+
+
+def _port_exists(address: str) -> str:
+    if not 1 <= int(address.rpartition(":")[2]) <= 65_535:
+        raise PydanticCustomError("no_such_port", "is not an address: ports go from 1 to 65535")
+    return address
+
+
+Name = Annotated[
+    str,
+    AfterValidator(
+        _must_match(
+            r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}",
+            "is not a name: start with a letter or digit, then letters, digits, '_', '.' or '-', at most 100",
+        )
+    ),
+]
+Address = Annotated[
+    str,
+    AfterValidator(
+        _must_match(
+            r"[A-Za-z0-9_.-]+:\d{1,5}",
+            "is not an address: write host:port, e.g. 127.0.0.1:9876, one address to a list entry",
+        )
+    ),
+    AfterValidator(_port_exists),
+]
+Glob = Annotated[
+    str, AfterValidator(_must_match(r"[^\x00-\x20\x7f]{1,255}", "is not a pattern: 1 to 255 characters without spaces"))
+]
+MailAddress = Annotated[
+    str,
+    AfterValidator(
+        _must_match(
+            r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?",
+            "is not a mail address: write name@example.com, one address to a list entry",
+        )
+    ),
+]
+SlackChannelName = Annotated[
+    str,
+    AfterValidator(
+        _must_match(
+            r"#[^\s#@<>]{1,80}|[CGD][A-Z0-9]{6,}",
+            "is not a Slack channel: write '#name' (in quotes, # starts a comment in YAML) or an id such as C0123ABCD",
+        )
+    ),
+]
+WebUrl = Annotated[
+    str,
+    AfterValidator(
+        _must_match(
+            r"https?://[^\s<>\"@|]+",
+            "is not a page's address: write http://host:port or https://host without user name or password",
+        )
+    ),
+]
+ConnectionId = Annotated[
+    str,
+    AfterValidator(_must_match(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection")),
+]
 Milliseconds = Annotated[int, Field(gt=0)]
 
 
@@ -27,7 +98,7 @@ class Cluster(_Section):
     """One RocketMQ cluster."""
 
     name_servers: Annotated[list[Address], Field(min_length=1)]
-    connection: str | None = None  # Airflow connection with access key (login) and secret key (password)
+    connection: ConnectionId | None = None  # Airflow connection with access key (login) and secret key (password)
     request_timeout_ms: Milliseconds = 3_000
     lock_max_live_time_ms: Milliseconds = 60_000  # declared: -Drocketmq.broker.rebalance.lockMaxLiveTime of its brokers
 
@@ -47,8 +118,8 @@ class GroupPolicy(_Section):
 class Team(_Section):
     """Who is told, and how."""
 
-    mail: list[Annotated[str, StringConstraints(pattern=r"^[^@\s<>,;]+@[^@\s<>,;]+$")]] = []
-    slack: list[Annotated[str, StringConstraints(pattern=r"^(#[^\s#]+|[CGD][A-Z0-9]{6,})$")]] = []
+    mail: list[MailAddress] = []
+    slack: list[SlackChannelName] = []
 
 
 class Delivery(_Section):
@@ -57,10 +128,10 @@ class Delivery(_Section):
     repeat_interval_ms: Milliseconds = 4 * 3_600_000
     notify_within_ms: Milliseconds = 15 * 60_000  # older intervals are recorded as history and never sent
     send_resolved: bool = True
-    mail_connection: str = "offsetguard_smtp"
-    mail_from: str = "offsetguard@localhost"
-    slack_connection: str = "offsetguard_slack"
-    page_url: str | None = None  # where readers reach the Airflow UI, for links
+    mail_connection: ConnectionId = "offsetguard_smtp"
+    mail_from: MailAddress = "offsetguard@localhost"
+    slack_connection: ConnectionId = "offsetguard_slack"
+    page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
 
 
 class Judgement(_Section):
@@ -80,16 +151,10 @@ class Config(_Section):
     judgement: Judgement = Judgement()
 
     @model_validator(mode="after")
-    def _teams_exist(self) -> Config:
-        known = ", ".join(sorted(self.teams))
-        if self.default_team not in self.teams:
-            raise ValueError(f"default_team: there is no team {self.default_team!r}; teams: {known}")
-        for position, policy in enumerate(self.groups):
-            if policy.team is not None and policy.team not in self.teams:
-                raise ValueError(f"groups.{position}.team: there is no team {policy.team!r}; teams: {known}")
-        default = self.teams[self.default_team]
-        if not default.mail and not default.slack:
-            raise ValueError(f"teams.{self.default_team}: the default team needs a mail address or a Slack channel")
+    def _references_exist(self) -> Config:
+        problems = [f"{'.'.join(map(str, path))}: {text}" for path, text in reference_problems(self.model_dump())]
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
 
     def policy(self, cluster: str, consumer_group: str) -> EffectivePolicy:
@@ -105,10 +170,14 @@ class Config(_Section):
 
     def unmatched_patterns(self, cluster: str, consumer_groups: Iterable[str]) -> list[str]:
         """Return the `match` patterns for this cluster that no group of it matches: misspelt, or not started yet."""
+        return [self.groups[position].match for position in self.unmatched_positions(cluster, consumer_groups)]
+
+    def unmatched_positions(self, cluster: str, consumer_groups: Iterable[str]) -> list[int]:
+        """Return the same as positions in `groups`, so that a file's line can be named."""
         names = list(consumer_groups)
         return [
-            entry.match
-            for entry in self.groups
+            position
+            for position, entry in enumerate(self.groups)
             if fnmatch.fnmatchcase(cluster, entry.cluster)
             and not any(fnmatch.fnmatchcase(name, entry.match) for name in names)
         ]
@@ -122,3 +191,39 @@ class EffectivePolicy(_Section):
     max_lag_ms: Milliseconds = 5 * 60_000
     orderly: bool = False
     lock_interval_ms: Milliseconds = 20_000
+
+
+Path = tuple[str | int, ...]
+
+
+def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield (path, what is wrong) for names that stand nowhere: teams, clusters, a default team that nobody hears.
+
+    Takes plain values of any shape, so that a file's other problems do not hide these; wrong types are skipped.
+    """
+    teams, clusters = _mapping(document.get("teams")), _mapping(document.get("clusters"))
+    default_team = document.get("default_team")
+    if isinstance(default_team, str):
+        if default_team not in teams:
+            yield ("default_team",), f"there is no team {default_team!r}; {_known('teams', teams)}"
+        elif not any(_mapping(teams[default_team]).get(channel) for channel in Team.model_fields):
+            yield ("teams", default_team), "the default team needs a mail address or a Slack channel: it hears the rest"
+    for position, entry in enumerate(_entries(document.get("groups"))):
+        team, pattern = entry.get("team"), entry.get("cluster")
+        if isinstance(team, str) and team not in teams:
+            yield ("groups", position, "team"), f"there is no team {team!r}; {_known('teams', teams)}"
+        if isinstance(pattern, str) and not any(fnmatch.fnmatchcase(str(name), pattern) for name in clusters):
+            text = f"no cluster of this file is called {pattern!r}; {_known('clusters', clusters)}"
+            yield ("groups", position, "cluster"), text
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _entries(value: object) -> Sequence[Mapping[str, Any]]:
+    return [_mapping(entry) for entry in value] if isinstance(value, list) else []
+
+
+def _known(what: str, names: Iterable[object]) -> str:
+    return f"{what}: {', '.join(sorted(map(str, names))) or 'none'}"

@@ -1,0 +1,233 @@
+"""Reads config/offsetguard.yml and tells every problem at once.
+
+One line each: `file:line: path.to.field: what is wrong; did you mean 'x'?`
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from offsetguard.config import Config, reference_problems
+from offsetguard.errors import ConfigError
+from offsetguard.yaml_lines import LinedDocument, Path, read_lined_yaml
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterable, Iterator
+
+    from pydantic_core import ErrorDetails
+
+_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?|.*(token|secret|password|webhook).*|(access|secret|api)_?key", re.I)
+_SECRET_VALUE = re.compile(r"xox[a-z]-|xapp-|hooks\.slack\.com/|://[^/\s@]+:[^/\s@]+@", re.I)
+_USE_A_CONNECTION = (
+    "secrets do not belong in this file; use an Airflow connection and write its id here "
+    "(clusters.<name>.connection, delivery.mail_connection, delivery.slack_connection)"
+)
+_DURATION = re.compile(r"(\d+)\s*(ms|s|min|m|h|d)")
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_WANTED = {
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    "list_type": "must be a list: one '- entry' to a line",
+    "dict_type": "must be a mapping: 'name:' with indented fields below it",
+    "model_type": "must be a mapping: 'field: value' lines",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A configuration that holds, and where each part of it stands."""
+
+    path: pathlib.Path
+    config: Config
+    document: LinedDocument
+
+    def place(self, *path: str | int) -> str:
+        """Return `file:line: path.to.field` of a part of the configuration."""
+        return f"{self.path}:{self.document.line(path)}: {path_text(path)}"
+
+
+def load_config(path: pathlib.Path) -> Config:
+    """Read the file; raises ConfigError that lists every problem, one per line, each with its line."""
+    return read_config_file(path).config
+
+
+def read_config_file(path: pathlib.Path) -> ConfigFile:
+    """Read the file and keep the lines; raises ConfigError as `load_config` does."""
+    document = _read_document(path)
+    problems = {(line, where, what) for where, line, what in document.problems}
+    values = {key: value for key, value in document.value.items() if value is not None or _is_required(key)}
+    config, wrong = _validate(values)
+    secrets = list(_secrets(values, ()))
+    wrong = [*secrets, *((where, what) for where, what in wrong if where not in {place for place, _ in secrets})]
+    problems.update((document.line(where), where, what) for where, what in wrong)
+    if config is None or problems:
+        lines = [f"{path}:{line}: {path_text(where)}: {what}" for line, where, what in sorted(problems, key=_by_line)]
+        raise ConfigError("\n".join(lines))
+    return ConfigFile(path, config, document)
+
+
+def path_text(path: Path) -> str:
+    """Return a path as people write it: ('groups', 0, 'match') -> groups[0].match."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "the file"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for the closest known name, or nothing when none is close."""
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def _read_document(path: pathlib.Path) -> LinedDocument:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{path}: there is no such file; copy config/offsetguard.yml of the OffsetGuard distribution there, "
+            "or name yours in the environment variable OFFSETGUARD_CONFIG"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        document = read_lined_yaml(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        context = f" {error.context}" if error.context else ""
+        raise ConfigError(f"{path}:{line}: not YAML: {error.problem}{context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}:1: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document.value, dict):
+        raise ConfigError(
+            f"{path}:1: the file: must be a mapping with clusters, teams and default_team, "
+            f"but is {_kind(document.value)}; config/offsetguard.yml of the distribution shows how"
+        )
+    return document
+
+
+def _validate(document: dict[str, Any]) -> tuple[Config | None, list[tuple[Path, str]]]:
+    config, problems = None, []
+    try:
+        config = Config.model_validate(document)
+    except ValidationError as error:
+        # What a Config says about itself as a whole (path ()) is said below with the path of each part
+        problems = [_explain(details) for details in error.errors() if details["loc"]]
+    for where, what in reference_problems(document):
+        named = _value_at(document, where)
+        known = document.get("clusters" if where[-1] == "cluster" else "teams")
+        suggestion = did_you_mean(named, known) if isinstance(named, str) and isinstance(known, dict) else ""
+        problems.append((where, what + suggestion))
+    return config, problems
+
+
+def _is_required(key: str) -> bool:
+    """Say whether a section left empty (`groups:` and only comments below it) is a mistake."""
+    return key not in Config.model_fields or Config.model_fields[key].is_required()
+
+
+def _explain(details: ErrorDetails) -> tuple[Path, str]:
+    where: Path = tuple(part for part in details["loc"] if part != "[key]")
+    match details["type"]:
+        case "extra_forbidden":
+            known = _known_fields(where[:-1])
+            return where, f"unknown key{did_you_mean(str(where[-1]), known)} (known here: {', '.join(sorted(known))})"
+        case "missing":
+            return where, "is missing, and there is no default for it"
+        case "too_short":
+            return where, "is empty; at least one entry is needed"
+        case "greater_than" | "greater_than_equal":
+            return where, f"must be {'more than' if 'gt' in details['ctx'] else 'at least'} {_bound(details)}"
+        case kind if kind in _WANTED:
+            return where, f"{_WANTED[kind]}, but is {_kind(details['input'])}{_hint(where, details['input'])}"
+        case _:
+            return where, f"{_shown(details['input'])} {details['msg']}"
+
+
+def _bound(details: ErrorDetails) -> str:
+    limits = details["ctx"]
+    return f"{limits.get('gt', limits.get('ge'))}, but is {_shown(details['input'])}"
+
+
+def _hint(where: Path, value: object) -> str:
+    name = next((part for part in reversed(where) if isinstance(part, str)), "")
+    duration = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if name.endswith("_ms") and duration:
+        return f"; milliseconds are meant: write {int(duration[1]) * _UNIT_MS[duration[2]]}"
+    if name == "slack" and value is None:
+        return "; # starts a comment in YAML: write '#channel' in quotes"
+    return ""
+
+
+def _known_fields(where: Path) -> list[str]:
+    """Return the field names of the section at a path of the model."""
+    model: type[BaseModel] = Config
+    for part in where:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        if field is not None:
+            model = _section_in(field.annotation) or model
+    return list(model.model_fields)
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _section_in(argument)
+        if found is not None:
+            return found
+    return None
+
+
+def _secrets(value: object, where: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            if _SECRET_KEY.fullmatch(key) and not _is_chosen_name(where):
+                yield (*where, key), _USE_A_CONNECTION
+            else:
+                yield from _secrets(below, (*where, key))
+    elif isinstance(value, list):
+        for position, below in enumerate(value):
+            yield from _secrets(below, (*where, position))
+    elif isinstance(value, str) and _SECRET_VALUE.search(value):
+        yield where, f"looks like a secret; {_USE_A_CONNECTION}"
+
+
+def _is_chosen_name(where: Path) -> bool:
+    """Say whether the keys below a path are names that the user chose: a team may be called `token-service`."""
+    return where in {("clusters",), ("teams",)}
+
+
+def _value_at(document: Any, where: Path) -> Any:
+    for part in where:
+        document = document[part]
+    return document
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "a mapping", list: "a list", type(None): "empty"}
+    word = _TYPE_WORDS.get(type(value), "a date to YAML; put it in quotes")
+    return kinds.get(type(value)) or f"{_shown(value)} ({word})"
+
+
+_TYPE_WORDS = {bool: "a yes/no value", int: "a number", float: "a number with a fraction", str: "text"}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _by_line(problem: tuple[int, Path, str]) -> tuple[int, str, str]:
+    return problem[0], path_text(problem[1]), problem[2]
