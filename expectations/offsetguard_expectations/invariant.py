@@ -1,0 +1,52 @@
+"""An invariant: what must hold for the rows of one table, as SQL that Spark, DuckDB and SQLite all evaluate.
+
+What is allowed in the SQL, so that it means the same everywhere: column names, integer and text literals, comparison,
+AND, OR, NOT, IS [NOT] NULL, COALESCE, CASE, `||`, and `unix_seconds(timestamp)` (Spark's own; elsewhere a one-line
+function). Text is joined with `||` from columns that are not NULL, or through `shown`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offsetguard.tables import Table
+
+
+class ViolationMeans(StrEnum):
+    """What a violation says, and so what becomes of the row."""
+
+    CORRUPT = "corrupt"  # the row cannot be right: it goes to quarantine and out of the facts
+    TROUBLE = "trouble"  # the row is right and the cluster is not: it stays, is marked, and becomes a finding
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One thing that must hold. Ids are stable for ever: messages, tables and docs name them."""
+
+    id: str
+    title: str  # what holds in a healthy cluster, in a few words
+    table: Table
+    violation_means: ViolationMeans
+    applies_when: str  # SQL condition: the rows that the invariant speaks about
+    holds_when: str  # SQL condition: where it is not TRUE (FALSE or NULL), the row violates the invariant
+    example: str  # SQL expression: a short line that names a violating row and its figures
+    meaning: str  # what it guards, what a violation tells, and what cannot have caused it
+    do_next: str  # what the reader of a violation should do
+
+    @property
+    def speaks_about(self) -> str:
+        """SQL condition, never NULL: the invariant applies to the row (`rows_checked` counts these)."""
+        return f"(({self.applies_when}) IS TRUE)"
+
+    @property
+    def violated_when(self) -> str:
+        """SQL condition, never NULL: the row violates the invariant; NULL counts as violated, never as held."""
+        return f"({self.speaks_about} AND (({self.holds_when}) IS NOT TRUE))"
+
+
+def shown(column_name: str) -> str:
+    """Return the SQL text of a column that may be NULL; NULL reads `unknown`."""
+    return f"COALESCE({column_name} || '', 'unknown')"

@@ -1,0 +1,44 @@
+"""Invariants of `offset_moves`: OFFSET_MOVED_EVENT messages that a broker stored."""
+
+from __future__ import annotations
+
+from offsetguard.tables import OFFSET_MOVES
+from offsetguard_expectations.invariant import Invariant, ViolationMeans
+
+CLOCK_TOLERANCE_S = 86_400  # one day: a late run may read events long after its interval; see the meaning of OG-M12
+
+_MOVE = (
+    "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
+    " || ' (event ' || event_offset || ' of ' || event_broker_name || ')'"
+)
+
+OFFSETS_NOT_NEGATIVE = Invariant(
+    id="OG-M11",
+    title="Offsets and queue numbers of offset moves are not negative",
+    table=OFFSET_MOVES,
+    violation_means=ViolationMeans.CORRUPT,
+    applies_when="TRUE",
+    holds_when="event_offset >= 0 AND queue_id >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
+    example=f"{_MOVE} || ': requested ' || requested_offset || ', corrected to ' || corrected_offset",
+    meaning=(
+        "An OFFSET_MOVED_EVENT names an offset below 0. A client asked for a position that no queue can have: usually"
+        " a tool of one's own that pulls without having looked up the offset."
+    ),
+    do_next="Look at the row in the quarantine table; find the client of that group that pulls at a negative offset.",
+)
+TIME_NOT_IN_THE_FUTURE = Invariant(
+    id="OG-M12",
+    title="Offset moves are not from the future",
+    table=OFFSET_MOVES,
+    violation_means=ViolationMeans.CORRUPT,
+    applies_when="TRUE",
+    holds_when=f"unix_seconds(moved_at) <= {CLOCK_TOLERANCE_S} + unix_seconds(interval_start)",
+    example=f"{_MOVE} || ': moved at ' || moved_at || ', interval ' || interval_start",
+    meaning=(
+        "The broker stored the event more than a day after the interval that reads it: its clock is wrong, or the time"
+        " was misread. A run that was delayed for hours stays below this and keeps its events."
+    ),
+    do_next="Compare the clocks of the broker and of the host that runs OffsetGuard (chronyc tracking); correct them.",
+)
+
+INVARIANTS = (OFFSETS_NOT_NEGATIVE, TIME_NOT_IN_THE_FUTURE)

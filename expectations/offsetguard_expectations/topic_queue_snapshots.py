@@ -1,0 +1,73 @@
+"""Invariants of `topic_queue_snapshots`: every queue of every topic, whether or not a group consumes it."""
+
+from __future__ import annotations
+
+from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.queue_snapshots import CLOCK_TOLERANCE_S
+
+_QUEUE = "topic || ' ' || broker_name || '/' || queue_id"
+
+EVERY_QUEUE_ANSWERED = Invariant(
+    id="OG-S02",
+    title="Every queue of every topic was seen",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    applies_when="TRUE",
+    holds_when="read_at IS NOT NULL",
+    example=f"{_QUEUE} || ': the broker did not give its offsets'",
+    meaning=(
+        "The topic has this queue, and its broker gave no offsets for it in this interval: it is down, hangs, or"
+        " refused the request. What happens in the queue is unknown, and so is the state of the groups that read it:"
+        " they are reported as unknown, never as healthy."
+    ),
+    do_next=(
+        "Look at OG-S01 first: one silent master explains all its queues. If the master answers, look in the manifest"
+        " of the snapshot for the request that failed (often a missing permission)."
+    ),
+)
+OFFSETS_NOT_NEGATIVE = Invariant(
+    id="OG-T11",
+    title="Offsets and queue numbers of topics are not negative",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.CORRUPT,
+    applies_when="TRUE",
+    holds_when="queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0",
+    example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
+    meaning=(
+        "Offsets count messages from 0; a negative one is a damaged queue on the broker or an answer misread by us."
+    ),
+    do_next="Look at the row in the quarantine table and at store.log of that broker.",
+)
+ANSWER_IS_WHOLE = Invariant(
+    id="OG-T12",
+    title="A queue that answered has a min and a max offset",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.CORRUPT,
+    applies_when="read_at IS NOT NULL",
+    holds_when="min_offset IS NOT NULL AND max_offset IS NOT NULL",
+    example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
+    meaning=(
+        "The broker answered for the topic but left out the offsets of a queue that the topic's settings promise."
+        " The settings and the queues of the broker disagree, or the topic was changed while we were reading."
+    ),
+    do_next="If it lasts: compare the topic's settings on all brokers: mqadmin topicRoute -t TOPIC.",
+)
+TIME_NOT_IN_THE_FUTURE = Invariant(
+    id="OG-T13",
+    title="The newest message of a queue is not from the future",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.CORRUPT,
+    applies_when="last_update_at IS NOT NULL",
+    holds_when=(
+        f"unix_seconds(last_update_at) <= {CLOCK_TOLERANCE_S} + unix_seconds(COALESCE(read_at, interval_start))"
+    ),
+    example=f"{_QUEUE} || ': newest message ' || last_update_at || ', read at ' || {shown('read_at')}",
+    meaning=(
+        "The newest message was stored more than 5 minutes after we asked about it: the clock of the broker (or ours)"
+        " is wrong, and every age made from it would be too."
+    ),
+    do_next="Compare the clocks of the broker and of the host that runs OffsetGuard (chronyc tracking); correct them.",
+)
+
+INVARIANTS = (EVERY_QUEUE_ANSWERED, OFFSETS_NOT_NEGATIVE, ANSWER_IS_WHOLE, TIME_NOT_IN_THE_FUTURE)
