@@ -1,0 +1,51 @@
+"""The notification log: what receivers accepted. Written by `outbox.mark_accepted` only, after the acceptance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+
+from offsetguard.store.database import reading
+from offsetguard.store.models import NotificationLogRow
+from offsetguard.store.outbox import Channel
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """One accepted message."""
+
+    outbox_id: int
+    channel: Channel
+    receiver: str
+    thread_key: str
+    accepted_at: datetime
+    receipt: str  # Message-ID of the mail, `channel ts` of the Slack message
+
+
+def thread(engine: Engine, *, thread_key: str, receiver: str) -> list[Acceptance]:
+    """Return what a receiver accepted in one thread, oldest first: the parent, then its replies."""
+    query = (
+        select(NotificationLogRow)
+        .where(NotificationLogRow.thread_key == thread_key, NotificationLogRow.receiver == receiver)
+        .order_by(NotificationLogRow.id)
+    )
+    with reading(engine) as session:
+        return [_from_row(row) for row in session.scalars(query)]
+
+
+def newest(engine: Engine, *, limit: int = 100) -> list[Acceptance]:
+    """Return the newest entries, newest first."""
+    query = select(NotificationLogRow).order_by(NotificationLogRow.id.desc()).limit(limit)
+    with reading(engine) as session:
+        return [_from_row(row) for row in session.scalars(query)]
+
+
+def _from_row(row: NotificationLogRow) -> Acceptance:
+    return Acceptance(row.outbox_id, Channel(row.channel), row.receiver, row.thread_key, row.accepted_at, row.receipt)
