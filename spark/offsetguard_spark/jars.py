@@ -61,7 +61,7 @@ def set_names() -> list[str]:
 
 
 def read_set(set_name: str) -> list[Jar]:
-    """Read the jars of a set, in the order of its file. Raises JarsUnavailable for an unknown name or a malformed line."""
+    """Read a set's jars in the order of its file. Raises JarsUnavailable for an unknown name or a malformed line."""
     if set_name not in set_names():
         msg = f"jar set {set_name!r} is unknown: choose from {', '.join(set_names())}"
         raise JarsUnavailable(msg)
@@ -71,7 +71,7 @@ def read_set(set_name: str) -> list[Jar]:
 
 
 def jar_paths(set_name: str) -> list[Path]:
-    """Give the paths of all jars of a set, fetched when missing or damaged; every file's sha256 is checked on every call."""
+    """Give the paths of all jars of a set; fetches what is missing or damaged, checks every sha256 on every call."""
     jars = read_set(set_name)
     folder = cache_folder() / "jars" / set_name
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def _sha256(path: Path) -> str | None:
 
 @contextmanager
 def _only_one_process(folder: Path) -> Iterator[None]:
-    """Let one process fetch: tests, demo and jobs may start together, the second waits and then finds the jars there."""
+    """Let one process fetch: tests, demo and jobs may start together, the second waits and finds the jars there."""
     with folder.with_name(f".lock-{folder.name}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
