@@ -5,6 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
+export PATH="$PWD/.cache/uv/bin:$PATH" UV_PYTHON_DOWNLOADS=never
+# Networks with a certificate authority of their own tell it to the system, not to uv.
+if [ -e /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=true; fi
 
 say() { printf '==> %s\n' "$*"; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
