@@ -1,0 +1,39 @@
+"""The generated pages in docs/ are those that the code would generate now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offsetguard.tables import LANDED, PUBLISHED
+from offsetguard.tables_reference import tables_page
+from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.reference import invariants_page
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize(
+    ("file_name", "page", "module"),
+    [
+        ("invariants.md", invariants_page(), "offsetguard_expectations.reference"),
+        ("tables.md", tables_page(), "offsetguard.tables_reference"),
+    ],
+)
+def test_a_generated_page_is_up_to_date(file_name: str, page: str, module: str) -> None:
+    committed = (DOCS / file_name).read_text(encoding="utf-8")
+    assert committed == page, f"run: uv run python -m {module} > docs/{file_name}"
+
+
+def test_every_invariant_has_its_section() -> None:
+    page = invariants_page()
+    assert [invariant.id for invariant in ALL if page.count(f"### {invariant.id}\n") != 1] == []
+
+
+def test_every_table_has_one_section_and_every_column_one_row() -> None:
+    sections = {part.split("\n", 1)[0]: part for part in tables_page().split("\n## ")[1:]}
+    tables = {table.name: table for table in (*LANDED, *PUBLISHED)}
+    assert sections.keys() == tables.keys()
+    for name, section in sections.items():
+        assert section.count("\n| `") == len(tables[name].columns)
