@@ -1,0 +1,57 @@
+"""How the Java processes of the test peers are started: small, quick to be ready, each with its own home folder."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from offsetguard_spark.jars import jar_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# One compiler tier and one collector thread: on two busy cores a start takes half as long.
+QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
+
+# RocketMQ 4.x unmaps deleted commit-log files through JDK internals; without these a file is never deleted on JDK 17.
+OPEN_INTERNALS = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+)
+
+# 5.x takes its log files from the first logback file on the class path, in the order broker, namesrv, controller,
+# tools, client: a name server that sees the broker's jar would write broker logs.
+SERVER_MODULES = ("rocketmq-broker", "rocketmq-namesrv", "rocketmq-controller", "rocketmq-tools", "rocketmq-proxy")
+HIDDEN_FROM = {
+    "broker": (),
+    "namesrv": ("rocketmq-broker", "rocketmq-proxy"),
+    "client": SERVER_MODULES,
+}
+
+
+def java() -> str:
+    """$JAVA_HOME's java, else the one in PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java") or "java"
+
+
+@functools.cache
+def class_path(version: str, role: str, extra: tuple[Path, ...] = ()) -> str:
+    """Jars of one RocketMQ version for the role `broker`, `namesrv` or `client`."""
+    hidden = HIDDEN_FROM[role]
+    jars = [path for path in jar_paths(f"rocketmq-{version}") if not path.name.startswith(hidden)]
+    return os.pathsep.join(str(path) for path in [*extra, *jars])
+
+
+def java_command(
+    class_path: str, main_class: str, *, home: Path, memory: Sequence[str], properties: Mapping[str, str]
+) -> list[str]:
+    """Build a command line up to the main class; logs and offset files go below `home`."""
+    defined = {"user.home": str(home), "java.net.preferIPv4Stack": "true", **properties}
+    flags = [f"-D{name}={value}" for name, value in defined.items()]
+    return [java(), *QUICK_START, *OPEN_INTERNALS, *memory, *flags, "-cp", class_path, main_class]
