@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from offsetguard_peers.rocketmq import RocketMQCluster
 
 if TYPE_CHECKING:
