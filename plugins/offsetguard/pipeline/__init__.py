@@ -1,0 +1,1 @@
+"""The stages that join the layers: judge one interval, deliver what is due."""
