@@ -58,10 +58,12 @@ class BrokerRefused(RocketMQError):
     """The peer answered with a code other than SUCCESS."""
 
     retryable = False
+    advice = ""  # what an operator should do; subclasses say it
 
     def __init__(self, address: str, code: int, remark: str | None) -> None:
-        """Keep RocketMQ's own response code and remark."""
-        super().__init__(address, f"refused with code {code}: {remark or 'no remark'}")
+        """Keep RocketMQ's own response code and remark; the text shows the start of a long one (Java stack traces)."""
+        shown = " ".join((remark or "no remark").split())[:300]
+        super().__init__(address, f"refused with code {code}: {shown}" + (f"; {self.advice}" if self.advice else ""))
         self.code = code
         self.remark = remark
 

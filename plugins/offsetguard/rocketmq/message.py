@@ -1,0 +1,188 @@
+"""Messages as brokers store and send them: concatenated binary records -> typed messages.
+
+Layout, big-endian (`MessageDecoder`, `CommitLog` of apache/rocketmq 4.9.8 and 5.3.3): int32 total size | int32 magic |
+int32 body CRC | int32 queue id | int32 flag | int64 queue offset | int64 physical offset | int32 sys flag |
+int64 born time | born host | int64 store time | store host | int32 reconsume times | int64 prepared transaction
+offset | int32 n + body | int8 (v2: int16) n + topic | int16 n + properties.
+A record that cannot be decoded is kept with its bytes and the reason; the records around it are still given.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from offsetguard.rocketmq.compression import decompress
+from offsetguard.rocketmq.fastjson import decode_text
+from offsetguard.rocketmq.json_fields import timestamp_of
+from offsetguard.rocketmq.malformed import MalformedBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+MAGIC_V1 = -626843481  # 0xDAA320A7
+MAGIC_V2 = -626843477  # 0xDAA320AB, 5.x: topics longer than 127 bytes
+COMPRESSED_FLAG = 0x1
+BORN_HOST_V6_FLAG = 0x10
+STORE_HOST_V6_FLAG = 0x20
+INNER_BATCH_FLAGS = 0x40 | 0x80  # need unwrap, inner batch
+COMPRESSION_TYPE_SHIFT = 8
+COMPRESSION_TYPE_MASK = 0x7
+
+_RECORD_HEAD = struct.Struct(">ii")
+_FIXED = struct.Struct(">iiiiiqqiq")  # up to the born time
+_MIN_RECORD_BYTES = _RECORD_HEAD.size
+_INNER_HEAD = struct.Struct(">iiiii")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; body and properties as the producer gave them (the body is decompressed)."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    flag: int
+    sys_flag: int
+    born_timestamp: datetime
+    born_host: str  # "ip:port"
+    store_timestamp: datetime
+    store_host: str
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body: bytes
+    properties: Mapping[str, str]
+
+    @property
+    def tags(self) -> str | None:
+        """The message's tag."""
+        return self.properties.get("TAGS")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The message's keys."""
+        return tuple(self.properties.get("KEYS", "").split())
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodableMessage:
+    """The bytes of a record that could not be decoded, and why."""
+
+    raw: bytes
+    reason: str
+
+
+class _Cursor:
+    """Reads fields in turn; never beyond the record."""
+
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self.data = data
+        self.position = position
+
+    def take(self, size: int, name: str) -> bytes:
+        end = self.position + size
+        if size < 0 or end > len(self.data):
+            raise MalformedBytes(f"message: {name} of {size} bytes does not fit the record of {len(self.data)}")
+        taken = self.data[self.position : end]
+        self.position = end
+        return taken
+
+    def integer(self, size: int, name: str) -> int:
+        return int.from_bytes(self.take(size, name), "big", signed=True)
+
+
+def decode_messages(data: bytes) -> tuple[list[Message], list[UndecodableMessage]]:
+    """Return the messages of a pull body in order, and what of it could not be decoded."""
+    messages: list[Message] = []
+    undecodable: list[UndecodableMessage] = []
+    position = 0
+    while position < len(data):
+        total = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if not _MIN_RECORD_BYTES <= total <= len(data) - position:
+            reason = f"message: a total size of {total} at byte {position} of {len(data)}; the rest cannot be read"
+            undecodable.append(UndecodableMessage(data[position:], reason))
+            break
+        record = data[position : position + total]
+        try:
+            messages.extend(_decode_record(record))
+        except MalformedBytes as error:
+            undecodable.append(UndecodableMessage(record, str(error)))
+        position += total
+    return messages, undecodable
+
+
+def _decode_record(record: bytes) -> list[Message]:
+    magic = _RECORD_HEAD.unpack_from(record)[1]
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        raise MalformedBytes(f"message: unknown magic {magic & 0xFFFFFFFF:#x}")
+    cursor = _Cursor(record)
+    fixed = _FIXED.unpack(cursor.take(_FIXED.size, "fixed fields"))
+    _, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_ms = fixed
+    born_host = _host(cursor, "born host", is_v6=bool(sys_flag & BORN_HOST_V6_FLAG))
+    store_ms = cursor.integer(8, "store time")
+    store_host = _host(cursor, "store host", is_v6=bool(sys_flag & STORE_HOST_V6_FLAG))
+    reconsume_times = cursor.integer(4, "reconsume times")
+    prepared_transaction_offset = cursor.integer(8, "prepared transaction offset")
+    stored_body = cursor.take(cursor.integer(4, "body length"), "body")
+    topic_length = int.from_bytes(cursor.take(2 if magic == MAGIC_V2 else 1, "topic length"), "big")
+    topic = decode_text(cursor.take(topic_length, "topic"))
+    properties = _properties(cursor.take(int.from_bytes(cursor.take(2, "properties length"), "big"), "properties"))
+    message = Message(
+        topic=topic,
+        queue_id=queue_id,
+        queue_offset=queue_offset,
+        physical_offset=physical_offset,
+        flag=flag,
+        sys_flag=sys_flag,
+        born_timestamp=timestamp_of(born_ms, "born time"),
+        born_host=born_host,
+        store_timestamp=timestamp_of(store_ms, "store time"),
+        store_host=store_host,
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared_transaction_offset,
+        body=_plain_body(stored_body, sys_flag, body_crc),
+        properties=properties,
+    )
+    if sys_flag & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS:
+        return list(_inner_messages(message))
+    return [message]
+
+
+def _plain_body(stored_body: bytes, sys_flag: int, body_crc: int) -> bytes:
+    """Return the body decompressed. The CRC is over the stored bytes (`UtilAll.crc32`, 31 bits; 0 = not set)."""
+    if body_crc and body_crc != zlib.crc32(stored_body) & 0x7FFFFFFF:
+        raise MalformedBytes("message: the body does not match its CRC")
+    if not sys_flag & COMPRESSED_FLAG:
+        return stored_body
+    return decompress(stored_body, sys_flag >> COMPRESSION_TYPE_SHIFT & COMPRESSION_TYPE_MASK)
+
+
+def _inner_messages(batch: Message) -> Iterator[Message]:
+    """Unwrap a 5.x batch: repeated int32 total, magic, CRC, flag, n + body, int16 n + properties."""
+    cursor = _Cursor(batch.body)
+    index = 0
+    while cursor.position < len(batch.body):
+        *_, flag, body_length = _INNER_HEAD.unpack(cursor.take(_INNER_HEAD.size, "batched message"))
+        body = cursor.take(body_length, "batched body")
+        properties_length = int.from_bytes(cursor.take(2, "batched properties length"), "big")
+        properties = _properties(cursor.take(properties_length, "batched properties"))
+        offset = batch.queue_offset + index
+        yield replace(batch, queue_offset=offset, flag=flag, body=body, properties={**batch.properties, **properties})
+        index += 1
+
+
+def _host(cursor: _Cursor, name: str, *, is_v6: bool) -> str:
+    address = ipaddress.ip_address(cursor.take(16 if is_v6 else 4, name))
+    port = cursor.integer(4, name)
+    return f"[{address}]:{port}" if is_v6 else f"{address}:{port}"
+
+
+def _properties(data: bytes) -> dict[str, str]:
+    r"""Return the properties of `name\x01value\x02…`; the last \x02 may be missing."""
+    pairs = (pair.partition("\x01") for pair in decode_text(data).split("\x02"))
+    return {name: value for name, separator, value in pairs if separator}
