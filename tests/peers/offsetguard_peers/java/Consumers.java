@@ -1,0 +1,164 @@
+import com.alibaba.fastjson.JSON;
+import com.alibaba.fastjson.JSONArray;
+import com.alibaba.fastjson.JSONObject;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.remoting.RPCHook;
+
+/**
+ * Real push consumers, several to a JVM. The only argument is one JSON object (see clients.py); events are printed as
+ * one JSON object per line: started, consumed (running totals), message (when asked for), stopped, error.
+ * SIGTERM shuts the consumers down as a good application does (offsets are committed, locks given back).
+ */
+public final class Consumers {
+    public static void main(String[] arguments) throws Exception {
+        JSONObject options = JSON.parseObject(arguments[0]);
+        List<Consumer> consumers = new ArrayList<>();
+        JSONArray specs = options.getJSONArray("consumers");
+        for (int index = 0; index < specs.size(); index++) {
+            consumers.add(new Consumer(options, specs.getJSONObject(index)));
+        }
+        for (Consumer each : consumers) {
+            each.start();
+        }
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> consumers.forEach(Consumer::shutdown)));
+        while (true) {
+            Thread.sleep(200);
+            consumers.forEach(Consumer::printTotals);
+        }
+    }
+
+    static synchronized void print(String event, String group, Object... pairs) {
+        JSONObject line = new JSONObject(true);
+        line.put("event", event);
+        line.put("group", group);
+        line.put("at_ms", System.currentTimeMillis());
+        for (int index = 0; index < pairs.length; index += 2) {
+            line.put((String) pairs[index], pairs[index + 1]);
+        }
+        System.out.println(line.toJSONString());
+        System.out.flush();
+    }
+
+    private static final class Consumer {
+        private final String group;
+        private final JSONObject spec;
+        private final DefaultMQPushConsumer consumer;
+        private final AtomicLong consumed = new AtomicLong();
+        private final AtomicLong failed = new AtomicLong();
+        private long printed = 0;
+
+        Consumer(JSONObject options, JSONObject spec) throws Exception {
+            this.spec = spec;
+            this.group = spec.getString("group");
+            RPCHook signing = signing(options);
+            consumer = signing == null
+                ? new DefaultMQPushConsumer(group)
+                : new DefaultMQPushConsumer(null, group, signing);
+            consumer.setNamesrvAddr(options.getString("namesrv"));
+            if (spec.getString("instance_name") != null) {
+                consumer.setInstanceName(spec.getString("instance_name"));
+            }
+            setEnum("setMessageModel", spec.getBooleanValue("broadcasting") ? "BROADCASTING" : "CLUSTERING");
+            setEnum("setConsumeFromWhere", spec.getString("consume_from_where"));
+            consumer.setConsumeThreadMin(spec.getIntValue("threads"));
+            consumer.setConsumeThreadMax(spec.getIntValue("threads"));
+            consumer.setMaxReconsumeTimes(spec.getIntValue("max_reconsume_times"));
+            consumer.setPersistConsumerOffsetInterval(spec.getIntValue("commit_every_ms"));
+            consumer.setPullThresholdForQueue(spec.getIntValue("pull_threshold_for_queue"));
+            for (Map.Entry<String, Object> topic : spec.getJSONObject("topics").entrySet()) {
+                consumer.subscribe(topic.getKey(), (String) topic.getValue());
+            }
+            if (spec.getBooleanValue("orderly")) {
+                consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
+                    handle(messages)
+                        ? ConsumeOrderlyStatus.SUCCESS
+                        : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
+            } else {
+                consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
+                    handle(messages)
+                        ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+                        : ConsumeConcurrentlyStatus.RECONSUME_LATER);
+            }
+        }
+
+        void start() throws Exception {
+            consumer.start();
+            print("started", group, "client_id", consumer.buildMQClientId());
+        }
+
+        void shutdown() {
+            consumer.shutdown();
+            printTotals();
+            print("stopped", group);
+        }
+
+        void printTotals() {
+            long done = consumed.get();
+            long refused = failed.get();
+            if (done + refused != printed) {
+                printed = done + refused;
+                print("consumed", group, "consumed", done, "failed", refused);
+            }
+        }
+
+        private boolean handle(List<MessageExt> messages) {
+            boolean success = true;
+            for (MessageExt message : messages) {
+                sleep(spec.getLongValue("handling_ms"));
+                success &= !shallFail(message);
+                if (spec.getBooleanValue("print_messages")) {
+                    print("message", group, "topic", message.getTopic(), "broker_name", message.getBrokerName(),
+                        "queue_id", message.getQueueId(), "queue_offset", message.getQueueOffset(),
+                        "tags", message.getTags(), "keys", message.getKeys(),
+                        "reconsume_times", message.getReconsumeTimes());
+                }
+            }
+            (success ? consumed : failed).addAndGet(messages.size());
+            return success;
+        }
+
+        private boolean shallFail(MessageExt message) {
+            return spec.getBooleanValue("fail_always") || spec.getJSONArray("fail_keys").contains(message.getKeys());
+        }
+
+        /** MessageModel and ConsumeFromWhere live in different packages in 4.x and 5.x. */
+        @SuppressWarnings({"unchecked", "rawtypes"})
+        private void setEnum(String setter, String value) throws Exception {
+            for (Method method : DefaultMQPushConsumer.class.getMethods()) {
+                if (method.getName().equals(setter)) {
+                    method.invoke(consumer, Enum.valueOf((Class<Enum>) method.getParameterTypes()[0], value));
+                }
+            }
+        }
+
+        private static void sleep(long milliseconds) {
+            try {
+                Thread.sleep(milliseconds);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** The signing hook of 4.x, or null without an access key. */
+    static RPCHook signing(JSONObject options) throws Exception {
+        if (options.getString("access_key") == null) {
+            return null;
+        }
+        Class<?> credentials = Class.forName("org.apache.rocketmq.acl.common.SessionCredentials");
+        return (RPCHook) Class.forName("org.apache.rocketmq.acl.common.AclClientRPCHook")
+            .getConstructor(credentials)
+            .newInstance(credentials.getConstructor(String.class, String.class)
+                .newInstance(options.getString("access_key"), options.getString("secret_key")));
+    }
+}

@@ -1,0 +1,94 @@
+import com.alibaba.fastjson.JSON;
+import com.alibaba.fastjson.JSONObject;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
+
+/**
+ * A real producer that takes orders: one JSON object per line on stdin (see clients.py), one JSON answer per line on
+ * stdout. Orders run side by side, so a slow one with a rate does not hold up others. It ends with its input.
+ */
+public final class Producer {
+    public static void main(String[] arguments) throws Exception {
+        JSONObject options = JSON.parseObject(arguments[0]);
+        RPCHook signing = Consumers.signing(options);
+        DefaultMQProducer producer = signing == null
+            ? new DefaultMQProducer("offsetguard-test-producer")
+            : new DefaultMQProducer("offsetguard-test-producer", signing);
+        producer.setNamesrvAddr(options.getString("namesrv"));
+        producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
+        producer.setRetryTimesWhenSendFailed(5);
+        producer.start();
+        Consumers.print("started", "producer");
+        ExecutorService orders = Executors.newCachedThreadPool();
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            JSONObject order = JSON.parseObject(line);
+            orders.submit(() -> answer(producer, order));
+        }
+        System.exit(0);
+    }
+
+    private static void answer(DefaultMQProducer producer, JSONObject order) {
+        try {
+            Map<String, Integer> sent = send(producer, order);
+            Consumers.print("answer", "producer", "id", order.get("id"), "sent", sent);
+        } catch (Exception error) {
+            Consumers.print("answer", "producer", "id", order.get("id"), "error", error.toString());
+        }
+    }
+
+    /** Send `count` messages; the answer counts them per `broker_name/queue_id`. */
+    private static Map<String, Integer> send(DefaultMQProducer producer, JSONObject order) throws Exception {
+        int count = order.getIntValue("count");
+        double ratePerS = order.getDoubleValue("rate_per_s");
+        byte[] body = new byte[order.getIntValue("body_bytes")];
+        java.util.Arrays.fill(body, (byte) 'x');
+        long started = System.nanoTime();
+        Map<String, Integer> sent = new TreeMap<>();
+        for (int index = 0; index < count; index++) {
+            if (ratePerS > 0) {
+                long dueMs = (long) (index * 1000 / ratePerS) - (System.nanoTime() - started) / 1_000_000;
+                Thread.sleep(Math.max(0, dueMs));
+            }
+            String key = order.getString("key") != null ? order.getString("key") : order.getString("key_prefix") + index;
+            Message message = new Message(order.getString("topic"), order.getString("tags"), key, body);
+            MessageQueue queue = sendOne(producer, order, message, key).getMessageQueue();
+            sent.merge(queue.getBrokerName() + "/" + queue.getQueueId(), 1, Integer::sum);
+        }
+        return sent;
+    }
+
+    private static SendResult sendOne(DefaultMQProducer producer, JSONObject order, Message message, String key)
+        throws Exception {
+        if (order.getInteger("queue_id") != null) {
+            return producer.send(message, (queues, ignored, argument) -> pick(queues, order), null);
+        }
+        if (order.getBooleanValue("queue_by_key")) {
+            return producer.send(message, new SelectMessageQueueByHash(), key);
+        }
+        return producer.send(message);
+    }
+
+    private static MessageQueue pick(List<MessageQueue> queues, JSONObject order) {
+        String broker = order.getString("broker_name");
+        for (MessageQueue queue : queues) {
+            boolean named = broker == null || broker.equals(queue.getBrokerName());
+            if (named && queue.getQueueId() == order.getIntValue("queue_id")) {
+                return queue;
+            }
+        }
+        throw new IllegalArgumentException("no queue " + broker + "/" + order.getIntValue("queue_id") + " in " + queues);
+    }
+}
