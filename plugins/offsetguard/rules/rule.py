@@ -48,6 +48,8 @@ class Rule:
     needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
     means: str  # one sentence for docs/rules.md
     texts: Mapping[str, Texts]
+    table: tuple[str, ...] = ()  # figures of the message's small table, in order
+    peak: str | None = None  # the figure whose worst value over the incident's life is kept
 
 
 @dataclass(frozen=True, slots=True)

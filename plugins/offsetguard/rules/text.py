@@ -1,13 +1,17 @@
-"""Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`; unknown figures read "unknown"."""
+"""Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{topic:shell}`.
+
+Unknown figures read "unknown".
+"""
 
 from __future__ import annotations
 
+import shlex
 import string
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
@@ -44,21 +48,22 @@ def format_moment(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+_FORMATS: dict[str, Callable[[Any], str]] = {
+    "messages": format_messages,
+    "duration": format_duration,
+    "moment": format_moment,
+    "plural": lambda count: "" if count == 1 else "s",
+    # a word of a command that the reader may paste: RocketMQ allows | and % in names
+    "shell": lambda word: shlex.quote(str(word)),
+}
+
+
 class _FigureFormatter(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if value is None:
             return "unknown"
-        match format_spec:
-            case "messages":
-                return format_messages(value)
-            case "duration":
-                return format_duration(value)
-            case "moment":
-                return format_moment(value)
-            case "plural":
-                return "" if value == 1 else "s"
-            case _:
-                return str(super().format_field(value, format_spec))
+        figure_format = _FORMATS.get(format_spec)
+        return str(super().format_field(value, format_spec)) if figure_format is None else figure_format(value)
 
 
 _FORMATTER = _FigureFormatter()

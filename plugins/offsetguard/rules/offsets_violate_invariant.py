@@ -1,0 +1,190 @@
+"""A consumer group's offsets break min <= consumer <= pull <= max: the row is right and the cluster is not.
+
+Means: worst first, consumer beyond max (OG-Q03) = the offset was set wrongly, the queue was recreated, or its broker
+lost its tail, and new messages are skipped until the end passes the offset; consumer below min (OG-Q01) = messages were
+deleted before they were consumed; min beyond max (OG-Q05) = the broker's queue is damaged; pull beyond max (OG-Q04)
+= as the first, seen from the clients; consumer beyond pull (OG-Q02) = the offset was set while clients pull elsewhere.
+Evidence: suspect queues whose rows break an invariant after a second reading.
+Not judged: broadcasting groups; what the broker keeps under their name is not where their clients are.
+Do next: by variant, mostly a reset to a moment.
+Source: `offsets.QueueOffsets.order_violations`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from offsetguard.offsets import OffsetOrderViolation
+from offsetguard.rules.evidence import message_model_of, name_servers_of, online_clients_of
+from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts, QueueFacts
+    from offsetguard.rules.rule import Figure
+
+_ON_QUEUES = "on {queue_count} queue{queue_count:plural} of topic {topic}"
+_WORST = "(worst: queue {broker_name}/{queue_id}, "
+_RESET = (
+    "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
+    "-s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+)
+
+RULE = Rule(
+    id="offsets_violate_invariant",
+    severity=Severity.CRITICAL,
+    needs=("queues",),
+    means="The offsets of a consumer group break min <= consumer <= pull <= max.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} committed beyond the end of {topic}",
+            cause="Consumer group {consumer_group} has committed beyond the end "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "committed {consumer_offset:messages}, end {max_offset:messages}): the offset was set wrongly, the queue "
+            "was recreated, or its broker lost its tail; up to {beyond:messages} new message{beyond:plural} will be "
+            "skipped until the end passes the committed offset.",
+            do_next="Find out which it was (topic recreated, broker restored, offset reset), then set the group to a "
+            "moment before the first message that it must not miss: " + _RESET + ".",
+        ),
+        "below_min": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} lost {lost:messages} message{lost:plural} "
+            + _ON_QUEUES
+            + ": the broker deleted what the group had not consumed "
+            + _WORST
+            + "committed {consumer_offset:messages}, oldest kept {min_offset:messages}; clients online: "
+            "{online_client_count}).",
+            do_next="These messages are gone from the broker; if they matter, send them again from their source. Start "
+            "or speed up the group before retention deletes more; if it is retired, delete it: "
+            "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}.",
+        ),
+        "min_beyond_max": Texts(
+            summary="{topic}: the oldest offset lies beyond the end",
+            cause="The broker says that the oldest kept message of topic {topic} lies beyond the end of the queue, "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "oldest {min_offset:messages}, end {max_offset:messages}): its consume queue "
+            "is damaged or being rebuilt; consumer group {consumer_group} cannot read there.",
+            do_next="Look at store.log of {broker_name} for recovery and truncation; if it does not end by itself, "
+            "restart the broker so that it rebuilds its consume queues from the commit log.",
+        ),
+        "pull_beyond_max": Texts(
+            summary="{consumer_group} pulls beyond the end of {topic}",
+            cause="Clients of consumer group {consumer_group} pull beyond the end "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "next pull {pull_offset:messages}, end {max_offset:messages}): the queue was recreated, or its broker "
+            "lost its tail; up to {beyond:messages} new message{beyond:plural} will be skipped.",
+            do_next="Find out whether the topic was recreated or the broker restored, then set the group to a moment "
+            "before that: " + _RESET + ".",
+        ),
+        "consumer_beyond_pull": Texts(
+            summary="{consumer_group} committed what it did not pull from {topic}",
+            cause="Consumer group {consumer_group} has committed beyond what its clients pulled "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "committed {consumer_offset:messages}, next pull {pull_offset:messages}): the offset was set "
+            "while clients go on from another one.",
+            do_next="If somebody reset the offsets, restart the clients so that they take them; otherwise look for a "
+            "second application that commits as {consumer_group}.",
+        ),
+    },
+    table=("lost", "beyond", "min_offset", "consumer_offset", "pull_offset", "max_offset", "queue_count"),
+    peak="missing",
+)
+
+# Worst first: what loses new messages, what has lost old ones, what is odd.
+_VARIANTS = (
+    (OffsetOrderViolation.CONSUMER_ABOVE_MAX, "default", "ANOMALY"),
+    (OffsetOrderViolation.CONSUMER_BELOW_MIN, "below_min", "LOST"),
+    (OffsetOrderViolation.MIN_ABOVE_MAX, "min_beyond_max", "ANOMALY"),
+    (OffsetOrderViolation.PULL_ABOVE_MAX, "pull_beyond_max", "ANOMALY"),
+    (OffsetOrderViolation.CONSUMER_ABOVE_PULL, "consumer_beyond_pull", "ANOMALY"),
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic); the worst of its violations gives the words."""
+    by_group: dict[tuple[str, str], list[QueueFacts]] = defaultdict(list)
+    for queue in facts.queues:
+        if queue.violated_invariants:
+            by_group[queue.consumer_group, queue.message_queue.topic].append(queue)
+    for (consumer_group, topic), queues in sorted(by_group.items()):
+        if message_model_of(facts, consumer_group) == "BROADCASTING":
+            continue
+        for violation, variant, state in _VARIANTS:
+            telling = [queue for queue in queues if violation.value in queue.violated_invariants]
+            if telling:
+                yield Finding(
+                    rule=RULE,
+                    cluster=facts.cluster,
+                    consumer_group=consumer_group,
+                    topic=topic,
+                    severity=Severity.WARNING if variant == "consumer_beyond_pull" else RULE.severity,
+                    variant=variant,
+                    state=state,
+                    figures={
+                        **_figures(telling),
+                        "online_client_count": online_clients_of(facts, consumer_group),
+                        "name_servers": name_servers_of(config, facts.cluster),
+                    },
+                    queues=_evidence(queues),
+                )
+                break
+
+
+def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:
+    worst = min(telling, key=_worst_first)
+    lost = sum(queue.offsets.lost or 0 for queue in telling)
+    beyond = sum(_beyond(queue) for queue in telling)
+    return {
+        "queue_count": len(telling),
+        "broker_name": worst.message_queue.broker_name,
+        "queue_id": worst.message_queue.queue_id,
+        "min_offset": worst.offsets.min_offset,
+        "consumer_offset": worst.offsets.consumer_offset,
+        "pull_offset": worst.offsets.pull_offset,
+        "max_offset": worst.offsets.max_offset,
+        "lost": lost,
+        "beyond": beyond,
+        "missing": lost + beyond,
+    }
+
+
+def _evidence(queues: Sequence[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    return tuple(
+        QueueEvidence(
+            queue.message_queue,
+            {
+                "lost": queue.offsets.lost,
+                "beyond": _beyond(queue),
+                "min_offset": queue.offsets.min_offset,
+                "consumer_offset": queue.offsets.consumer_offset,
+                "pull_offset": queue.offsets.pull_offset,
+                "max_offset": queue.offsets.max_offset,
+                "violated_invariants": ", ".join(queue.violated_invariants),
+            },
+        )
+        for queue in sorted(queues, key=_worst_first)
+    )
+
+
+def _worst_first(queue: QueueFacts) -> tuple[int, int, object]:
+    ranks = [rank for rank, (violation, _, _) in enumerate(_VARIANTS) if violation.value in queue.violated_invariants]
+    return (min(ranks, default=len(_VARIANTS)), -_beyond(queue) - (queue.offsets.lost or 0), queue.message_queue)
+
+
+def _beyond(queue: QueueFacts) -> int:
+    """Return how far the committed or pulled offset lies beyond the end, messages."""
+    positions = [p for p in (queue.offsets.consumer_offset, queue.offsets.pull_offset) if p is not None]
+    if not positions or queue.offsets.max_offset is None:
+        return 0
+    return max(0, max(positions) - queue.offsets.max_offset)
