@@ -19,7 +19,7 @@ from offsetguard.yaml_lines import LinedDocument, Path, read_lined_yaml
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -42,6 +42,28 @@ _WANTED = {
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a file."""
+
+    file: str
+    line: int
+    field: str  # groups[0].match
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.field}: {self.what}"
+
+
+class ConfigProblems(ConfigError):
+    """The file can be read and does not hold; `problems` in the order of the file."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Say each problem on a line of its own."""
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigFile:
     """A configuration that holds, and where each part of it stands."""
 
@@ -49,9 +71,9 @@ class ConfigFile:
     config: Config
     document: LinedDocument
 
-    def place(self, *path: str | int) -> str:
-        """Return `file:line: path.to.field` of a part of the configuration."""
-        return f"{self.path}:{self.document.line(path)}: {path_text(path)}"
+    def problem(self, where: Path, what: str) -> Problem:
+        """Name the file's line for something that is wrong with a part of the configuration."""
+        return Problem(str(self.path), self.document.line(where), path_text(where), what)
 
 
 def load_config(path: pathlib.Path) -> Config:
@@ -69,8 +91,8 @@ def read_config_file(path: pathlib.Path) -> ConfigFile:
     wrong = [*secrets, *((where, what) for where, what in wrong if where not in {place for place, _ in secrets})]
     problems.update((document.line(where), where, what) for where, what in wrong)
     if config is None or problems:
-        lines = [f"{path}:{line}: {path_text(where)}: {what}" for line, where, what in sorted(problems, key=_by_line)]
-        raise ConfigError("\n".join(lines))
+        in_order = sorted(problems, key=lambda problem: (problem[0], path_text(problem[1]), problem[2]))
+        raise ConfigProblems([Problem(str(path), line, path_text(where), what) for line, where, what in in_order])
     return ConfigFile(path, config, document)
 
 
@@ -227,7 +249,3 @@ def _shown(value: object) -> str:
         return "true" if value else "false"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _by_line(problem: tuple[int, Path, str]) -> tuple[int, str, str]:
-    return problem[0], path_text(problem[1]), problem[2]

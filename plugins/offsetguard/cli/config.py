@@ -1,0 +1,189 @@
+"""`offsetguard config check`: says what was understood of the configuration, and what is wrong with it, by line."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offsetguard.cli.config_live import find_consumer_groups
+from offsetguard.config import EffectivePolicy
+from offsetguard.config_file import ConfigProblems, Problem, did_you_mean, read_config_file
+from offsetguard.config_shadowing import fields_set, shadowed_fields
+from offsetguard.errors import ConfigError
+from offsetguard.messages.hostile import harmless
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from offsetguard.cli.config_live import LiveGroups
+    from offsetguard.config_file import ConfigFile
+
+Line = dict[str, Any]  # one JSON line; `kind` says what it is about
+
+_EXIT_PROBLEMS, _EXIT_NOT_SEEN = 1, 2
+
+
+@click.group()
+def config() -> None:
+    """Work with the configuration file: which clusters, limits, teams."""
+
+
+@config.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--live", is_flag=True, help="Also ask the name servers whether each pattern matches a consumer group.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["auto", "table", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: a table on a terminal, JSON (one object per line) elsewhere.",
+)
+def check(file: Path | None, live: bool, output_format: str) -> None:
+    """Say what FILE means, and every problem in it with its line.
+
+    FILE is by default the one that OFFSETGUARD_CONFIG names, else config/offsetguard.yml. Nothing is changed.
+
+    \b
+    Shown: clusters and their name servers; teams and who is told; each group
+    pattern, what it sets, and what holds by default; fields that never take
+    effect because an entry above sets them first.
+
+    \b
+    Examples:
+      offsetguard config check
+      offsetguard config check --live
+      offsetguard config check staging.yml --format json | jq 'select(.kind == "problem")'
+
+    \b
+    Exit code: 0 = nothing wrong, 1 = problems, 2 = with --live: a cluster could not be seen (whole).
+    """  # noqa: D301 click wants the character itself
+    path = file or Workspace.from_environment().config_file
+    lines, exit_code = _check(path, live=live)
+    as_json = output_format == "json" or (output_format == "auto" and not sys.stdout.isatty())
+    for text in map(json.dumps, lines) if as_json else _table(path, lines):
+        click.echo(text)
+    sys.exit(exit_code)
+
+
+def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
+    try:
+        file = read_config_file(path)
+    except ConfigProblems as error:
+        return [_problem_line(problem) for problem in error.problems], _EXIT_PROBLEMS
+    except ConfigError as error:
+        return [
+            {"kind": "problem", "file": str(path), "line": None, "field": None, "message": str(error)}
+        ], _EXIT_PROBLEMS
+    seen = asyncio.run(_look(file)) if live else {}
+    problems = [*_shadowed(file), *_unanswered(file, seen), *_unmatched(file, seen)]
+    lines = [*_understood(file, seen), *map(_problem_line, problems)]
+    if not all(groups.is_complete for groups in seen.values()):
+        return lines, _EXIT_NOT_SEEN
+    return lines, _EXIT_PROBLEMS if problems else 0
+
+
+async def _look(file: ConfigFile) -> dict[str, LiveGroups]:
+    clusters = file.config.clusters
+    found = await asyncio.gather(*(find_consumer_groups(cluster) for cluster in clusters.values()))
+    return dict(zip(clusters, found, strict=True))
+
+
+def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Line]:
+    config = file.config
+    for name, cluster in config.clusters.items():
+        live = {"consumer_groups": len(seen[name].consumer_groups)} if name in seen else {}
+        yield {"kind": "cluster", "name": name, **cluster.model_dump(), **live}
+    for name, team in config.teams.items():
+        yield {"kind": "team", "name": name, "is_default": name == config.default_team, **team.model_dump()}
+    for position, entry in enumerate(config.groups):
+        line = file.document.line(("groups", position))
+        sets = {field: getattr(entry, field) for field in fields_set(entry)}
+        yield {"kind": "groups", "line": line, "match": entry.match, "cluster": entry.cluster, "sets": sets}
+    defaults = EffectivePolicy(team=config.default_team).model_dump()
+    yield {"kind": "groups", "line": None, "match": "*", "cluster": "*", "sets": defaults}
+    yield {"kind": "delivery", **config.delivery.model_dump()}
+    yield {"kind": "judgement", **config.judgement.model_dump()}
+
+
+def _shadowed(file: ConfigFile) -> Iterator[Problem]:
+    for position, field, above in shadowed_fields(file.config):
+        line = file.document.line(("groups", above))
+        what = (
+            f"never takes effect: groups[{above}] in line {line} ({file.config.groups[above].match!r}) matches the "
+            "same groups and sets it first; move the special case above the general one"
+        )
+        yield file.problem(("groups", position, field), what)
+
+
+def _unanswered(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:
+    for name, live in seen.items():
+        for position, reason in live.silent_name_servers.items():
+            yield file.problem(("clusters", name, "name_servers", position), f"does not answer: {reason}")
+        for reason in live.unseen_brokers:
+            yield file.problem(("clusters", name), f"could not be seen whole: {reason}")
+
+
+def _unmatched(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:
+    """Yield the patterns that no group of any of their clusters matches; only where all of those were seen whole."""
+    for position, entry in enumerate(file.config.groups):
+        clusters = {name: live for name, live in seen.items() if fnmatch.fnmatchcase(name, entry.cluster)}
+        known = frozenset[str]().union(*(live.consumer_groups for live in clusters.values()))
+        if not clusters or entry.match == "*" or not all(live.is_complete for live in clusters.values()):
+            continue
+        if not any(fnmatch.fnmatchcase(name, entry.match) for name in known):
+            what = f"no consumer group of {', '.join(clusters)} matches {entry.match!r}"
+            hint = did_you_mean(entry.match, known) or "; correct it, or ignore this until the group has started once"
+            yield file.problem(("groups", position, "match"), harmless(what + hint, 1_000))
+
+
+def _problem_line(problem: Problem) -> Line:
+    return {
+        "kind": "problem",
+        "file": problem.file,
+        "line": problem.line,
+        "field": problem.field,
+        "message": problem.what,
+    }
+
+
+def _table(path: Path, lines: Iterable[Line]) -> Iterator[str]:
+    told: dict[str, list[Line]] = {}
+    for line in lines:
+        told.setdefault(line["kind"], []).append(line)
+    if clusters := told.get("cluster"):
+        yield "Clusters"
+        for cluster in clusters:
+            login = f"login: connection {cluster['connection']}" if cluster["connection"] else "no login"
+            live = f", {cluster['consumer_groups']} consumer groups" if "consumer_groups" in cluster else ""
+            yield f"  {cluster['name']}: {', '.join(cluster['name_servers'])} ({login}{live})"
+        yield "Teams"
+        for team in told["team"]:
+            default = "  (default: hears what nobody else owns)" if team["is_default"] else ""
+            yield f"  {team['name']}: {', '.join([*team['mail'], *team['slack']]) or 'nobody is told'}{default}"
+        yield "Consumer groups; for each field the first line that sets it wins"
+        for entry in told["groups"]:
+            where = f"line {entry['line']}" if entry["line"] else "default"
+            sets = ", ".join(f"{field} {_shown(value)}" for field, value in entry["sets"].items()) or "nothing"
+            cluster = "" if entry["cluster"] == "*" else f" in clusters {entry['cluster']}"
+            yield f"  {where}: {entry['match']}{cluster}: {sets}"
+    problems = told.get("problem", [])
+    for wrong in problems:
+        where = f"{wrong['file']}:{wrong['line']}: {wrong['field']}: " if wrong["line"] else ""
+        yield f"{where}{wrong['message']}"
+    yield (
+        f"{path}: {len(problems)} problem{'' if len(problems) == 1 else 's'}" if problems else f"{path}: nothing wrong"
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
