@@ -1,0 +1,415 @@
+"""The client against real TCP servers that hang, lie and die."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.errors import (
+    BrokerRefused,
+    ConnectionLost,
+    PeerUnreachable,
+    RequestTimedOut,
+    RocketMQError,
+    UndecodableResponse,
+)
+from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.rocketmq.frame import Frame, encode_frame
+from offsetguard.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
+from offsetguard.rocketmq.refusals import AccessDenied, TopicNotExist
+from offsetguard.rocketmq.requests import (
+    GetBrokerRuntimeInfo,
+    GetMaxOffset,
+    GetTopicStatsInfo,
+    PullMessage,
+    QueryConsumerOffset,
+)
+from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
+from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+QUICK_MS = 150
+
+
+async def echo_queue_id(conversation: Conversation) -> None:
+    """Answer every GET_MAX_OFFSET with its queue id."""
+    while True:
+        request = await conversation.next_request()
+        conversation.answer(request, ext_fields={"offset": request.ext_fields["queueId"]})
+
+
+def ask(
+    script: Callable[[Conversation], Awaitable[None]],
+    client_does: Callable[[RocketMQClient, str], Awaitable[object]],
+    **client_options: object,
+) -> tuple[object, ScriptedPeer]:
+    """Run a script against what a client does; returns what the client got, and the peer."""
+
+    async def run() -> tuple[object, ScriptedPeer]:
+        options = {"timeout_ms": QUICK_MS, **client_options}
+        async with ScriptedPeer(script) as peer, RocketMQClient(**options) as client:  # type: ignore[arg-type]
+            return await client_does(client, peer.address), peer
+
+    return asyncio.run(asyncio.wait_for(run(), timeout=10))
+
+
+async def failure(call: Awaitable[object]) -> RocketMQError:
+    with pytest.raises(RocketMQError) as caught:
+        await call
+    return caught.value
+
+
+async def closes_before_the_answer(conversation: Conversation) -> None:
+    await conversation.next_request()
+
+
+async def closes_in_mid_frame(conversation: Conversation) -> None:
+    conversation.send(answer_bytes(await conversation.next_request(), body=b"x" * 100)[:-30])
+
+
+async def closes_in_the_length(conversation: Conversation) -> None:
+    conversation.send(answer_bytes(await conversation.next_request())[:3])
+
+
+async def speaks_http(conversation: Conversation) -> None:
+    await conversation.next_request()
+    conversation.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    await conversation.hang()
+
+
+async def declares_a_huge_length(conversation: Conversation) -> None:
+    await conversation.next_request()
+    conversation.send(b"\x7f\xff\xff\xff")
+    await conversation.hang()
+
+
+async def sends_a_header_that_is_no_header(conversation: Conversation) -> None:
+    await conversation.next_request()
+    conversation.send(encode_frame(Frame(0, b"[1,2,3]", b"")))
+    await conversation.hang()
+
+
+async def sends_an_unknown_serialize_type(conversation: Conversation) -> None:
+    await conversation.next_request()
+    conversation.send(encode_frame(Frame(9, b"{}", b"")))
+    await conversation.hang()
+
+
+async def answers_with_a_body_that_is_no_json(conversation: Conversation) -> None:
+    conversation.answer(await conversation.next_request(), body=b"<html>")
+    await conversation.hang()
+
+
+async def hangs(conversation: Conversation) -> None:
+    await conversation.hang()
+
+
+async def refuses(conversation: Conversation) -> None:
+    conversation.answer(await conversation.next_request(), code=17, remark="No topic route info")
+    await conversation.hang()
+
+
+async def refuses_the_login(conversation: Conversation) -> None:
+    remark = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured, org.apache..."
+    conversation.answer(await conversation.next_request(), code=1, remark=remark)
+    await conversation.hang()
+
+
+@pytest.mark.parametrize(
+    ("script", "error_type", "says"),
+    [
+        (closes_before_the_answer, ConnectionLost, "closed the connection before it answered"),
+        (closes_in_mid_frame, ConnectionLost, "in mid-frame, 30 bytes too early"),
+        (closes_in_the_length, ConnectionLost, "in mid-frame, 1 bytes too early"),
+        (speaks_http, UndecodableResponse, "is this the port of a RocketMQ"),
+        (declares_a_huge_length, UndecodableResponse, "declares a length of 2147483647 bytes"),
+        (sends_a_header_that_is_no_header, UndecodableResponse, "expected an object"),
+        (sends_an_unknown_serialize_type, UndecodableResponse, "serialize type 9"),
+        (answers_with_a_body_that_is_no_json, UndecodableResponse, "no JSON"),
+        (hangs, RequestTimedOut, "no answer within 150 ms"),
+        (refuses, TopicNotExist, "code 17: No topic route info"),
+        (refuses_the_login, AccessDenied, "check access key and secret key"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_each_failure_has_its_class_and_names_the_address(
+    script: Callable[[Conversation], Awaitable[None]], error_type: type[RocketMQError], says: str
+) -> None:
+    error, peer = ask(script, lambda client, address: failure(client.call(address, GetTopicStatsInfo("orders"))))
+
+    assert type(error) is error_type
+    assert str(error).startswith(f"{peer.address}: ")
+    assert says in str(error)
+    if not isinstance(error, BrokerRefused):
+        assert "GET_TOPIC_STATS_INFO(topic=orders)" in str(error), "the error names the request"
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("no-such-host.invalid:9876", "cannot be resolved"),
+        (f"{'x' * 70}.example:9876", "cannot be resolved"),
+        ("localhost", "write host:port"),
+        ("localhost:99999999999", "write host:port"),
+        (":9876", "write host:port"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_unreachable(address: str, says: str) -> None:
+    async def run() -> RocketMQError:
+        async with RocketMQClient(timeout_ms=5000) as client:
+            return await failure(client.call(address, GetBrokerRuntimeInfo()))
+
+    error = asyncio.run(run())
+    assert type(error) is PeerUnreachable
+    assert str(error).startswith(f"{address}: ")
+    assert says in str(error)
+
+
+def test_a_refused_connection_is_unreachable() -> None:
+    with socket.socket() as bound_but_not_listening:
+        bound_but_not_listening.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound_but_not_listening.getsockname()[1]}"
+
+        async def run() -> RocketMQError:
+            async with RocketMQClient() as client:
+                return await failure(client.call(address, GetBrokerRuntimeInfo()))
+
+        error = asyncio.run(run())
+    assert type(error) is PeerUnreachable
+    assert "nobody listens there" in str(error)
+
+
+def test_a_host_that_swallows_packets_is_unreachable_for_all_callers_after_one_time_out() -> None:
+    """A listening socket whose queue is full does not answer SYNs, as a firewall that drops them."""
+    with socket.socket() as deaf, socket.socket() as first, socket.socket() as second:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        address = deaf.getsockname()
+        for filler in (first, second):
+            filler.setblocking(False)
+            filler.connect_ex(address)
+
+        async def run() -> tuple[list[RocketMQError], float]:
+            async with RocketMQClient(timeout_ms=200, max_in_flight=2) as client:
+                started = asyncio.get_running_loop().time()
+                calls = [failure(client.call(f"127.0.0.1:{address[1]}", GetMaxOffset("t", n))) for n in range(20)]
+                return await asyncio.gather(*calls), asyncio.get_running_loop().time() - started
+
+        errors, took_s = asyncio.run(run())
+    assert {type(error) for error in errors} == {PeerUnreachable}
+    assert len(set(map(id, errors))) == 20, "each caller has an exception of its own"
+    assert "no connection within 200 ms" in str(errors[0])
+    assert took_s < 1.0
+
+
+def test_concurrent_callers_share_one_connection_and_answers_find_their_callers_in_any_order() -> None:
+    async def answers_in_reverse(conversation: Conversation) -> None:
+        requests = [await conversation.next_request() for _ in range(8)]
+        for request in reversed(requests):
+            conversation.answer(request, ext_fields={"offset": request.ext_fields["queueId"]})
+        await conversation.hang()
+
+    offsets, peer = ask(
+        answers_in_reverse,
+        lambda client, address: asyncio.gather(*(client.call(address, GetMaxOffset("t", n)) for n in range(8))),
+    )
+    assert offsets == list(range(8))
+    assert peer.connection_count == 1
+
+
+def test_no_more_requests_are_in_flight_than_allowed() -> None:
+    in_flight = 0
+    most = 0
+
+    async def counts(conversation: Conversation) -> None:
+        nonlocal in_flight, most
+
+        async def answer_later(request: RemotingCommand) -> None:
+            nonlocal in_flight
+            await asyncio.sleep(0.01)
+            in_flight -= 1
+            conversation.answer(request, ext_fields={"offset": "1"})
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(20):
+                request = await conversation.next_request()
+                in_flight += 1
+                most = max(most, in_flight)
+                tasks.create_task(answer_later(request))
+
+    ask(
+        counts,
+        lambda client, address: asyncio.gather(*(client.call(address, GetMaxOffset("t", n)) for n in range(20))),
+        max_in_flight=3,
+    )
+    assert most == 3
+
+
+def test_a_late_answer_to_a_timed_out_request_is_dropped_and_the_connection_goes_on() -> None:
+    async def answers_the_second_first(conversation: Conversation) -> None:
+        slow = await conversation.next_request()
+        quick = await conversation.next_request()
+        conversation.answer(quick, ext_fields={"offset": "2"})
+        third = await conversation.next_request()
+        conversation.answer(slow, ext_fields={"offset": "1"})
+        conversation.answer(third, ext_fields={"offset": "3"})
+        await conversation.hang()
+
+    async def client_does(client: RocketMQClient, address: str) -> list[object]:
+        slow = asyncio.create_task(failure(client.call(address, GetMaxOffset("t", 1))))
+        await asyncio.sleep(0.02)
+        quick = await client.call(address, GetMaxOffset("t", 2))
+        return [await slow, quick, await client.call(address, GetMaxOffset("t", 3))]
+
+    answers, peer = ask(answers_the_second_first, client_does)
+    assert isinstance(answers, list)
+    assert type(answers[0]) is RequestTimedOut
+    assert answers[1:] == [2, 3]
+    assert peer.connection_count == 1
+
+
+def test_a_cancelled_caller_leaves_the_connection_usable() -> None:
+    async def client_does(client: RocketMQClient, address: str) -> object:
+        await client.call(address, GetMaxOffset("t", 5))
+        cancelled = asyncio.create_task(client.call(address, GetMaxOffset("t", 6)))
+        await asyncio.sleep(0)  # it has been sent, or is about to be
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        return await asyncio.gather(*(client.call(address, GetMaxOffset("t", n)) for n in range(20)))
+
+    offsets, peer = ask(echo_queue_id, client_does)
+    assert offsets == list(range(20))
+    assert peer.connection_count == 1
+
+
+def test_after_a_loss_the_next_call_connects_again() -> None:
+    async def first_dies_second_serves(conversation: Conversation) -> None:
+        if conversation.number == 1:
+            await closes_in_mid_frame(conversation)
+        else:
+            await echo_queue_id(conversation)
+
+    async def client_does(client: RocketMQClient, address: str) -> tuple[RocketMQError, int]:
+        return await failure(client.call(address, GetMaxOffset("t", 1))), await client.call(
+            address, GetMaxOffset("t", 2)
+        )
+
+    result, peer = ask(first_dies_second_serves, client_does)
+    assert isinstance(result, tuple)
+    error, offset = result
+    assert type(error) is ConnectionLost
+    assert offset == 2
+    assert peer.connection_count == 2
+
+
+def test_a_hanging_peer_costs_one_time_out_and_not_one_for_each_queued_caller() -> None:
+    async def client_does(client: RocketMQClient, address: str) -> tuple[list[RocketMQError], float]:
+        started = asyncio.get_running_loop().time()
+        errors = await asyncio.gather(*(failure(client.call(address, GetMaxOffset("t", n))) for n in range(50)))
+        return errors, asyncio.get_running_loop().time() - started
+
+    result, _ = ask(hangs, client_does, max_in_flight=2)
+    assert isinstance(result, tuple)
+    errors, took_s = result
+    assert {type(error) for error in errors} == {RequestTimedOut}
+    assert took_s < 5 * QUICK_MS / 1000
+
+
+def test_after_silence_the_next_caller_gets_a_new_connection() -> None:
+    async def first_hangs_second_serves(conversation: Conversation) -> None:
+        await (conversation.hang() if conversation.number == 1 else echo_queue_id(conversation))
+
+    async def client_does(client: RocketMQClient, address: str) -> tuple[RocketMQError, int]:
+        return await failure(client.call(address, GetMaxOffset("t", 1))), await client.call(
+            address, GetMaxOffset("t", 2)
+        )
+
+    result, peer = ask(first_hangs_second_serves, client_does)
+    assert isinstance(result, tuple)
+    assert type(result[0]) is RequestTimedOut
+    assert result[1] == 2
+    assert peer.connection_count == 2
+
+
+def test_when_the_connection_breaks_every_waiting_caller_hears_of_it() -> None:
+    async def dies_with_three_waiting(conversation: Conversation) -> None:
+        for _ in range(3):
+            await conversation.next_request()
+
+    errors, _ = ask(
+        dies_with_three_waiting,
+        lambda client, address: asyncio.gather(
+            *(failure(client.call(address, GetMaxOffset("t", n))) for n in range(3))
+        ),
+        timeout_ms=5000,
+    )
+    assert isinstance(errors, list)
+    assert [type(error) for error in errors] == [ConnectionLost] * 3
+
+
+def test_closing_the_client_wakes_who_waits() -> None:
+    async def client_does(client: RocketMQClient, address: str) -> RocketMQError:
+        waiting = asyncio.create_task(failure(client.call(address, GetMaxOffset("t", 1))))
+        await asyncio.sleep(0.05)
+        await client.close()
+        return await waiting
+
+    error, _ = ask(hangs, client_does, timeout_ms=5000)
+    assert type(error) is ConnectionLost
+
+
+def test_what_a_broker_asks_of_us_is_answered_with_not_supported_or_ignored() -> None:
+    replies: list[RemotingCommand] = []
+
+    async def asks(conversation: Conversation) -> None:
+        request = await conversation.next_request()
+        for flag in (ONEWAY_FLAG, 0):
+            command = RemotingCommand(code=RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, opaque=77, flag=flag)
+            conversation.send(encode_frame(Frame(0, encode_header(command), b"")))
+        replies.append(await conversation.next_request())
+        conversation.answer(request, ext_fields={"offset": "9"})
+        await conversation.hang()
+
+    offset, _ = ask(asks, lambda client, address: client.call(address, GetMaxOffset("t", 1)))
+    assert offset == 9
+    assert [(reply.opaque, reply.code, reply.is_response) for reply in replies] == [(77, 3, True)]
+
+
+def test_requests_carry_version_language_fields_and_signature() -> None:
+    seen: list[RemotingCommand] = []
+
+    async def looks(conversation: Conversation) -> None:
+        seen.append(await conversation.next_request())
+        conversation.answer(seen[0], ext_fields={"offset": "9"})
+
+    credentials = Credentials("alice", "secret-of-alice", security_token="token")
+    ask(
+        looks,
+        lambda client, address: client.call(address, QueryConsumerOffset("G", "T", 3)),
+        credentials=credentials,
+    )
+    fields = {"consumerGroup": "G", "topic": "T", "queueId": "3", "setZeroIfNotFound": "false"}
+    assert seen[0].version >= 401, "older versions get routes in fastjson's dialect"
+    assert (seen[0].language, seen[0].flag, seen[0].code) == ("PYTHON", 0, 14)
+    assert seen[0].ext_fields == signed_ext_fields(fields, b"", credentials)
+    assert set(seen[0].ext_fields) == {*fields, "AccessKey", "SecurityToken", "Signature"}
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(19, "NO_NEW_MSG"), (20, "NO_MATCHED_MSG"), (21, "OFFSET_ILLEGAL"), (0, "FOUND")]
+)
+def test_a_pull_that_brings_nothing_is_an_answer_and_no_refusal(code: int, status: str) -> None:
+    async def has_no_message(conversation: Conversation) -> None:
+        ext_fields = {"nextBeginOffset": "7", "minOffset": "5", "maxOffset": "9", "suggestWhichBrokerId": "0"}
+        conversation.answer(await conversation.next_request(), code=code, ext_fields=ext_fields)
+
+    result, _ = ask(has_no_message, lambda client, address: client.call(address, PullMessage("T", 0, 7)))
+    assert (result.status, result.next_begin_offset, result.min_offset, result.max_offset) == (status, 7, 5, 9)  # type: ignore[attr-defined]
+    assert result.messages == ()  # type: ignore[attr-defined]
