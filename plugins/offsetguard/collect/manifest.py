@@ -50,6 +50,14 @@ class EventCursor(_Record):
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
 
 
+class MissingMaster(_Record):
+    """A master that an earlier round listed and the name server does not list any more."""
+
+    broker_name: str
+    address: str  # where it was
+    missing_since: datetime  # start of the first interval without it
+
+
 class Gap(_Record):
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
@@ -80,6 +88,7 @@ class Manifest(_Record):
     event_cursors: tuple[EventCursor, ...] = ()
     master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
+    missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose
     cluster_unseen: bool = False  # no name server answered
 
     @property

@@ -1,0 +1,98 @@
+"""Everything that one round has read from one replica: filled step by step, so that half of it is still of use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from offsetguard.collect.manifest import EventCursor
+    from offsetguard.collect.replica import Answer, Replica
+    from offsetguard.offsets import MessageQueue, QueueOffsets
+    from offsetguard.rocketmq.bodies import (
+        AllConsumerOffsets,
+        BrokerRuntimeInfo,
+        ConsumerConnections,
+        ConsumeStats,
+        ConsumeTimeSpans,
+        SubscriptionGroupConfig,
+        TopicConfig,
+        TopicOffsets,
+    )
+
+GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReading:
+    """Offsets of a topic's queues on one broker; no queues = the broker does not have the topic."""
+
+    queues: Mapping[int, TopicOffsets]  # by queue id
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SecondReading:
+    """The offsets of a queue whose order looked broken, read again: min first, then consumer, pull, max."""
+
+    offsets: QueueOffsets
+    consumer_at: datetime
+    pull_at: datetime | None
+    max_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MoveEvent:
+    """One OFFSET_MOVED_EVENT message, decoded."""
+
+    event_offset: int
+    moved_at: datetime
+    consumer_group: str
+    message_queue: MessageQueue
+    requested_offset: int
+    corrected_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """Bytes (or a name) that we could not read, with the reason."""
+
+    source: str
+    position: int
+    reason: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class BrokerReading:
+    """One replica in one round; a field that was not seen is None, or has no entry."""
+
+    replica: Replica
+    answered_at: datetime | None = None
+    failure: str | None = None
+    runtime: BrokerRuntimeInfo | None = None
+    settings: Mapping[str, str] | None = None
+    topics: Mapping[str, TopicConfig] | None = None
+    groups: Mapping[str, SubscriptionGroupConfig] | None = None
+    connections: dict[str, ConsumerConnections | None] = field(default_factory=dict)  # by group; None = offline
+    committed: Answer[AllConsumerOffsets] | None = None
+    consume_stats: dict[str, Answer[ConsumeStats]] = field(default_factory=dict)  # by group
+    topic_readings: dict[str, TopicReading] = field(default_factory=dict)  # by topic
+    second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
+    time_spans: dict[tuple[str, str], Answer[ConsumeTimeSpans]] = field(default_factory=dict)  # by (group, topic)
+    events: list[MoveEvent] = field(default_factory=list)
+    event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on
+    undecodable: list[Undecodable] = field(default_factory=list)
+
+    @property
+    def broker_name(self) -> str:
+        """Name shared by a master and its slaves."""
+        return self.replica.broker_name
+
+    @property
+    def gave_offsets(self) -> bool:
+        """Whether the committed offsets were seen: without them nothing can be said about any group."""
+        return self.committed is not None and self.topics is not None

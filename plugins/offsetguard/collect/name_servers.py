@@ -1,0 +1,72 @@
+"""Which replicas a cluster has, as the first name server that answers lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.manifest import Gap, Outcome
+from offsetguard.collect.replica import Replica
+from offsetguard.collect.request_ledger import outcome_of
+from offsetguard.errors import RocketMQError
+from offsetguard.rocketmq.requests import GetBrokerClusterInfo
+
+if TYPE_CHECKING:
+    from offsetguard.collect.request_ledger import RequestLedger
+    from offsetguard.config import Cluster
+    from offsetguard.rocketmq.bodies import ClusterInfo
+    from offsetguard.rocketmq.client import RocketMQClient
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMembers:
+    """What a name server lists. `own_names`: of brokers and RocketMQ clusters."""
+
+    replicas: tuple[Replica, ...]
+    own_names: frozenset[str]
+
+    @property
+    def master_broker_names(self) -> frozenset[str]:
+        """Brokers whose master is registered."""
+        return frozenset(replica.broker_name for replica in self.replicas if replica.is_master)
+
+    @property
+    def broker_names(self) -> frozenset[str]:
+        """Brokers with any replica."""
+        return frozenset(replica.broker_name for replica in self.replicas)
+
+
+async def find_members(
+    client: RocketMQClient, name: str, cluster: Cluster, ledger: RequestLedger
+) -> ClusterMembers | None:
+    """Ask the name servers in the configured order; None when none answers. Each failure is a gap with its config key.
+
+    Name servers do not talk to each other; each knows all brokers, so the first answer is enough.
+    """
+    for position, address in enumerate(cluster.name_servers):
+        request = GetBrokerClusterInfo()
+        key = f"clusters.{name}.name_servers.{position}"
+        try:
+            info = await client.call(address, request)
+        except RocketMQError as error:
+            outcome = outcome_of(error)
+            ledger.count(outcome)
+            ledger.add_gap(_gap(address, str(request), outcome, f"{error}; check {key} in the configuration"))
+            continue
+        ledger.count(Outcome.ANSWERED)
+        return _members(info)
+    return None
+
+
+def _members(info: ClusterInfo) -> ClusterMembers:
+    replicas = [
+        Replica(broker.broker_name, broker_id, address)
+        for broker in info.brokers
+        for broker_id, address in broker.addresses.items()
+    ]
+    clusters = {broker.cluster for broker in info.brokers} | set(info.broker_names_by_cluster)
+    return ClusterMembers(tuple(sorted(replicas)), frozenset({one.broker_name for one in replicas} | clusters))
+
+
+def _gap(address: str, what: str, outcome: Outcome, reason: str) -> Gap:
+    return Gap(address=address, broker_name=None, broker_id=None, what=what, outcome=outcome, reason=reason)
