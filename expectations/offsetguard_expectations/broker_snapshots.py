@@ -10,6 +10,7 @@ _REPLICA = "broker_name || ' (broker id ' || broker_id || ') at ' || address"
 EVERY_MASTER_ANSWERED = Invariant(
     id="OG-S01",
     title="Every master answered",
+    violation="A master did not answer",
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
     applies_when="broker_id = 0",
@@ -27,6 +28,7 @@ EVERY_MASTER_ANSWERED = Invariant(
 EVERY_SLAVE_ANSWERED = Invariant(
     id="OG-S03",
     title="Every slave answered",
+    violation="A slave did not answer",
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
     applies_when="broker_id <> 0",

@@ -10,6 +10,7 @@ RENEWALS_PER_LOCK_LIFE = 3  # an owner may miss two renewals before it loses its
 LOCK_OUTLIVES_RENEWALS = Invariant(
     id="OG-L01",
     title=f"A rebalance lock lives for at least {RENEWALS_PER_LOCK_LIFE} lock intervals",
+    violation="A rebalance lock expires before its third renewal",
     table=GROUP_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
     applies_when="declared_orderly AND lock_interval_ms IS NOT NULL AND lock_max_live_time_ms IS NOT NULL",

@@ -28,6 +28,7 @@ class Invariant:
 
     id: str
     title: str  # what holds in a healthy cluster, in a few words
+    violation: str  # what a violation tells, in a few words: the headline of the Data Docs
     table: Table
     violation_means: ViolationMeans
     applies_when: str  # SQL condition: the rows that the invariant speaks about

@@ -16,11 +16,12 @@ _QUEUE = "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queu
 
 
 def _order(
-    violation: OffsetOrderViolation, low: str, high: str, *, title: str, meaning: str, do_next: str
+    kind: OffsetOrderViolation, low: str, high: str, *, title: str, violation: str, meaning: str, do_next: str
 ) -> Invariant:
     return Invariant(
-        id=violation.value,
+        id=kind.value,
         title=title,
+        violation=violation,
         table=QUEUE_SNAPSHOTS,
         violation_means=ViolationMeans.TROUBLE,
         applies_when=f"{low} IS NOT NULL AND {high} IS NOT NULL",
@@ -36,11 +37,12 @@ CONSUMER_NOT_BELOW_MIN = _order(
     "min_offset",
     "consumer_offset",
     title="No message was deleted before it was consumed (min offset <= consumer offset)",
+    violation="Messages were deleted before they were consumed",
     meaning=(
         "The group's committed offset lies below the oldest message that the broker still keeps: the messages between"
         " them were deleted by retention before the group consumed them. They are gone for this group. A broadcasting"
-        " group commits nothing to the broker and is not checked here. A group that committed while we were reading"
-        " is read again before it is reported."
+        " group commits nothing to the broker and is not checked here. What looks broken is read again, min offset"
+        " first, so a commit between two readings cannot cause this."
     ),
     do_next=(
         "Find out whether the messages matter (the difference is their number); replay them from the source if so."
@@ -52,6 +54,7 @@ CONSUMER_NOT_ABOVE_PULL = _order(
     "consumer_offset",
     "pull_offset",
     title="Nothing is committed before it was pulled (consumer offset <= pull offset)",
+    violation="An offset was committed that nobody pulled",
     meaning=(
         "The group has committed an offset that no client has pulled up to. Somebody set the offset (a reset, a skip),"
         " or the queue was recreated. The consumer offset is read before the pull offset, so a commit between the two"
@@ -67,6 +70,7 @@ CONSUMER_NOT_ABOVE_MAX = _order(
     "consumer_offset",
     "max_offset",
     title="Nothing is committed beyond the end of the queue (consumer offset <= max offset)",
+    violation="An offset was committed beyond the end of the queue",
     meaning=(
         "The committed offset lies beyond the newest message. Messages written from now on are skipped until the queue"
         " has grown past it, or the clients are sent back and consume again. Causes: an offset was set beyond the end,"
@@ -76,7 +80,8 @@ CONSUMER_NOT_ABOVE_MAX = _order(
     ),
     do_next=(
         "Find out whether the queue shrank (topic recreated, broker restored, replica promoted) or the offset was set."
-        " Then reset the group's offset to a time it has really consumed: mqadmin resetOffsetByTime -g GROUP -t TOPIC."
+        " Then reset the group's offset to a time it has really consumed:"
+        " mqadmin resetOffsetByTime -g GROUP -t TOPIC -s TIME."
     ),
 )
 PULL_NOT_ABOVE_MAX = _order(
@@ -84,6 +89,7 @@ PULL_NOT_ABOVE_MAX = _order(
     "pull_offset",
     "max_offset",
     title="Nothing is pulled beyond the end of the queue (pull offset <= max offset)",
+    violation="Clients pull beyond the end of the queue",
     meaning=(
         "Clients pull from an offset that the queue does not have: the queue was recreated or truncated while they kept"
         " their position. They get nothing until the broker corrects them. The pull offset is read before the max"
@@ -99,19 +105,20 @@ MIN_NOT_ABOVE_MAX = _order(
     "min_offset",
     "max_offset",
     title="The oldest message is not beyond the end of the queue (min offset <= max offset)",
+    violation="The oldest message lies beyond the end of the queue",
     meaning=(
         "The broker says that its oldest message is newer than its end: its consume queue files are damaged or"
-        " half-deleted. Both come from one answer of the broker, so our reading cannot cause this."
+        " half-deleted. The min offset is never read after the max offset, so our reading cannot cause this."
     ),
     do_next=(
-        "Look into the broker's store.log for consume queue errors and check its disk. Restarting the broker rebuilds"
-        " consume queues from the commit log."
+        "Look into the broker's store.log for consume queue errors and check its disk, before restarting anything."
     ),
 )
 
 OFFSETS_NOT_NEGATIVE = Invariant(
     id="OG-Q11",
     title="Offsets and queue numbers are not negative",
+    violation="An offset is negative",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
     applies_when="TRUE",
@@ -135,6 +142,7 @@ OFFSETS_NOT_NEGATIVE = Invariant(
 QUEUE_IS_KNOWN = Invariant(
     id="OG-Q12",
     title="The group's queue exists on the broker",
+    violation="A group has an offset in a queue that does not exist",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
     applies_when="max_offset_read_at IS NOT NULL",
@@ -153,6 +161,7 @@ QUEUE_IS_KNOWN = Invariant(
 TIMES_NOT_IN_THE_FUTURE = Invariant(
     id="OG-Q13",
     title="Message times are not in the future",
+    violation="Messages carry a time in the future",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
     applies_when="last_timestamp IS NOT NULL OR oldest_unconsumed_at IS NOT NULL",

@@ -30,7 +30,8 @@ is not checked: a position that nobody knows cannot be compared.
 **What our own reading cannot cause.** Offsets move while they are read. Within one round the consumer offset is read
 first, then the pull offset, then min and max; all of them only grow in a healthy queue, so consumer <= pull <= max
 holds whatever happens in between. Only min <= consumer can be broken by the order of reading (the broker deletes and
-the group commits in between), so such queues are read again before they are reported.
+the group commits in between). What looks broken is therefore read again before it is reported: min, consumer, pull,
+max, in this order.
 """
 
 
@@ -58,7 +59,7 @@ def _section(invariant: Invariant) -> str:
     return f"""\
 ### {invariant.id}
 
-**{invariant.title}**
+**{invariant.title}.** Violated: {invariant.violation[0].lower()}{invariant.violation[1:]}.
 
 {invariant.meaning}
 

@@ -1,0 +1,85 @@
+"""What one run of the invariants found, as records: made from Great Expectations' results, shown by the Data Docs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from offsetguard_expectations.invariant import Invariant, ViolationMeans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.intervals import Interval
+    from offsetguard.tables import Table
+
+
+class Verdict(StrEnum):
+    """What became of an invariant in one run."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    NO_ROWS = "no rows"  # nothing that it speaks about: neither good nor bad
+    NOT_CHECKED = "not checked"  # no result arrived, or the check failed: never shown as good
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantOutcome:
+    """One invariant in one run."""
+
+    invariant: Invariant
+    rows_checked: int
+    violations: int
+    examples: tuple[str, ...]  # the first violating rows
+    not_checked_because: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that can be said."""
+        if self.not_checked_because is not None:
+            return Verdict.NOT_CHECKED
+        if self.violations:
+            return Verdict.VIOLATED
+        return Verdict.HOLDS if self.rows_checked else Verdict.NO_ROWS
+
+    @property
+    def unlisted_violations(self) -> int:
+        """How many violating rows are not among the examples."""
+        return max(0, self.violations - len(self.examples))
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """All invariants of one cluster and interval."""
+
+    cluster: str
+    interval: Interval
+    outcomes: tuple[InvariantOutcome, ...]
+
+    @property
+    def violated(self) -> tuple[InvariantOutcome, ...]:
+        """The violated invariants, trouble of the cluster before corrupt rows."""
+        violated = [outcome for outcome in self.outcomes if outcome.verdict is Verdict.VIOLATED]
+        return tuple(sorted(violated, key=lambda outcome: outcome.invariant.violation_means is ViolationMeans.CORRUPT))
+
+    @property
+    def not_checked(self) -> tuple[InvariantOutcome, ...]:
+        """The invariants of which nothing is known."""
+        return tuple(outcome for outcome in self.outcomes if outcome.verdict is Verdict.NOT_CHECKED)
+
+    @property
+    def without_rows(self) -> tuple[InvariantOutcome, ...]:
+        """The invariants that had nothing to check."""
+        return tuple(outcome for outcome in self.outcomes if outcome.verdict is Verdict.NO_ROWS)
+
+    @property
+    def success(self) -> bool:
+        """Every invariant was checked and none is violated."""
+        return not self.violated and not self.not_checked
+
+    def by_table(self) -> Iterator[tuple[Table, tuple[InvariantOutcome, ...]]]:
+        """Yield each table with its invariants, in the order of the suite."""
+        for table, outcomes in groupby(self.outcomes, key=lambda outcome: outcome.invariant.table):
+            yield table, tuple(outcomes)
