@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.evidence import name_servers_of, queues_of
+from offsetguard.rules.evidence import name_servers_of, queues_by_group
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
@@ -63,6 +63,8 @@ RULE = Rule(
     },
     table=("effective_lag", "lag_ms", "inflight", "available", "online_client_count", "max_lag_messages", "max_lag_ms"),
     peak="effective_lag",
+    group_needs=("effective_lag", "lag_ms"),
+    recovered="recovered: the lag is within its limits again",
 )
 
 _STATES = {
@@ -75,6 +77,7 @@ _STATES = {
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) above one of its two limits."""
+    queues = queues_by_group(facts)
     for group in facts.groups:
         policy = config.policy(facts.cluster, group.consumer_group)
         if not _judged(group) or not _above_a_limit(group, policy):
@@ -98,7 +101,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "max_lag_ms": policy.max_lag_ms,
                 "name_servers": name_servers_of(config, facts.cluster),
             },
-            queues=_evidence(queues_of(facts, group.consumer_group, group.topic)),
+            queues=_evidence(queues.get((group.consumer_group, group.topic), ())),
         )
 
 
@@ -124,7 +127,7 @@ def _variant(group: GroupFacts) -> str:
     return "default"
 
 
-def _evidence(queues: list[QueueFacts]) -> tuple[QueueEvidence, ...]:
+def _evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
     behind = [queue for queue in queues if (queue.offsets.effective_lag or 0) > 0]
     behind.sort(key=lambda queue: (-(queue.offsets.effective_lag or 0), -(queue.lag_ms or 0), queue.message_queue))
     return tuple(

@@ -54,6 +54,7 @@ RULE = Rule(
     },
     table=("brokers", "gap_count", "reasons"),
     peak="gap_count",
+    recovered="everything that was asked for answered again",
 )
 
 

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, QueueFacts
 
 
-def queues_of(facts: IntervalFacts, consumer_group: str, topic: str) -> list[QueueFacts]:
-    """Return the suspect queues of one group and topic."""
-    return [q for q in facts.queues if q.consumer_group == consumer_group and q.message_queue.topic == topic]
+def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[QueueFacts]]:
+    """Return the suspect queues of each (consumer group, topic)."""
+    found: defaultdict[tuple[str, str], list[QueueFacts]] = defaultdict(list)
+    for queue in facts.queues:
+        found[queue.consumer_group, queue.message_queue.topic].append(queue)
+    return found
 
 
-def message_model_of(facts: IntervalFacts, consumer_group: str) -> str | None:
-    """Return CLUSTERING or BROADCASTING; None when no client was online to tell."""
-    for group in facts.groups:
-        if group.consumer_group == consumer_group and group.message_model is not None:
-            return group.message_model
-    return None
+def message_models(facts: IntervalFacts) -> Mapping[str, str]:
+    """Return CLUSTERING or BROADCASTING per consumer group; a group of which no client was online is left out."""
+    return {g.consumer_group: g.message_model for g in facts.groups if g.message_model is not None}
 
 
-def online_clients_of(facts: IntervalFacts, consumer_group: str) -> int | None:
-    """Return how many clients of a group are connected; None = could not be seen."""
-    counts = [g.online_client_count for g in facts.groups if g.consumer_group == consumer_group]
-    known = [count for count in counts if count is not None]
-    return max(known) if known else None
+def online_clients(facts: IntervalFacts) -> Mapping[str, int]:
+    """Return the connected clients per consumer group; a group whose connections were not seen is left out."""
+    return {g.consumer_group: g.online_client_count for g in facts.groups if g.online_client_count is not None}
 
 
 def name_servers_of(config: Config, cluster: str) -> str:

@@ -42,6 +42,7 @@ RULE = Rule(
         ),
     },
     table=("lock_interval_ms", "lock_max_live_time_ms", "least_lock_max_live_time_ms"),
+    recovered="the declared settings keep the rule again",
 )
 
 

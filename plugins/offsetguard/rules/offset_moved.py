@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.evidence import message_model_of, name_servers_of
+from offsetguard.rules.evidence import message_models, name_servers_of
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ RULE = Rule(
     },
     table=("lost", "requested_offset", "corrected_offset", "move_count", "first_moved_at", "last_moved_at"),
     peak="lost",
+    recovered="no offset of it was moved within the look-back window",
 )
 
 _STATES = {
@@ -108,12 +109,13 @@ _STATES = {
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with moves in the window."""
+    models = message_models(facts)
     by_group: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
     for move in facts.offset_moves:
         if not _first_start(move):
             by_group[move.consumer_group, move.message_queue.topic].append(move)
     for (consumer_group, topic), moves in sorted(by_group.items()):
-        model = message_model_of(facts, consumer_group)
+        model = models.get(consumer_group)
         variant, telling = _judge(moves, model)
         lost = None if variant == "beyond_end" else sum(_lost(of) for of in _by_queue(telling).values())
         yield Finding(

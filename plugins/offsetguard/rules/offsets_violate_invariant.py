@@ -12,11 +12,10 @@ Source: `offsets.QueueOffsets.order_violations`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from offsetguard.offsets import OffsetOrderViolation
-from offsetguard.rules.evidence import message_model_of, name_servers_of, online_clients_of
+from offsetguard.rules.evidence import message_models, name_servers_of, online_clients, queues_by_group
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -99,6 +98,7 @@ RULE = Rule(
     },
     table=("lost", "beyond", "min_offset", "consumer_offset", "pull_offset", "max_offset", "queue_count"),
     peak="missing",
+    recovered="recovered: its offsets are in order again",
 )
 
 # Worst first: what loses new messages, what has lost old ones, what is odd.
@@ -113,32 +113,37 @@ _VARIANTS = (
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic); the worst of its violations gives the words."""
-    by_group: dict[tuple[str, str], list[QueueFacts]] = defaultdict(list)
-    for queue in facts.queues:
-        if queue.violated_invariants:
-            by_group[queue.consumer_group, queue.message_queue.topic].append(queue)
-    for (consumer_group, topic), queues in sorted(by_group.items()):
-        if message_model_of(facts, consumer_group) == "BROADCASTING":
+    models, clients = message_models(facts), online_clients(facts)
+    for (consumer_group, topic), queues in sorted(queues_by_group(facts).items()):
+        broken = [queue for queue in queues if queue.violated_invariants]
+        worst = _worst_violation(broken)
+        if worst is None or models.get(consumer_group) == "BROADCASTING":
             continue
-        for violation, variant, state in _VARIANTS:
-            telling = [queue for queue in queues if violation.value in queue.violated_invariants]
-            if telling:
-                yield Finding(
-                    rule=RULE,
-                    cluster=facts.cluster,
-                    consumer_group=consumer_group,
-                    topic=topic,
-                    severity=Severity.WARNING if variant == "consumer_beyond_pull" else RULE.severity,
-                    variant=variant,
-                    state=state,
-                    figures={
-                        **_figures(telling),
-                        "online_client_count": online_clients_of(facts, consumer_group),
-                        "name_servers": name_servers_of(config, facts.cluster),
-                    },
-                    queues=_evidence(queues),
-                )
-                break
+        variant, state, telling = worst
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=topic,
+            severity=Severity.WARNING if variant == "consumer_beyond_pull" else RULE.severity,
+            variant=variant,
+            state=state,
+            figures={
+                **_figures(telling),
+                "online_client_count": clients.get(consumer_group),
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=_evidence(broken),
+        )
+
+
+def _worst_violation(broken: Sequence[QueueFacts]) -> tuple[str, str, list[QueueFacts]] | None:
+    """Return variant, state and the queues that show it; None when no violation of ours is among them."""
+    for violation, variant, state in _VARIANTS:
+        telling = [queue for queue in broken if violation.value in queue.violated_invariants]
+        if telling:
+            return variant, state, telling
+    return None
 
 
 def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:

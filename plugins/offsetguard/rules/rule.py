@@ -50,6 +50,8 @@ class Rule:
     texts: Mapping[str, Texts]
     table: tuple[str, ...] = ()  # figures of the message's small table, in order
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
+    group_needs: tuple[str, ...] = ()  # fields of GroupFacts without which a group cannot be said to have recovered
+    recovered: str = "recovered"  # what is said when nothing is found any more
 
 
 @dataclass(frozen=True, slots=True)
