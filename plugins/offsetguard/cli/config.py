@@ -158,29 +158,37 @@ def _table(path: Path, lines: Iterable[Line]) -> Iterator[str]:
     told: dict[str, list[Line]] = {}
     for line in lines:
         told.setdefault(line["kind"], []).append(line)
-    if clusters := told.get("cluster"):
+    if told.get("cluster"):
         yield "Clusters"
-        for cluster in clusters:
-            login = f"login: connection {cluster['connection']}" if cluster["connection"] else "no login"
-            live = f", {cluster['consumer_groups']} consumer groups" if "consumer_groups" in cluster else ""
-            yield f"  {cluster['name']}: {', '.join(cluster['name_servers'])} ({login}{live})"
+        yield from map(_cluster_text, told["cluster"])
         yield "Teams"
-        for team in told["team"]:
-            default = "  (default: hears what nobody else owns)" if team["is_default"] else ""
-            yield f"  {team['name']}: {', '.join([*team['mail'], *team['slack']]) or 'nobody is told'}{default}"
+        yield from map(_team_text, told["team"])
         yield "Consumer groups; for each field the first line that sets it wins"
-        for entry in told["groups"]:
-            where = f"line {entry['line']}" if entry["line"] else "default"
-            sets = ", ".join(f"{field} {_shown(value)}" for field, value in entry["sets"].items()) or "nothing"
-            cluster = "" if entry["cluster"] == "*" else f" in clusters {entry['cluster']}"
-            yield f"  {where}: {entry['match']}{cluster}: {sets}"
+        yield from map(_groups_text, told["groups"])
     problems = told.get("problem", [])
     for wrong in problems:
         where = f"{wrong['file']}:{wrong['line']}: {wrong['field']}: " if wrong["line"] else ""
         yield f"{where}{wrong['message']}"
-    yield (
-        f"{path}: {len(problems)} problem{'' if len(problems) == 1 else 's'}" if problems else f"{path}: nothing wrong"
-    )
+    count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}" if problems else "nothing wrong"
+    yield f"{path}: {count}"
+
+
+def _cluster_text(cluster: Line) -> str:
+    login = f"login: connection {cluster['connection']}" if cluster["connection"] else "no login"
+    live = f", {cluster['consumer_groups']} consumer groups" if "consumer_groups" in cluster else ""
+    return f"  {cluster['name']}: {', '.join(cluster['name_servers'])} ({login}{live})"
+
+
+def _team_text(team: Line) -> str:
+    default = "  (default: hears what nobody else owns)" if team["is_default"] else ""
+    return f"  {team['name']}: {', '.join([*team['mail'], *team['slack']]) or 'nobody is told'}{default}"
+
+
+def _groups_text(entry: Line) -> str:
+    where = f"line {entry['line']}" if entry["line"] else "default"
+    sets = ", ".join(f"{field} {_shown(value)}" for field, value in entry["sets"].items()) or "nothing"
+    cluster = "" if entry["cluster"] == "*" else f" in clusters {entry['cluster']}"
+    return f"  {where}: {entry['match']}{cluster}: {sets}"
 
 
 def _shown(value: object) -> str:

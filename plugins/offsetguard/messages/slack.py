@@ -81,7 +81,7 @@ def _fits(blocks: list[Block]) -> bool:
 
 def _head(view: MessageView) -> list[Block]:
     status = wording.status(view)
-    title = f"{_MARKS.get(status, _MARKS['info'])} {status.capitalize()}: {view.title}"
+    title = f"{_MARKS.get(status, _MARKS['info'])} {status.capitalize()}: {wording.news(view)}"
     return [
         {"type": "header", "text": _plain(title, 150)},
         _context(f"Cluster {code(view.cluster)}", f"Team {code(view.team)}", wording.why_now(view)),
@@ -92,9 +92,9 @@ def _story(incident: IncidentView) -> list[Block]:
     story = [_names(incident, f"{_MARKS.get(incident.severity, _MARKS['info'])} ")]
     if incident.figures:
         story[0]["fields"] = [_field(figure) for figure in incident.figures[:FIELDS_SHOWN]]
-    story.append({"type": "section", "text": _plain(incident.cause or "cause unknown", 1_000)})
+    story.append({"type": "section", "text": _plain(incident.cause or "cause unknown", 1_500)})
     if incident.do_next:
-        story.append({"type": "section", "text": _plain(f"What to do: {incident.do_next}", 1_000)})
+        story.append({"type": "section", "text": _plain(f"What to do: {incident.do_next}", 1_500)})
     lines = [_queue_line(queue) for queue in incident.queues[:QUEUES_SHOWN]]
     hidden = wording.more(incident.queue_count - len(lines), "queue")
     if lines:
@@ -109,7 +109,7 @@ def _ending(incident: IncidentView) -> list[Block]:
     return [
         {"type": "divider"},
         _names(incident, ""),
-        {"type": "section", "text": _plain(f"It was: {incident.cause}", 1_000)},
+        {"type": "section", "text": _plain(f"It was: {incident.cause}", 1_500)},
         _context(f"Ended: {code(wording.resolution(incident))}", f"Lasted {wording.history(incident)}", *peak),
     ]
 

@@ -27,15 +27,28 @@ def status(view: MessageView) -> str:
 
 
 def subject(view: MessageView) -> str:
-    """Return e.g. `[CRITICAL] orders-cluster · order-group · consumer group has stopped`; several groups: a count."""
+    """Return e.g. `[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind`."""
+    return f"[{status(view).upper()}] {view.cluster} · {news(view)}"
+
+
+def news(view: MessageView) -> str:
+    """Return the whole message in one line: of one incident its headline, of several how many groups and the title."""
     incidents = view.firing or view.resolved
-    about = [view.cluster]
-    if len(incidents) == 1 and (name := incidents[0].consumer_group or incidents[0].topic):
-        about.append(name)
-    elif len(incidents) > 1:
-        about.append(counted_groups(incidents))
-    about.append(incidents[0].summary if len(incidents) == 1 else view.title)
-    return f"[{status(view).upper()}] {' · '.join(about)}"
+    if len(incidents) != 1:
+        return f"{counted_groups(incidents)} · {view.title}"
+    return headline(incidents[0]) if view.firing else ending(incidents[0])
+
+
+def headline(incident: IncidentView) -> str:
+    """Return the summary, led by the group's name (or the topic's) where the summary does not say it."""
+    name = incident.consumer_group or incident.topic
+    return incident.summary if name is None or name in incident.summary else f"{name} · {incident.summary}"
+
+
+def ending(incident: IncidentView) -> str:
+    """Return e.g. `order-group · caught up after 41 min`."""
+    after = f" after {_span(incident.opened_at, incident.resolved_at)}" if incident.resolved_at else ""
+    return f"{incident.consumer_group or incident.topic or incident.summary} · {resolution(incident)}{after}"
 
 
 def counted_groups(incidents: tuple[IncidentView, ...]) -> str:
