@@ -28,21 +28,28 @@ RENEWALS_PER_LOCK_LIFE = 3
 
 
 def facts_from_snapshot(
-    manifest: Manifest, rows: Mapping[str, Sequence[Row]], config: Config, interval: Interval
+    manifest: Manifest,
+    rows: Mapping[str, Sequence[Row]],
+    config: Config,
+    interval: Interval,
+    *,
+    now: datetime | None = None,
 ) -> IntervalFacts:
     """Return what the rules read, made of one snapshot's rows (the dictionaries of `collect.landing`).
 
-    Offset moves are counted within `judgement.offset_move_window_ms` before the interval's end, of the rows given.
+    `now`: by default the interval's end, as for published facts; ages count up to it. Offset moves are counted within
+    `judgement.offset_move_window_ms` before it, of the rows given.
     """
+    now = now or interval.end
     queue_rows = [row for row in rows.get(QUEUE_SNAPSHOTS.name, ()) if not is_unknown_queue(row)]
     window = timedelta(milliseconds=config.judgement.offset_move_window_ms)
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
-        now=interval.end,
-        queues=tuple(_queue_facts(row, interval.end) for row in queue_rows if is_suspect(row)),
-        groups=tuple(_group_facts(queue_rows, rows, interval.end)),
-        offset_moves=tuple(_offset_move_facts(rows.get(OFFSET_MOVES.name, ()), interval.end - window)),
+        now=now,
+        queues=tuple(_queue_facts(row, now) for row in queue_rows if is_suspect(row)),
+        groups=tuple(_group_facts(queue_rows, rows, now)),
+        offset_moves=tuple(_offset_move_facts(rows.get(OFFSET_MOVES.name, ()), now - window)),
         gaps=tuple(gap.as_fact() for gap in manifest.gaps),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,

@@ -16,9 +16,10 @@ from offsetguard.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from offsetguard.collect.landing import Row
     from offsetguard.collect.name_servers import ClusterMembers
 
 MISSING_MASTER_REMEMBERED = timedelta(days=1)
@@ -31,6 +32,12 @@ class EarlierRound:
 
     manifest: Manifest | None = None
     replicas: tuple[Replica, ...] = ()
+
+    @classmethod
+    def of(cls, manifest: Manifest, broker_rows: Iterable[Row]) -> EarlierRound:
+        """Take over a round's manifest and its `broker_snapshots` rows."""
+        replicas = (Replica(row["broker_name"], row["broker_id"], row["address"]) for row in broker_rows)
+        return cls(manifest, tuple(sorted(replicas)))
 
     @property
     def cursors(self) -> Mapping[str, EventCursor]:
@@ -60,6 +67,4 @@ def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> Ear
     if manifest is None:
         return EarlierRound()
     folder = snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start))
-    rows = read_table(folder, BROKER_SNAPSHOTS).to_pylist()
-    replicas = (Replica(row["broker_name"], row["broker_id"], row["address"]) for row in rows)
-    return EarlierRound(manifest, tuple(sorted(replicas)))
+    return EarlierRound.of(manifest, read_table(folder, BROKER_SNAPSHOTS).to_pylist())

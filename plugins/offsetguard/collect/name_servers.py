@@ -39,9 +39,10 @@ class ClusterMembers:
 async def find_members(
     client: RocketMQClient, name: str, cluster: Cluster, ledger: RequestLedger
 ) -> ClusterMembers | None:
-    """Ask the name servers in the configured order; None when none answers. Each failure is a gap with its config key.
+    """Ask the name servers in the configured order; None when none lists a broker.
 
-    Name servers do not talk to each other; each knows all brokers, so the first answer is enough.
+    Each failure is a gap that names its key in the configuration. Name servers do not talk to each other; each knows
+    all brokers, so the first answer is enough.
     """
     for position, address in enumerate(cluster.name_servers):
         request = GetBrokerClusterInfo()
@@ -54,7 +55,10 @@ async def find_members(
             ledger.add_gap(_gap(address, str(request), outcome, f"{error}; check {key} in the configuration"))
             continue
         ledger.count(Outcome.ANSWERED)
-        return _members(info)
+        if info.brokers:
+            return _members(info)
+        reason = f"{address}: lists no broker at all; is it the right name server? {key} in the configuration"
+        ledger.add_gap(_gap(address, str(request), Outcome.ANSWERED, reason))
     return None
 
 

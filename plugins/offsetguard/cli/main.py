@@ -1,0 +1,73 @@
+"""The command line: `offsetguard COMMAND`. Each command lives in a file of its own and is imported when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+
+import click
+
+from offsetguard.errors import OffsetGuardError
+
+EXIT_ERROR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command is, and what `offsetguard --help` says about it without importing it."""
+
+    module: str
+    attribute: str
+    short_help: str
+
+
+COMMANDS = {
+    "check": LazyCommand("offsetguard.cli.check", "check", "Diagnose a live cluster now; needs nothing but this."),
+    "config": LazyCommand("offsetguard.cli.config", "config", "Check the configuration file."),
+    "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(importlib.import_module(entry.module), entry.attribute)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].short_help) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="offsetguard")
+def offsetguard() -> None:
+    """Watch the consumer offsets of Apache RocketMQ and say what is wrong, why, and what to do.
+
+    \b
+    Examples:
+      offsetguard check --namesrv 10.0.0.1:9876        what is wrong right now?
+      offsetguard check --config config/offsetguard.yml --cluster main
+      offsetguard config check                         is my configuration right?
+      offsetguard COMMAND --help                       more, with examples
+    """  # noqa: D301 click wants the character itself
+
+
+def main() -> None:
+    """Run the command line; an error of ours is told on stderr without a traceback, and ends with 2."""
+    try:
+        offsetguard(prog_name="offsetguard")
+    except OffsetGuardError as error:
+        click.echo(f"offsetguard: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+
+
+if __name__ == "__main__":
+    main()

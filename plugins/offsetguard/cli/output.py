@@ -1,0 +1,89 @@
+"""How findings are shown: one JSON object per line, or text for people.
+
+The JSON is an interface that others script against: fields are only ever added.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offsetguard.messages.hostile import harmless
+from offsetguard.rules.rule import Severity
+from offsetguard.rules.text import format_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.rules.rule import Figure, Finding
+
+MAX_QUEUES_SHOWN = 10
+_TEXT_LIMIT = 4_000
+_COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
+
+
+def wants_json(output_format: str) -> bool:
+    """`auto`: a table on a terminal, JSON elsewhere."""
+    return output_format == "json" or (output_format == "auto" and not sys.stdout.isatty())
+
+
+def finding_as_json(finding: Finding) -> str:
+    """Return one line of JSON; times are ISO 8601 in UTC."""
+    document: dict[str, Any] = {
+        "cluster": finding.cluster,
+        "consumer_group": finding.consumer_group,
+        "topic": finding.topic,
+        "rule": finding.rule.id,
+        "severity": finding.severity.value,
+        "state": finding.state,
+        "summary": finding.summary,
+        "cause": finding.cause,
+        "do_next": finding.do_next,
+        "evidence": {name: _plain(figure) for name, figure in finding.figures.items()},
+        "queues": [
+            {
+                "topic": queue.message_queue.topic,
+                "broker_name": queue.message_queue.broker_name,
+                "queue_id": queue.message_queue.queue_id,
+                **{name: _plain(figure) for name, figure in queue.figures.items()},
+            }
+            for queue in finding.queues
+        ],
+    }
+    return json.dumps(document)
+
+
+def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield lines for people; names from the cluster cannot steer the terminal."""
+    for finding in findings:
+        head = click.style(finding.severity.value.upper(), fg=_COLOURS[finding.severity], bold=True)
+        yield f"{head}  {_safe(finding.summary)}  [{finding.rule.id}, {finding.state}]"
+        yield f"  {_safe(finding.cause)}"
+        yield f"  Do next: {_safe(finding.do_next)}"
+        for queue in finding.queues[:MAX_QUEUES_SHOWN]:
+            where = queue.message_queue
+            figures = ", ".join(f"{name} {_shown(figure)}" for name, figure in queue.figures.items())
+            yield f"    {_safe(where.topic)} {_safe(where.broker_name)}/{where.queue_id}: {_safe(figures)}"
+        if len(finding.queues) > MAX_QUEUES_SHOWN:
+            yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
+        yield ""
+
+
+def _plain(figure: Figure) -> str | float | bool | None:
+    return figure.isoformat() if isinstance(figure, datetime) else figure
+
+
+def _shown(figure: Figure) -> str:
+    if figure is None:
+        return "unknown"
+    if isinstance(figure, datetime):
+        return format_moment(figure)
+    return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
+
+
+def _safe(text: str) -> str:
+    return harmless(text, _TEXT_LIMIT)
