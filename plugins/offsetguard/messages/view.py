@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
+
+from offsetguard.incidents.decision import NotificationReason
+
+__all__ = ["FigureView", "IncidentView", "MessageView", "NotificationReason", "QueueView"]
 
 
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NotificationReason(StrEnum):
-    """Why a message was, or was not, sent; the names of `explain notification` and of the delivery log."""
-
-    FIRST = "first"  # nothing was ever sent, or the last message told of a resolution
-    NEW_FIRING = "new_firing"  # something fires that the last message did not have
-    REPEAT = "repeat"  # the repeat interval has passed
-    RESOLVED = "resolved"  # something that was told has resolved
-    ALL_RESOLVED = "all_resolved"  # nothing fires any more
-    NOTHING_NEW = "nothing_new"  # not sent: the last message still says it all
-    NOTHING_FIRING = "nothing_firing"  # not sent: nothing fires and nothing was told
 
 
 class FigureView(_Record):

@@ -1,0 +1,150 @@
+"""An incident: one finding over time, from the interval that opened it to the one that showed its end."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from offsetguard.intervals import Interval
+    from offsetguard.rules.rule import Figure, Finding, QueueEvidence, Severity
+
+EVIDENCE_KEPT = 20  # queues kept with an incident, worst first; all of them are counted
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """What an incident is about; at any time at most one incident per subject is open."""
+
+    cluster: str
+    rule_id: str
+    consumer_group: str | None
+    topic: str | None
+
+    @classmethod
+    def of(cls, finding: Finding) -> Subject:
+        """Return what a finding is about."""
+        return cls(finding.cluster, finding.rule.id, finding.consumer_group, finding.topic)
+
+    @property
+    def key(self) -> str:
+        """64 hexadecimal digits, equal for equal subjects."""
+        return _digest(self.cluster, self.rule_id, self.consumer_group, self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the newest finding showed."""
+
+    severity: Severity
+    state: str
+    variant: str
+    summary: str
+    cause: str
+    do_next: str
+    figures: Mapping[str, Figure]  # those of the rule's table, in its order
+    queues: tuple[QueueEvidence, ...]  # worst first, at most EVIDENCE_KEPT
+    queue_count: int
+    broker_names: frozenset[str]  # of all queues: what must be seen before the incident may end
+
+    @classmethod
+    def of(cls, finding: Finding) -> Evidence:
+        """Keep of a finding what readers and the next judgement need."""
+        return cls(
+            severity=finding.severity,
+            state=finding.state,
+            variant=finding.variant,
+            summary=finding.summary,
+            cause=finding.cause,
+            do_next=finding.do_next,
+            figures={name: finding.figures.get(name) for name in finding.rule.table},
+            queues=finding.queues[:EVIDENCE_KEPT],
+            queue_count=len(finding.queues),
+            broker_names=frozenset(queue.message_queue.broker_name for queue in finding.queues),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One incident. Moments are those of intervals, not of the clock, so that a rerun gives the same record."""
+
+    incident_id: str
+    subject: Subject
+    opened_at: datetime  # start of the interval that opened it
+    last_seen_at: datetime  # start of the newest interval that showed it
+    seen_count: int  # intervals that showed it
+    evidence: Evidence
+    peak_figure: str | None = None  # name of the figure whose worst value is kept
+    peak: int | None = None
+    unknown_since: datetime | None = None  # its evidence could not be seen since; it stays open
+    unknown_because: str | None = None
+    resolved_at: datetime | None = None  # start of the first interval that showed its end
+    resolution: str | None = None
+
+    @classmethod
+    def opened_by(cls, finding: Finding, interval: Interval) -> Incident:
+        """Open an incident; the same finding in the same interval always gets the same id."""
+        subject = Subject.of(finding)
+        return cls(
+            incident_id=_digest(subject.key, interval.name)[:16],
+            subject=subject,
+            opened_at=interval.start,
+            last_seen_at=interval.start,
+            seen_count=1,
+            evidence=Evidence.of(finding),
+            peak_figure=finding.rule.peak,
+            peak=_peak_of(finding),
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Nothing has shown its end."""
+        return self.resolved_at is None
+
+    @property
+    def state(self) -> str:
+        """The state word that readers see: UNKNOWN while its evidence cannot be seen."""
+        return "UNKNOWN" if self.unknown_since is not None else self.evidence.state
+
+    def seen_again(self, finding: Finding, interval: Interval) -> Incident:
+        """Take over what a newer finding shows."""
+        peak = _peak_of(finding)
+        return replace(
+            self,
+            last_seen_at=interval.start,
+            seen_count=self.seen_count + 1,
+            evidence=Evidence.of(finding),
+            peak=peak if self.peak is None else max(self.peak, self.peak if peak is None else peak),
+            unknown_since=None,
+            unknown_because=None,
+        )
+
+    def unseen(self, interval: Interval, because: str) -> Incident:
+        """Keep it open although nothing was found: the evidence could not be seen."""
+        return replace(self, unknown_since=self.unknown_since or interval.start, unknown_because=because)
+
+    def ended(self, interval: Interval, resolution: str) -> Incident:
+        """Close it."""
+        return replace(
+            self, resolved_at=interval.start, resolution=resolution, unknown_since=None, unknown_because=None
+        )
+
+
+def worst_first(incident: Incident) -> tuple[int, int, datetime, str]:
+    """Sort key: severity, then the worst figure so far, then age; the same incidents always in the same order."""
+    return (-incident.evidence.severity.rank, -(incident.peak or 0), incident.opened_at, incident.incident_id)
+
+
+def _peak_of(finding: Finding) -> int | None:
+    figure = finding.figures.get(finding.rule.peak) if finding.rule.peak else None
+    return figure if isinstance(figure, int) else None
+
+
+def _digest(*parts: str | None) -> str:
+    # None and "" are different subjects, and no two lists of parts may run together
+    text = "\x1f".join("\x00" if part is None else part for part in parts)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,85 @@
+"""Whether the facts of an interval can show that an incident has ended, or only fail to show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from offsetguard.facts import GroupFacts, IntervalFacts
+    from offsetguard.incidents.incident import Incident, Subject
+    from offsetguard.rules.rule import Rule
+
+_SEEN_BY_BROKERS = frozenset({"queues", "groups", "offset_moves"})  # fields of IntervalFacts that brokers fill
+_NEEDS_GROUP_ROWS = frozenset({"queues", "groups"})
+
+
+class GroupRows:
+    """The group rows of an interval by consumer group and topic."""
+
+    def __init__(self, groups: Iterable[GroupFacts]) -> None:
+        """Index the rows once: thousands of incidents may ask."""
+        self._by_group: dict[str, dict[str, GroupFacts]] = {}
+        for group in groups:
+            self._by_group.setdefault(group.consumer_group, {})[group.topic] = group
+
+    def of(self, subject: Subject) -> Sequence[GroupFacts]:
+        """Return the rows of the subject's group: of its topic, or of all topics when it has none."""
+        topics = self.topics_of(subject)
+        if subject.topic is None:
+            return tuple(topics.values())
+        return (topics[subject.topic],) if subject.topic in topics else ()
+
+    def topics_of(self, subject: Subject) -> Mapping[str, GroupFacts]:
+        """Return all rows of the subject's group by topic."""
+        return self._by_group.get(subject.consumer_group or "", {})
+
+
+def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, rows: GroupRows) -> str | None:
+    """Return why nothing can be said about an incident that no rule found any more; None = it could be seen.
+
+    Anything that might hide it keeps it open: an incident that ends by mistake tells people to go home.
+    """
+    if rule is not None and not _SEEN_BY_BROKERS.intersection(rule.needs):
+        return None
+    if facts.cluster_unseen:
+        return "no name server answered"
+    if hidden := sorted(incident.evidence.broker_names & facts.unseen_broker_names):
+        return f"{', '.join(hidden)} gave no offsets"
+    if rule is None or not _NEEDS_GROUP_ROWS.intersection(rule.needs) or incident.subject.consumer_group is None:
+        return None
+    return _unseen_group(incident, rule, facts, rows)
+
+
+def _unseen_group(incident: Incident, rule: Rule, facts: IntervalFacts, rows: GroupRows) -> str | None:
+    found = rows.of(incident.subject)
+    if not found:
+        missing = sorted(facts.unseen_broker_names)
+        return f"it may be on {', '.join(missing)}, which gave no offsets" if missing else None
+    for row in found:
+        if row.unknown_queue_count:
+            return f"{row.unknown_queue_count} of {row.queue_count} queues of {row.topic} could not be read"
+        if row.never_committed_queue_count == row.queue_count:
+            continue  # there is nothing to read: its committed offsets are gone
+        for field in rule.group_needs:
+            if getattr(row, field) is None:
+                return f"{field} of {row.consumer_group} on {row.topic} is not known"
+    return None
+
+
+def resolution(incident: Incident, rule: Rule | None, rows: GroupRows) -> str:
+    """Say how an incident ended that could be seen and was not found."""
+    subject = incident.subject
+    if rule is None:
+        return "the rule that found it does not exist any more"
+    if subject.consumer_group is None or not _NEEDS_GROUP_ROWS.intersection(rule.needs):
+        return rule.recovered
+    if not rows.topics_of(subject):
+        return f"consumer group {subject.consumer_group} is gone: the brokers keep no offsets of it"
+    found = rows.of(subject)
+    if not found:
+        return f"consumer group {subject.consumer_group} has nothing to do with topic {subject.topic} any more"
+    if all(row.never_committed_queue_count == row.queue_count for row in found):
+        return f"the committed offsets of {subject.consumer_group} were removed"
+    return rule.recovered
