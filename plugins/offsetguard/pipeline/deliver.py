@@ -1,9 +1,10 @@
 """Sends what is due in the outbox; a message counts as sent only once its receiver has accepted it.
 
 Goal: nothing lost, nothing sent twice, nobody waits for somebody else's broken receiver.
-Plan: claim due rows; one lane per receiver, lanes side by side in threads; within a lane in order, and after a
-failure that would hit the rest as well the lane's other messages are given back instead of being tried into the same
-time-out. Not here: no row is deleted, no failure is without its reason in the outbox and in the log.
+Plan: claim due rows; one lane per receiver, lanes side by side in threads, mail and Slack apart; within a lane in
+order, and after a failure that may pass the lane's other messages are given back untried, so that a receiver costs
+one time-out and "resolved" never overtakes the warning.
+Not here: no row is deleted, no failure is without its reason in the outbox and in the log.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,7 +31,6 @@ from offsetguard.store.outbox_order import earlier_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from sqlalchemy import Engine
 
@@ -140,30 +141,32 @@ class _Postman:
     def serve(self, lane: Sequence[OutboxMessage]) -> list[Delivery]:
         """Send the messages of one receiver in order; after a failure that may pass, the rest waits behind it."""
         deliveries: list[Delivery] = []
-        failure: DeliveryError | None = None
+        again_at: datetime | None = None
         for message in sorted(lane, key=lambda row: row.id):
-            if failure is None and time.monotonic() > self._last_start_at:
-                failure = DeliveryError("not begun: this round of deliveries took too long", permanent=False)
-            if failure is not None:
-                deliveries.append(self._give_back(message, failure))
-                continue
-            delivery, failure = self._deliver(message)
-            deliveries.append(delivery)
+            if again_at is not None:
+                reason = f"not tried: message {deliveries[-1].outbox_id} to the same receiver has to go first"
+                deliveries.append(self._give_back(message, reason, again_at))
+            elif time.monotonic() > self._last_start_at:
+                again_at = self._now + timedelta(seconds=1)
+                deliveries.append(self._give_back(message, "not tried: this round took too long already", again_at))
+            else:
+                delivery, again_at = self._deliver(message)
+                deliveries.append(delivery)
         return deliveries
 
-    def _deliver(self, message: OutboxMessage) -> tuple[Delivery, DeliveryError | None]:
-        before = earlier_in_thread(self._engine, message)
-        if before is not None:
-            reason = f"waits for message {before.outbox_id} of the same thread, so that news arrive in order"
-            wait_s = max(0.0, (before.next_attempt_at - self._now).total_seconds()) + 1
-            waits = DeliveryError(reason, permanent=False, retry_after_s=wait_s)
-            return self._give_back(message, waits), None
+    def _deliver(self, message: OutboxMessage) -> tuple[Delivery, datetime | None]:
+        """Try one message; the time is when the lane may go on, None for at once."""
+        if before := earlier_in_thread(self._engine, message):
+            again_at = max(before.next_attempt_at, self._now + timedelta(seconds=1))
+            reason = f"not tried: message {before.outbox_id} of the same thread has to go first"
+            return self._give_back(message, reason, again_at), None
         try:
             receipt = self._send(message)
         except DeliveryError as error:
             if error.permanent:
                 return self._keep_as_failed(message, str(error)), None
-            return self._give_back(message, error), error
+            again_at = self._now + wait_before_retry(message.attempts, message.idempotency_key, error.retry_after_s)
+            return self._give_back(message, str(error), again_at), again_at
         except Exception as error:  # noqa: BLE001 a defect of ours in one message must not stop the others: it is kept
             _log.exception("message %s: unexpected failure", message.id)
             return self._keep_as_failed(message, f"defect in OffsetGuard: {type(error).__name__}: {error}"), None
@@ -189,10 +192,9 @@ class _Postman:
         accepted = notification_log.thread(self._engine, thread_key=message.thread_key, receiver=message.receiver)
         return accepted[0].receipt.rpartition(" ")[2] if accepted else None
 
-    def _give_back(self, message: OutboxMessage, error: DeliveryError) -> Delivery:
-        wait = wait_before_retry(message.attempts, message.idempotency_key, error.retry_after_s)
-        outbox.mark_retry(self._engine, message, next_attempt_at=self._now + wait, error=str(error))
-        return self._told(message, Result.RETRIED, f"{error}; next attempt in {wait.total_seconds():.0f} s")
+    def _give_back(self, message: OutboxMessage, reason: str, again_at: datetime) -> Delivery:
+        outbox.mark_retry(self._engine, message, next_attempt_at=again_at, error=reason)
+        return self._told(message, Result.RETRIED, f"{reason}; next attempt at {again_at:%H:%M:%S} UTC")
 
     def _keep_as_failed(self, message: OutboxMessage, reason: str) -> Delivery:
         outbox.mark_failed(self._engine, message, error=reason)
