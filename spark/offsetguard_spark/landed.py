@@ -1,0 +1,79 @@
+"""A landed snapshot as DataFrames: checked file by file, read with explicit schemas, one row per key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from offsetguard.collect.landing import read_table
+from offsetguard.errors import SnapshotError
+from offsetguard.tables import LANDED, Table
+from offsetguard_spark.tables import spark_schema
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from offsetguard.collect.manifest import Manifest
+
+
+def check_landed(folder: Path, manifest: Manifest) -> None:
+    """Check every file of a snapshot before Spark starts: it takes milliseconds, and the errors name file and column.
+
+    Raises SnapshotError for a file that is missing, truncated or of another schema; for a required column without a
+    value; for rows of another cluster or interval; and when a file has not as many rows as the manifest says.
+    """
+    for table in LANDED:
+        file = folder / f"{table.name}.parquet"
+        landed = read_table(folder, table)
+        _check_row_count(file, landed, manifest.row_counts.get(table.name, 0))
+        _check_required_columns(file, table, landed)
+        _check_only_value(file, landed, "cluster", manifest.cluster)
+        _check_only_value(file, landed, "interval_start", manifest.interval_start)
+
+
+def read_landed(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    """Return every landed table by name, one row per key; nothing is read yet."""
+    return {
+        table.name: one_row_per_key(
+            spark.read.schema(spark_schema(table)).parquet(str(folder / f"{table.name}.parquet")), table
+        )
+        for table in LANDED
+    }
+
+
+def one_row_per_key(rows: DataFrame, table: Table, key: tuple[str, ...] | None = None) -> DataFrame:
+    """Keep the greatest row of each key (the table's own by default): the same one in every run, whatever the order.
+
+    Not `dropDuplicates`: which row that keeps depends on the order of files and tasks.
+    """
+    key = key or table.key
+    others = [column.name for column in table.columns if column.name not in key]
+    # NULL sorts below every value: of two rows, the one that knows more in its first differing column stays.
+    kept = rows.groupBy(*key).agg(F.max(F.struct(*others)).alias("kept"))
+    return kept.select(
+        *(F.col(c.name) if c.name in key else F.col(f"kept.{c.name}").alias(c.name) for c in table.columns)
+    )
+
+
+def _check_row_count(file: Path, landed: pa.Table, expected: int) -> None:
+    if landed.num_rows != expected:
+        raise SnapshotError(f"{file}: has {landed.num_rows} rows, the manifest says {expected}; collect a new interval")
+
+
+def _check_required_columns(file: Path, table: Table, landed: pa.Table) -> None:
+    for column in table.columns:
+        empty = landed.column(column.name).null_count
+        if empty and not column.nullable:
+            raise SnapshotError(f"{file}: column {column.name}: {empty} rows have no value")
+
+
+def _check_only_value(file: Path, landed: pa.Table, column_name: str, expected: object) -> None:
+    """Foreign rows would be written where the predicate of a rerun does not replace them."""
+    found = [value for value in pc.unique(landed.column(column_name)).to_pylist() if value != expected]
+    if found:
+        raise SnapshotError(f"{file}: column {column_name}: {found[0]} instead of {expected}, the snapshot's own")

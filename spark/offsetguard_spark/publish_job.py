@@ -1,0 +1,88 @@
+"""The command line of `spark/jobs/publish_interval.py`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from offsetguard.config_file import load_config
+from offsetguard.errors import OffsetGuardError
+from offsetguard.intervals import Interval
+from offsetguard.store.database import open_database
+from offsetguard.workspace import Workspace
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.session import make_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Publish the interval that the arguments name; returns the exit code."""
+    parsed = _parser().parse_args(arguments)
+    progress = Progress(_say)
+    try:
+        workspace = Workspace.from_environment()
+        config = load_config(workspace.config_file)
+        workspace.home.mkdir(parents=True, exist_ok=True)
+        publisher = Publisher(
+            workspace, config, open_database(workspace.database_url), lambda: make_session(workspace), progress
+        )
+        report = publisher.publish(parsed.cluster, parsed.interval, now=datetime.now(UTC), again=parsed.again)
+    except OffsetGuardError as error:
+        return _fail(f"{error}")
+    except (PySparkException, Py4JError) as error:
+        return _fail(f"step {progress.current}: Spark: {_first_line(error)}; readers stay on the last good state")
+    if report.verdict == "already published":
+        _say(f"already published: {parsed.interval.name} of {parsed.cluster}, nothing was changed (--again to redo)")
+    _say(json.dumps(report.as_dict()))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="publish_interval.py", description="Publish one landed interval.")
+    parser.add_argument("--cluster", required=True, help="name of the cluster in config/offsetguard.yml")
+    parser.add_argument(
+        "--interval-start",
+        dest="interval",
+        required=True,
+        type=_interval,
+        metavar="ISO",
+        help="start of the interval, e.g. 2026-11-21T10:39:00Z",
+    )
+    parser.add_argument("--again", action="store_true", help="publish once more, also when nothing has changed")
+    return parser
+
+
+def _interval(text: str) -> Interval:
+    try:
+        start = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
+    if start.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC")
+    interval = Interval.containing(start)
+    if interval.start != start:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the start of an interval; {interval.start.isoformat()} is")
+    return interval
+
+
+def _first_line(error: PySparkException | Py4JError) -> str:
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
+    return 1
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a command line prints

@@ -1,0 +1,90 @@
+"""The one place that makes a SparkSession.
+
+Who decides where a job runs (design: the Airflow connection, never code):
+
+- SPARK_REMOTE is set: Spark Connect. The server was started with `SERVER_CONFIG` and the jars of the set `iceberg`;
+  extensions and class path are fixed when a server starts, so no client can add them.
+- started by spark-submit: master, memory and `--jars` are what it was given; nothing of that is set here.
+- otherwise: local, with our jars, on LOCAL_MASTER.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from offsetguard.iceberg_catalog import CATALOG_NAME, jdbc_properties
+from offsetguard_spark.jars import jar_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from offsetguard.workspace import Workspace
+
+LOCAL_MASTER = "local[2]"
+SMALL_SNAPSHOT_ROWS = 50_000
+SERVER_CONFIG = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
+
+# A cycle runs for seconds: compiling it further than C1 does, or collecting garbage in parallel, costs more than it
+# gives (measured: 34 s -> 19 s for 13 writes on two busy cores).
+_LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
+
+
+def make_session(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> SparkSession:
+    """Return a session with the Iceberg catalog `offsetguard` on the workspace's files. The caller stops it."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing it takes half a second that job errors need not pay
+
+    config = session_config(workspace)
+    builder = SparkSession.builder.appName("offsetguard")
+    if environment.get("SPARK_REMOTE"):
+        session = builder.remote(environment["SPARK_REMOTE"]).getOrCreate()
+        for name, value in config.items():
+            session.conf.set(name, value)
+        return session
+    if not environment.get("PYSPARK_GATEWAY_PORT"):  # set by spark-submit for the Python program that it runs
+        config |= local_config()
+        builder = builder.master(environment.get("OFFSETGUARD_LOCAL_MASTER") or LOCAL_MASTER)
+    for name, value in (SERVER_CONFIG | config).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def session_config(workspace: Workspace) -> dict[str, str]:
+    """Return what may be set on any running session: the catalog, UTC, and settings for small jobs."""
+    catalog = f"spark.sql.catalog.{CATALOG_NAME}"
+    return {
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        **{f"{catalog}.{name}": value for name, value in jdbc_properties(workspace).items()},
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+    }
+
+
+def suit_row_count(spark: SparkSession, row_count: int) -> None:
+    """Tune a session for the rows of one snapshot.
+
+    Below SMALL_SNAPSHOT_ROWS a query is interpreted and planned once: compiling Java for it, and planning again between
+    its stages, take longer than the rows do. Above, Spark's own defaults are right.
+    """
+    large = row_count >= SMALL_SNAPSHOT_ROWS
+    spark.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
+    spark.conf.set("spark.sql.adaptive.enabled", str(large).lower())
+
+
+def local_config() -> dict[str, str]:
+    """Return what a JVM of our own needs besides."""
+    return {
+        # Not spark.jars: that copies 60 MB for each run.
+        "spark.driver.extraClassPath": ":".join(str(path) for path in jar_paths("iceberg")),
+        "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }

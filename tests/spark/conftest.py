@@ -1,0 +1,201 @@
+"""One JVM for all Spark tests, a workspace and a session of its own for each, and snapshots to land."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from offsetguard.collect.landing import land
+from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.config import Config
+from offsetguard.intervals import Interval
+from offsetguard.tables import LANDED
+from offsetguard.workspace import Workspace
+from offsetguard_spark.session import make_session, session_config, suit_row_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from offsetguard.collect.landing import Row
+
+CLUSTER = "demo"
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+READ_AT = INTERVAL.start + timedelta(seconds=5)
+
+
+def workspace_in(folder: Path) -> Workspace:
+    home = folder / "home"
+    return Workspace(home, folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
+
+
+@pytest.fixture(scope="session")
+def jvm_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    spark = make_session(workspace_in(tmp_path_factory.mktemp("jvm")), {})
+    suit_row_count(spark, 0)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    workspace = workspace_in(tmp_path)
+    workspace.home.mkdir()
+    return workspace
+
+
+@pytest.fixture
+def spark(jvm_session: SparkSession, workspace: Workspace) -> SparkSession:
+    """Give a session in the one JVM whose catalog is the test's own workspace."""
+    session = jvm_session.newSession()
+    for name, value in session_config(workspace).items():
+        session.conf.set(name, value)
+    return session
+
+
+@pytest.fixture
+def config() -> Config:
+    return Config.model_validate(
+        {
+            "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
+            "teams": {"ops": {"mail": ["ops@example.org"]}},
+            "default_team": "ops",
+        }
+    )
+
+
+@dataclass
+class Snapshot:
+    """Rows to land; each method adds one row with the columns that the test does not care about filled in."""
+
+    interval: Interval = INTERVAL
+    cluster: str = CLUSTER
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {table.name: [] for table in LANDED})
+    manifest_extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def read_at(self) -> datetime:
+        return self.interval.start + timedelta(seconds=5)
+
+    def add(self, table_name: str, **columns: Any) -> Row:
+        row = {"cluster": self.cluster, "interval_start": self.interval.start, **columns}
+        self.rows[table_name].append(row)
+        return row
+
+    def queue(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        offsets: tuple[int | None, int | None, int | None],
+        **more: Any,
+    ) -> Row:
+        """Add a queue of a group; `offsets` are min, consumer and max offset."""
+        low, committed, high = offsets
+        columns = {
+            "consumer_group": group,
+            "topic": topic,
+            "broker_name": "broker-a",
+            "queue_id": queue_id,
+            "min_offset": low,
+            "consumer_offset": committed,
+            "max_offset": high,
+            "consumer_offset_read_at": self.read_at,
+            "max_offset_read_at": None if high is None else self.read_at,
+            "origin": "broker",
+        }
+        return self.add("queue_snapshots", **(columns | more))
+
+    def topic_queue(self, topic: str, queue_id: int, low: int | None, high: int | None, **more: Any) -> Row:
+        columns = {"topic": topic, "broker_name": "broker-a", "queue_id": queue_id, "min_offset": low}
+        read_at = None if high is None else self.read_at
+        return self.add("topic_queue_snapshots", **(columns | {"max_offset": high, "read_at": read_at} | more))
+
+    def topic(self, topic: str, kind: str = "normal") -> Row:
+        return self.add(
+            "topic_settings",
+            broker_name="broker-a",
+            topic=topic,
+            topic_kind=kind,
+            read_queue_nums=4,
+            write_queue_nums=4,
+            perm=6,
+            orderly=False,
+        )
+
+    def group(self, group: str, **more: Any) -> Row:
+        columns = {"consumer_group": group, "system_group": False, "online_client_count": 0}
+        return self.add("group_snapshots", **(columns | more))
+
+    def broker(self, broker_name: str = "broker-a", *, answered: bool = True, failure: str | None = None) -> Row:
+        return self.add(
+            "broker_snapshots",
+            broker_name=broker_name,
+            broker_id=0,
+            address="127.0.0.1:10911",
+            answered=answered,
+            failure=failure,
+        )
+
+    def move(self, position: int, requested: int, corrected: int, moved_at: datetime, **more: Any) -> Row:
+        columns = {
+            "event_broker_name": "broker-a",
+            "event_offset": position,
+            "moved_at": moved_at,
+            "consumer_group": "digg",
+            "client_id": None,
+            "topic": "orders",
+            "broker_name": "broker-a",
+            "queue_id": 0,
+            "requested_offset": requested,
+            "corrected_offset": corrected,
+            "origin": "event",
+        }
+        return self.add("offset_moves", **(columns | more))
+
+    def manifest(self) -> Manifest:
+        counts = {name: len(rows) for name, rows in self.rows.items()}
+        return Manifest(
+            cluster=self.cluster,
+            interval_start=self.interval.start,
+            started_at=self.read_at,
+            finished_at=self.read_at + timedelta(seconds=1),
+            requests=RequestCounts(),
+            row_counts=counts,
+            **self.manifest_extra,
+        )
+
+    def land(self, workspace: Workspace) -> Path:
+        return land(workspace.landing_folder, self.manifest(), self.rows)
+
+
+def small_cluster(interval: Interval = INTERVAL, *, groups: int = 20, queues: int = 8) -> Snapshot:
+    """Land about 500 rows: one topic per group; group-0 has a backlog, all others have read everything."""
+    snapshot = Snapshot(interval)
+    snapshot.broker()
+    for number in range(groups):
+        group, topic = f"group-{number}", f"topic-{number}"
+        snapshot.topic(topic)
+        snapshot.group(group)
+        for queue_id in range(queues):
+            snapshot.topic_queue(topic, queue_id, 0, 1000)
+            committed = 400 if number == 0 else 1000
+            waits = interval.start - timedelta(minutes=10) if number == 0 else None
+            snapshot.queue(group, topic, queue_id, (0, committed, 1000), oldest_unconsumed_at=waits)
+    return snapshot
+
+
+@pytest.fixture
+def snapshot() -> Snapshot:
+    return Snapshot()
+
+
+def pytest_configure() -> None:
+    """Spark's Python side says things on stdout that hide the lines of tests."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
