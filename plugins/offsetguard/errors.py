@@ -9,6 +9,7 @@ OffsetGuardError
  |    +-- UndecodableResponse    bytes that are not the protocol          (retry does not help)
  |    +-- BrokerRefused          an answer with a code other than 0; one subclass per code in `rocketmq.refusals`
  +-- SnapshotError               a landed file: names file and column
+ |    +-- IntervalHasPassed      nothing landed then, and nobody can look into the past
  +-- PublishError                facts that could not be audited or published
  +-- StoreError                  our database cannot be opened; the text never shows the password
  +-- DeliveryError               a receiver did not accept; `permanent` and `retry_after_s` say what a retry would do
@@ -70,6 +71,10 @@ class BrokerRefused(RocketMQError):
 
 class SnapshotError(OffsetGuardError):
     """A landed snapshot cannot be written or read; the text names file and column."""
+
+
+class IntervalHasPassed(SnapshotError):
+    """An interval that never landed is too old to be collected: there is nothing to do but to leave it out."""
 
 
 class PublishError(OffsetGuardError):

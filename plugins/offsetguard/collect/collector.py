@@ -21,7 +21,7 @@ from offsetguard.collect.read_broker import CONCURRENT_REQUESTS, read_offsets, r
 from offsetguard.collect.replica import MASTER_ID, Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.snapshot_rows import SnapshotRows
-from offsetguard.errors import SnapshotError
+from offsetguard.errors import IntervalHasPassed, SnapshotError
 from offsetguard.rocketmq.client import RocketMQClient
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ async def collect_snapshot(
 
 def _check_is_present(cluster: str, interval: Interval, started_at: datetime) -> None:
     if interval.end < started_at - PAST_LIMIT:
-        raise SnapshotError(
+        raise IntervalHasPassed(
             f"interval {interval.name} of cluster {cluster} never landed, and it ended at {interval.end:%F %H:%M} UTC: "
             "the collector cannot look into the past. Leave it out; the next interval is collected as usual"
         )
