@@ -1,0 +1,186 @@
+"""fastjson's JSON, strict JSON, and what is neither."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.offsets import MessageQueue
+from offsetguard.rocketmq import fastjson
+from offsetguard.rocketmq.json_fields import message_queue_key
+from offsetguard.rocketmq.malformed import MalformedBytes
+
+QUEUE = '{"brokerName":"broker-a","queueId":1,"topic":"T1"}'
+
+CASES: list[tuple[str, Any, str]] = [
+    ('{"a":{"0":1}}', {"a": {"0": 1}}, "strict JSON"),
+    ("{0:1,1:3}", {"0": 1, "1": 3}, "numbers as keys"),
+    ("{-1:1, 2 : 3}", {"-1": 1, "2": 3}, "negative numbers and blanks"),
+    ("{1.5:1,null:2,true:3}", {"1.5": 1, "null": 2, "true": 3}, "other bare keys that fastjson can write"),
+    (f'{{{QUEUE}:{{"maxOffset":3}}}}', {QUEUE: {"maxOffset": 3}}, "objects as keys"),
+    (f"{{{QUEUE}:1,{QUEUE.replace('1', '2')}:2}}", {QUEUE: 1, QUEUE.replace("1", "2"): 2}, "several of them"),
+    (
+        '{"list":[{"a":{0:1}},{"b":2}],"n":[1,2]}',
+        {"list": [{"a": {"0": 1}}, {"b": 2}], "n": [1, 2]},
+        "lists of objects",
+    ),
+    ('{"x":{0:"{1:2}"},"y":",3:"}', {"x": {"0": "{1:2}"}, "y": ",3:"}, "strings that look like keys"),
+    ('{"{":{0:1},"}:":{1:"}:{"}}', {"{": {"0": 1}, "}:": {"1": "}:{"}}, "braces in strings"),
+    (r'{0:"a\"{1:",1:"\\"}', {"0": 'a"{1:', "1": "\\"}, "escaped quotes and backslashes"),
+    ('{{"t":"a}b{c\\"d"}:1}', {'{"t":"a}b{c\\"d"}': 1}, "braces and quotes in a key object"),
+    ("{0:123456789012345678901234567890}", {"0": 123456789012345678901234567890}, "numbers beyond 64 bits"),
+    (
+        '{0:"\\ud83d\\ude00",1:"\\ud800",2:"\\\\ud800"}',
+        {"0": "😀", "1": "\ufffd", "2": "\\ud800"},
+        "halves of surrogates",
+    ),
+    ("{0:NaN}", {"0": None}, "no number"),
+    ("[]", [], "no object at all"),
+]
+
+
+@pytest.mark.parametrize(("text", "document", "why"), CASES)
+def test_bodies_are_read(text: str, document: Any, why: str) -> None:
+    assert fastjson.decode(text.encode()) == document, why
+
+
+def test_a_key_object_is_a_message_queue() -> None:
+    (key,) = fastjson.decode(f"{{{QUEUE}:1}}".encode())
+    assert message_queue_key(key) == MessageQueue("T1", "broker-a", 1)
+
+
+def test_names_that_are_not_utf_8_stay_readable_and_different() -> None:
+    document = fastjson.decode(b'{"a\xff":{0:1},"a\xfe":{0:2}}')
+    assert document == {"a\ufffdff": {"0": 1}, "a\ufffdfe": {"0": 2}}
+    json.dumps(document, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"{0:1",
+        b'{"a":"unterminated',
+        b"{0:1}}",
+        b"{{0:1}",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"{" * 100_000,
+        b"[[]," * 65 + b"1" + b"]" * 65,
+        b"{0:" + b"9" * 5000 + b"}",
+        b" " * (fastjson.MAX_DOCUMENT_BYTES + 1),
+    ],
+    ids=lambda body: repr(body[:12]),
+)
+def test_what_is_no_json_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedBytes):
+        fastjson.decode(body)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "T1",
+        "{}",
+        "[" * 100_000,
+        '{"topic":1,"brokerName":"b","queueId":0}',
+        '{"topic":"t","brokerName":"b","queueId":true}',
+    ],
+)
+def test_what_is_no_message_queue_is_malformed(key: str) -> None:
+    with pytest.raises(MalformedBytes):
+        message_queue_key(key)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        b'"\\',
+        b'"\\"',
+        b"{",
+        b"{a",
+        b'{"',
+        b'{"a"',
+        b"{0:",
+        b',1:"',
+        b"}:",
+        b"[",
+        b"\\ud",
+        b'"{',
+        b"{0",
+        b"-",
+        b"{1 ",
+        b"{-e",
+    ],
+)
+def test_nasty_repetitions_cost_linear_time(unit: bytes) -> None:
+    """Each of these makes some regular expressions quadratic: 300 kB would then take many minutes."""
+    body = unit * (300_000 // len(unit))
+    started = time.perf_counter()
+    for prefix in (b"", b"{0:1,", b'{0:"'):
+        with contextlib.suppress(MalformedBytes):
+            fastjson.decode(prefix + body)
+    assert time.perf_counter() - started < 3
+
+
+names = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | names | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+def as_fastjson(table: dict[int, Any] | dict[MessageQueue, Any]) -> str:
+    """Write a map as fastjson does: numbers bare, beans as objects."""
+    entries = (f"{_key(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in table.items())
+    return "{" + ",".join(entries) + "}"
+
+
+def _key(key: int | MessageQueue) -> str:
+    if isinstance(key, int):
+        return str(key)
+    bean = {"brokerName": key.broker_name, "queueId": key.queue_id, "topic": key.topic}
+    return json.dumps(bean, ensure_ascii=False, separators=(",", ":"))
+
+
+@given(values)
+def test_strict_json_is_read_as_it_is(value: Any) -> None:
+    assert fastjson.decode(json.dumps(value).encode()) == value
+
+
+@given(st.dictionaries(st.integers(-(2**31), 2**31 - 1), values, max_size=5))
+def test_any_map_with_numbers_as_keys_is_read(table: dict[int, Any]) -> None:
+    assert fastjson.decode(as_fastjson(table).encode()) == {str(key): value for key, value in table.items()}
+
+
+@given(st.dictionaries(st.builds(MessageQueue, names, names, st.integers(0, 99)), values, max_size=5))
+def test_any_map_with_message_queues_as_keys_is_read(table: dict[MessageQueue, Any]) -> None:
+    document = fastjson.decode(as_fastjson(table).encode())
+    assert {message_queue_key(key): value for key, value in document.items()} == table
+
+
+@given(st.binary(max_size=300) | st.text('{}[]:,"\\0123 ntruefalsd-.eE', max_size=60).map(str.encode))
+def test_no_bytes_raise_anything_but_malformed(body: bytes) -> None:
+    with contextlib.suppress(MalformedBytes):
+        fastjson.decode(body)
+
+
+def test_81_000_offsets_are_read_well_within_a_second() -> None:
+    tables = (
+        f'"TP_order_event_{n % 200:03}@GID_svc_order_{n:04}":{as_fastjson({q: n * q for q in range(16)})}'
+        for n in range(5100)
+    )
+    body = ('{"offsetTable":{' + ",".join(tables) + "}}").encode()
+    started = time.perf_counter()
+    document = fastjson.decode(body)
+    assert time.perf_counter() - started < 1
+    assert sum(map(len, document["offsetTable"].values())) == 81_600

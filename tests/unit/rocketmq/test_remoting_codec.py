@@ -1,0 +1,243 @@
+"""Frames, headers and the connection: both directions from one list, however the bytes are cut."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.rocketmq.codes import SerializeType
+from offsetguard.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Late
+from offsetguard.rocketmq.frame import MAX_FRAME_BYTES, Frame, FrameReader, encode_frame
+from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.rocketmq.malformed import MalformedBytes
+
+# (serialize type, header on the wire, the command that it is)
+HEADERS = [
+    (
+        SerializeType.JSON,
+        b'{"code":208,"language":"PYTHON","version":401,"opaque":7,"flag":0,"remark":null,'
+        b'"extFields":{"consumerGroup":"G1","topic":"T1"}}',
+        RemotingCommand(208, 7, ext_fields={"consumerGroup": "G1", "topic": "T1"}),
+    ),
+    (
+        SerializeType.JSON,
+        '{"code":1,"language":"JAVA","version":409,"opaque":-5,"flag":1,"remark":"größer\\n\\"","extFields":{}}'.encode(),
+        RemotingCommand(1, -5, flag=1, remark='größer\n"', language="JAVA", version=409),
+    ),
+    (
+        SerializeType.ROCKETMQ,
+        bytes.fromhex("0000 00 0199 00000009 00000001 00000005")
+        + b"FOUND"
+        + bytes.fromhex("0000000d 0005")
+        + b"topic"
+        + bytes.fromhex("00000002")
+        + b"T1",
+        RemotingCommand(0, 9, flag=1, remark="FOUND", ext_fields={"topic": "T1"}, language="JAVA", version=409),
+    ),
+    (
+        SerializeType.ROCKETMQ,
+        bytes.fromhex("00d0 03 0191 00000007 00000000 00000000 00000000"),
+        RemotingCommand(208, 7),
+    ),
+]
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+int32 = st.integers(-(2**31), 2**31 - 1)
+commands = st.builds(
+    RemotingCommand,
+    code=st.integers(0, 0x7FFF),
+    opaque=int32,
+    flag=st.integers(0, 3),
+    remark=st.none() | texts.filter(bool),  # the compact form cannot tell "" from null
+    ext_fields=st.dictionaries(texts, texts, max_size=5),
+    language=st.sampled_from(["JAVA", "PYTHON", "GO"]),
+    version=st.integers(0, 0x7FFF),
+)
+
+
+@pytest.mark.parametrize(("serialize_type", "wire", "command"), HEADERS)
+def test_headers_are_what_rocketmq_writes(serialize_type: SerializeType, wire: bytes, command: RemotingCommand) -> None:
+    assert encode_header(command, serialize_type) == wire
+    assert decode_header(serialize_type, wire) == command
+
+
+@given(command=commands, serialize_type=st.sampled_from(SerializeType))
+def test_a_header_survives_both_directions(command: RemotingCommand, serialize_type: SerializeType) -> None:
+    assert decode_header(serialize_type, encode_header(command, serialize_type)) == command
+
+
+def test_a_java_answer_with_unknown_fields_missing_fields_and_no_texts_is_read() -> None:
+    header = (
+        b'{"code":0,"extFields":{"offset":3,"force":true,"none":null},"flag":1,"opaque":7,'
+        b'"serializeTypeCurrentRPC":"JSON","new":{"a":[1]}}'
+    )
+    assert decode_header(SerializeType.JSON, header) == RemotingCommand(
+        0, 7, flag=1, ext_fields={"offset": "3", "force": "true"}, language="OTHER", version=0
+    )
+
+
+def test_an_unknown_language_byte_is_other() -> None:
+    wire = bytes.fromhex("0000 63 0199 00000009 00000001 00000000 00000000")
+    assert decode_header(SerializeType.ROCKETMQ, wire).language == "OTHER"
+
+
+def test_codes_above_32767_need_json() -> None:
+    with pytest.raises(ValueError, match="200050"):
+        encode_header(RemotingCommand(200050, 1), SerializeType.ROCKETMQ)
+
+
+@pytest.mark.parametrize(
+    ("serialize_type", "wire"),
+    [
+        (SerializeType.JSON, b""),
+        (SerializeType.JSON, b"{}"),
+        (SerializeType.JSON, b'{"code":"0","opaque":1}'),
+        (SerializeType.JSON, b'{"code":true,"opaque":1}'),
+        (SerializeType.JSON, b'{"code":0,"opaque":99999999999}'),
+        (SerializeType.JSON, b'{"code":0,"opaque":1,"extFields":[]}x'),
+        (SerializeType.JSON, b'{"code":0,"opaque":1,"extFields":[1]}'),
+        (SerializeType.ROCKETMQ, b""),
+        (SerializeType.ROCKETMQ, bytes.fromhex("0000 00 0199 00000009 00000001 000000ff") + b"cut"),
+        (SerializeType.ROCKETMQ, bytes.fromhex("0000 00 0199 00000009 00000001 ffffffff")),
+        (7, b"{}"),
+    ],
+)
+def test_a_header_that_is_none_is_malformed(serialize_type: int, wire: bytes) -> None:
+    with pytest.raises(MalformedBytes):
+        decode_header(serialize_type, wire)
+
+
+@given(serialize_type=st.integers(0, 255), header=st.binary(max_size=200) | commands.map(encode_header))
+def test_no_header_raises_anything_else(serialize_type: int, header: bytes) -> None:
+    with contextlib.suppress(MalformedBytes):
+        decode_header(serialize_type, header)
+
+
+FRAMES = [
+    (bytes.fromhex("00000006 00000002") + b"{}", Frame(0, b"{}", b"")),
+    (bytes.fromhex("00000009 01000002") + b"{}abc", Frame(1, b"{}", b"abc")),
+    (bytes.fromhex("00000004 00000000"), Frame(0, b"", b"")),
+]
+frames = st.builds(Frame, st.integers(0, 1), st.binary(max_size=50), st.binary(max_size=200))
+
+
+def read_all(reader: FrameReader) -> list[Frame]:
+    return list(iter(reader.next_frame, None))
+
+
+@pytest.mark.parametrize(("wire", "frame"), FRAMES)
+def test_frames_are_what_rocketmq_writes(wire: bytes, frame: Frame) -> None:
+    assert encode_frame(frame) == wire
+
+
+@pytest.mark.parametrize(("wire", "frame"), FRAMES)
+def test_a_frame_comes_with_its_last_byte_and_not_before(wire: bytes, frame: Frame) -> None:
+    reader = FrameReader()
+    for index, byte in enumerate(wire):
+        assert reader.next_frame() is None
+        reader.feed(bytes([byte]))
+        assert reader.missing_bytes is not None
+        assert reader.missing_bytes <= len(wire) - index - 1
+    assert reader.next_frame() == frame
+    assert reader.missing_bytes is None
+
+
+@given(sent=st.lists(frames, max_size=5), trailing=st.binary(max_size=3), cuts=st.lists(st.integers(1, 60), min_size=1))
+def test_frames_come_whole_and_in_order_however_they_are_cut(
+    sent: list[Frame], trailing: bytes, cuts: list[int]
+) -> None:
+    wire = b"".join(map(encode_frame, sent)) + trailing
+    reader = FrameReader()
+    received: list[Frame] = []
+    sizes = itertools.cycle(cuts)
+    while wire:
+        size = next(sizes)
+        reader.feed(wire[:size])
+        wire = wire[size:]
+        received += read_all(reader)
+    assert received == sent
+    assert (reader.missing_bytes is not None) == bool(trailing)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        bytes.fromhex("00000003"),  # shorter than its own header word
+        bytes.fromhex("ffffffff"),
+        bytes.fromhex("00fffffd"),  # 16 MiB and one byte, with the length itself
+        bytes.fromhex("16030100"),  # TLS
+        b"HTTP",
+        bytes.fromhex("00000006 00000003") + b"{}",  # a header longer than the frame
+        bytes.fromhex("00f00000 00e00000") + bytes(0xF00000 - 4),  # a header of 14 MiB
+    ],
+)
+def test_a_frame_that_cannot_be_is_malformed(wire: bytes) -> None:
+    reader = FrameReader()
+    reader.feed(wire)
+    with pytest.raises(MalformedBytes):
+        reader.next_frame()
+
+
+def test_the_largest_frame_passes() -> None:
+    largest = Frame(0, b"{}", bytes(MAX_FRAME_BYTES - 10))
+    reader = FrameReader()
+    reader.feed(encode_frame(largest))
+    assert reader.next_frame() == largest
+    with pytest.raises(ValueError, match="limit"):
+        encode_frame(Frame(0, b"{}", bytes(MAX_FRAME_BYTES - 9)))
+
+
+def answer(opaque: int, body: bytes = b"") -> bytes:
+    return encode_frame(Frame(0, encode_header(RemotingCommand(0, opaque, flag=1)), body))
+
+
+def test_answers_belong_to_their_requests_in_any_order() -> None:
+    connection = Connection()
+    (first, _), (second, _) = connection.request(28, {}), connection.request(26, {})
+    assert first != second
+    events = connection.receive(answer(second, b"b") + answer(first, b"a"))
+    assert [(event.opaque, event.answer.body) for event in events if isinstance(event, Answered)] == [
+        (second, b"b"),
+        (first, b"a"),
+    ]
+    assert connection.waiting_count == 0
+
+
+def test_an_answer_to_a_forgotten_request_or_a_second_answer_is_late() -> None:
+    connection = Connection()
+    opaque, _ = connection.request(28, {})
+    connection.forget(opaque)
+    other, _ = connection.request(28, {})
+    events = connection.receive(answer(opaque) + answer(other) + answer(other))
+    assert [type(event) for event in events] == [Late, Answered, Late]
+
+
+def test_a_request_of_the_peer_with_our_opaque_is_no_answer() -> None:
+    connection = Connection()
+    opaque, _ = connection.request(28, {})
+    header = encode_header(RemotingCommand(40, opaque, flag=2, ext_fields={"consumerGroup": "G"}))
+    (event,) = connection.receive(encode_frame(Frame(0, header, b"")))
+    assert isinstance(event, Asked)
+    assert event.reply == b""
+    assert connection.waiting_count == 1
+
+
+@pytest.mark.parametrize(("received", "missing_bytes"), [(0, None), (1, 3), (10, len(answer(1)) - 10)])
+def test_a_close_says_how_much_of_a_begun_frame_is_missing(received: int, missing_bytes: int | None) -> None:
+    connection = Connection()
+    connection.receive(answer(1)[:received] or answer(1))
+    assert connection.receive(b"") == [Closed(missing_bytes)]
+    assert connection.receive(b"more") == []
+
+
+@given(st.lists(st.binary(max_size=100), max_size=10))
+def test_any_bytes_give_events_and_after_broken_nothing(chunks: list[bytes]) -> None:
+    connection = Connection()
+    connection.request(28, {})
+    events = [event for chunk in chunks for event in connection.receive(chunk)]
+    ends = [index for index, event in enumerate(events) if isinstance(event, Broken | Closed)]
+    assert ends in ([], [len(events) - 1])

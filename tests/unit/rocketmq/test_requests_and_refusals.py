@@ -1,0 +1,168 @@
+"""What we ask is read-only and worded as RocketMQ wants it; what brokers refuse has a class that says what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import pytest
+
+from offsetguard.errors import BrokerRefused
+from offsetguard.rocketmq import refusals, requests
+from offsetguard.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.rocketmq.requests import Request
+from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
+
+ALL_REQUESTS: list[type[Request[Any]]] = [
+    declared
+    for _, declared in inspect.getmembers(requests, inspect.isclass)
+    if issubclass(declared, Request) and declared is not Request
+]
+
+# Each was read in the broker's or name server's processor, 4.9.8 and 5.3.3: none writes anything that a user owns.
+READ_ONLY_CODES = {
+    11: "PULL_MESSAGE: with bit 4, without the commit bit 1; may create our own consumer group",
+    14: "QUERY_CONSUMER_OFFSET",
+    21: "GET_ALL_TOPIC_CONFIG",
+    26: "GET_BROKER_CONFIG",
+    28: "GET_BROKER_RUNTIME_INFO",
+    30: "GET_MAX_OFFSET",
+    31: "GET_MIN_OFFSET",
+    43: "GET_ALL_CONSUMER_OFFSET",
+    105: "GET_ROUTEINFO_BY_TOPIC",
+    106: "GET_BROKER_CLUSTER_INFO",
+    201: "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
+    202: "GET_TOPIC_STATS_INFO",
+    203: "GET_CONSUMER_CONNECTION_LIST",
+    208: "GET_CONSUME_STATS",
+    303: "QUERY_CONSUME_TIME_SPAN",
+}
+
+
+def test_no_request_changes_anything_on_a_broker() -> None:
+    codes = {int(declared.code) for declared in ALL_REQUESTS}
+    assert codes == set(READ_ONLY_CODES), (
+        "read in the broker's processor that the code changes nothing, then add it to the list"
+    )
+
+
+def test_no_code_is_declared_that_nobody_sends() -> None:
+    assert set(RequestCode) == {declared.code for declared in ALL_REQUESTS} | {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
+
+
+def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> None:
+    fields = requests.PullMessage("T", 0, 5).ext_fields()
+    assert fields == {
+        "consumerGroup": "OFFSETGUARD_MONITOR",
+        "topic": "T",
+        "queueId": "0",
+        "queueOffset": "5",
+        "maxMsgNums": "32",
+        "sysFlag": "4",  # bit 1 would commit, bit 2 would wait
+        "commitOffset": "0",
+        "suspendTimeoutMillis": "0",
+        "subscription": "*",
+        "subVersion": "0",
+        "expressionType": "TAG",
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "fields"),
+    [
+        (requests.GetBrokerClusterInfo(), {}),
+        (requests.GetRouteInfoByTopic("T"), {"topic": "T"}),
+        (requests.GetAllTopicConfig(), {}),
+        (requests.GetAllSubscriptionGroupConfig(), {}),
+        (requests.GetAllConsumerOffset(), {}),
+        (requests.GetConsumeStats("G"), {"consumerGroup": "G"}),
+        (requests.GetConsumeStats("G", "T"), {"consumerGroup": "G", "topic": "T"}),
+        (requests.GetTopicStatsInfo("T"), {"topic": "T"}),
+        (requests.GetConsumerConnectionList("G"), {"consumerGroup": "G"}),
+        (requests.GetBrokerRuntimeInfo(), {}),
+        (requests.GetBrokerConfig(), {}),
+        (
+            requests.QueryConsumerOffset("G", "T", 3),
+            {"consumerGroup": "G", "topic": "T", "queueId": "3", "setZeroIfNotFound": "false"},
+        ),
+        (requests.GetMaxOffset("T", 3), {"topic": "T", "queueId": "3"}),
+        (requests.GetMinOffset("T", 3), {"topic": "T", "queueId": "3"}),
+        (requests.QueryConsumeTimeSpan("T", "G"), {"topic": "T", "group": "G"}),
+    ],
+    ids=str,
+)
+def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], fields: dict[str, str]) -> None:
+    assert request_.ext_fields() == fields
+
+
+@pytest.mark.parametrize("declared", ALL_REQUESTS)
+def test_every_request_is_frozen_decodes_and_is_documented(declared: type[Request[Any]]) -> None:
+    assert dataclasses.is_dataclass(declared)
+    assert declared.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert "decode" in vars(declared)
+    assert declared.__doc__
+
+
+@pytest.mark.parametrize(
+    ("code", "remark", "error_type", "retryable"),
+    [
+        (1, "java.lang.NullPointerException", refusals.BrokerSystemError, False),
+        (1, None, refusals.BrokerSystemError, False),
+        (1, "org.apache.rocketmq.acl.common.AclException: Check signature failed", refusals.AccessDenied, False),
+        (2, "[REJECTREQUEST]system busy", refusals.SystemBusy, True),
+        (3, " request type 361 not supported", refusals.RequestCodeNotSupported, False),
+        (14, "not available", refusals.ServiceNotAvailable, True),
+        (16, "no permission", refusals.AccessDenied, False),
+        (17, "No topic route info", refusals.TopicNotExist, False),
+        (21, "OFFSET_TOO_SMALL", refusals.PullOffsetMoved, False),
+        (22, "Not found", refusals.QueryNotFound, False),
+        (24, "the consumer's group info not exist\nSee ...", refusals.SubscriptionNotExist, False),
+        (26, "group not exist", refusals.SubscriptionGroupNotExist, False),
+        (29, "illegal queueId", refusals.InvalidParameter, False),
+        (206, "the consumer group[G] not online", refusals.ConsumerNotOnline, False),
+        (4711, "?", BrokerRefused, False),
+    ],
+)
+def test_a_refusal_has_the_class_of_its_code(
+    code: int,
+    remark: str | None,
+    error_type: type[BrokerRefused],
+    retryable: bool,
+) -> None:
+    error = refusals.refusal("broker:10911", code, remark)
+    assert type(error) is error_type
+    assert (error.address, error.code, error.remark, error.retryable) == ("broker:10911", code, remark, retryable)
+    assert str(error).startswith(f"broker:10911: refused with code {code}: ")
+    assert "\n" not in str(error)
+    assert error_type.advice in str(error)
+
+
+def test_a_stack_trace_does_not_flood_the_text_and_is_kept() -> None:
+    remark = "java.lang.NullPointerException\n" + "\tat org.apache.rocketmq.Broker\n" * 500
+    error = refusals.refusal("broker:10911", ResponseCode.SYSTEM_ERROR, remark)
+    assert len(str(error)) < 400
+    assert error.remark == remark
+
+
+def test_the_signature_is_the_one_that_java_makes() -> None:
+    """Verified against AclClientRPCHook: content `rocketmq2G1T1`."""
+    fields = signed_ext_fields({"topic": "T1", "consumerGroup": "G1"}, b"", Credentials("rocketmq2", "12345678"))
+    assert fields == {
+        "topic": "T1",
+        "consumerGroup": "G1",
+        "AccessKey": "rocketmq2",
+        "Signature": "KUCvu3BSF4xb4d0TU/HFH/DOnp8=",
+    }
+
+
+def test_a_second_signing_replaces_the_first_and_body_and_token_are_signed() -> None:
+    credentials = Credentials("a", "s", security_token="t")
+    once = signed_ext_fields({"x": "1"}, b"body", credentials)
+    assert signed_ext_fields(once, b"body", credentials) == once
+    assert once["SecurityToken"] == "t"
+    assert signed_ext_fields({"x": "1"}, b"other", credentials)["Signature"] != once["Signature"]
+
+
+def test_credentials_do_not_show_their_secrets() -> None:
+    assert repr(Credentials("alice", "secret", "token")) == "Credentials(access_key='alice')"
