@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?|.*(token|secret|password|webhook).*|(access|secret|api)_?key", re.I)
+_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?|.*(token|secret|password|webhook).*|(access|secret|api)[-_]?key", re.I)
 _SECRET_VALUE = re.compile(r"xox[a-z]-|xapp-|hooks\.slack\.com/|://[^/\s@]+:[^/\s@]+@", re.I)
 _USE_A_CONNECTION = (
     "secrets do not belong in this file; use an Airflow connection and write its id here "
@@ -88,7 +88,8 @@ def read_config_file(path: pathlib.Path) -> ConfigFile:
     values = {key: value for key, value in document.value.items() if value is not None or _is_required(key)}
     config, wrong = _validate(values)
     secrets = list(_secrets(values, ()))
-    wrong = [*secrets, *((where, what) for where, what in wrong if where not in {place for place, _ in secrets})]
+    told = {where for where, _ in secrets} | {where for where, _, _ in document.problems}
+    wrong = [*secrets, *((where, what) for where, what in wrong if where not in told)]
     problems.update((document.line(where), where, what) for where, what in wrong)
     if config is None or problems:
         in_order = sorted(problems, key=lambda problem: (problem[0], path_text(problem[1]), problem[2]))

@@ -55,7 +55,7 @@ class _Reader:
             raise yaml.YAMLError(f"unfolds to more than {MAX_NODES:,} values")
         self._document.lines.setdefault(path, node.start_mark.line + 1)
         if id(node) in around:
-            self._complain(path, node, "contains itself")
+            self._document.problems.append((path, self._document.line(path), "contains itself"))
             return None
         around = (*around, id(node))
         if isinstance(node, yaml.MappingNode):

@@ -1,0 +1,100 @@
+"""`offsetguard config check` says what it understood and what is wrong; scripts read it by line and exit code."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from offsetguard.cli.config import config
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RIGHT = """\
+clusters:
+  orders: {name_servers: ["127.0.0.1:1"], request_timeout_ms: 300}
+teams:
+  operators: {mail: [operators@example.com]}
+default_team: operators
+groups:
+  - match: "order-*"
+    max_lag_messages: 500
+  - match: "order-settlement"
+    max_lag_messages: 50
+    max_lag_ms: 60_000
+"""
+
+
+def run(folder: Path, text: str, *options: str) -> tuple[int, list[str]]:
+    file = folder / "offsetguard.yml"
+    file.write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(config, ["check", str(file), *options])
+    return result.exit_code, result.output.replace(str(file), "FILE").splitlines()
+
+
+def json_lines(folder: Path, text: str, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    exit_code, lines = run(folder, text, "--format", "json", *options)
+    return exit_code, [json.loads(line) for line in lines]
+
+
+def test_a_table_shows_clusters_teams_and_what_each_pattern_sets(tmp_path: Path) -> None:
+    exit_code, lines = run(tmp_path, RIGHT.replace("    max_lag_messages: 50\n", ""), "--format", "table")
+    assert lines == [
+        "Clusters",
+        "  orders: 127.0.0.1:1 (no login)",
+        "Teams",
+        "  operators: operators@example.com  (default: hears what nobody else owns)",
+        "Consumer groups; for each field the first line that sets it wins",
+        "  line 7: order-*: max_lag_messages 500",
+        "  line 9: order-settlement: max_lag_ms 60,000",
+        "  default: *: team operators, max_lag_messages 10,000, max_lag_ms 300,000, orderly no, "
+        "lock_interval_ms 20,000",
+        "FILE: nothing wrong",
+    ]
+    assert exit_code == 0
+
+
+def test_a_field_that_an_entry_above_always_sets_first_is_a_problem(tmp_path: Path) -> None:
+    exit_code, lines = json_lines(tmp_path, RIGHT)
+    told = [(line["line"], line["field"], line["message"]) for line in lines if line["kind"] == "problem"]
+    assert told == [
+        (
+            10,
+            "groups[1].max_lag_messages",
+            "never takes effect: groups[0] in line 7 ('order-*') matches the same groups and sets it first; "
+            "move the special case above the general one",
+        )
+    ]
+    assert exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("above", "below"), [("order-?", "order-*"), ("order-[ab]", "order-a"), ("*-a", "order-*"), ("a*", "[ab]*")]
+)
+def test_nothing_is_called_shadowed_that_may_take_effect(tmp_path: Path, above: str, below: str) -> None:
+    text = RIGHT.replace("order-*", above).replace("order-settlement", below)
+    assert run(tmp_path, text)[0] == 0
+
+
+def test_mistakes_come_as_json_lines_with_file_line_and_field(tmp_path: Path) -> None:
+    exit_code, lines = json_lines(tmp_path, RIGHT.replace("max_lag_ms", "max_lag"))
+    assert exit_code == 1
+    assert [(line["kind"], line["line"], line["field"]) for line in lines] == [("problem", 11, "groups[1].max_lag")]
+
+
+def test_a_missing_file_is_one_problem(tmp_path: Path) -> None:
+    result = CliRunner().invoke(config, ["check", str(tmp_path / "nowhere.yml"), "--format", "table"])
+    assert result.exit_code == 1
+    assert "there is no such file" in result.output
+
+
+def test_a_cluster_that_cannot_be_seen_is_named_with_its_line_and_is_exit_code_2(tmp_path: Path) -> None:
+    """Nothing is said about patterns then: a group that was not seen may exist."""
+    exit_code, lines = json_lines(tmp_path, RIGHT.replace("    max_lag_messages: 50\n", ""), "--live")
+    told = [(line["line"], line["field"], line["message"]) for line in lines if line["kind"] == "problem"]
+    assert exit_code == 2
+    assert [(line, field) for line, field, _ in told] == [(2, "clusters.orders.name_servers[0]")]
+    assert told[0][2].startswith("does not answer: 127.0.0.1:1: ")
