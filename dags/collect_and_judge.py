@@ -1,0 +1,94 @@
+"""**At 3 a.m.:** a failed run loses one minute of history and no warning: the next minute looks again, and what is still wrong then is still told. Look only when several runs in a row are red.
+
+## What it does
+Once a minute, for each cluster of `config/offsetguard.yml` on its own (one map index per cluster; a cluster that fails does not stop the others):
+
+| task | what | when it fails |
+|---|---|---|
+| `choose_clusters` | reads the configuration | the log names file, line and field; fix the file, nothing needs a restart |
+| `collect_offsets` | asks name servers and brokers, lands one snapshot | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk or the connection in Airflow is wrong |
+| `publish_interval` | Spark: types, checks, quarantines and publishes the facts at once | readers stay on the last good minute; the log's last lines say what Spark or the audit refused |
+| `judge_interval` | facts to findings to incidents to messages in the outbox | nothing was written (one transaction); the next minute judges afresh |
+
+`deliver_warnings` sends what the judge put into the outbox.
+
+## Rerun and backfill
+Clearing a task or a run is always safe: an interval that has landed is not asked for again, its facts are replaced by the same facts, and a message that was sent is not sent again. A minute that was never collected cannot be collected later: its tasks are **skipped**. Old minutes (`delivery.notify_within_ms`) are recorded and never sent.
+
+## Trigger form
+`cluster`, `group_pattern` and `dry_run` are explained beside their fields. Start with `dry_run`: it says in the log of `judge_interval` what would be told, and to whom.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
+
+from offsetguard_airflow.defaults import INTERVAL_START, TAGS, TASK_DEFAULTS
+from offsetguard_airflow.operators.collect import CollectOffsetsOperator
+from offsetguard_airflow.operators.judge import JudgeOperator
+from offsetguard_airflow.operators.publish import PublishIntervalOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+with DAG(
+    "collect_and_judge",
+    description="Each minute: collect offsets, publish facts, judge them, put warnings into the outbox",
+    doc_md=__doc__,
+    schedule=CronTriggerTimetable("* * * * *", timezone="UTC"),
+    catchup=False,  # a minute that has passed cannot be looked at again
+    max_active_runs=1,
+    dagrun_timeout=timedelta(minutes=15),
+    default_args=TASK_DEFAULTS,
+    tags=TAGS,
+    params={
+        "cluster": Param(
+            "all",
+            type="string",
+            title="Cluster",
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+            description="A name below `clusters:` in config/offsetguard.yml, or `all`.",
+        ),
+        "group_pattern": Param(
+            "*",
+            type="string",
+            title="Consumer groups",
+            minLength=1,
+            maxLength=255,
+            description="Judge only the groups that this glob matches, e.g. `orders*`. Case matters. `*` = all.",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Collect, publish and judge, but open no incident and write no message: the log says what "
+            "would have been told.",
+        ),
+    },
+) as dag:
+
+    @task(retries=0)  # a wrong file does not get better by itself
+    def choose_clusters(**context: Context) -> list[str]:
+        """Read the configuration now, not when the DAG is parsed."""
+        from offsetguard_airflow.clusters import chosen_clusters
+
+        return chosen_clusters(context["params"]["cluster"])
+
+    @task_group
+    def one_cluster(cluster: str) -> None:
+        """One cluster, one interval."""
+        collect = CollectOffsetsOperator(task_id="collect_offsets", cluster=cluster, interval_start=INTERVAL_START)
+        publish = PublishIntervalOperator(task_id="publish_interval", cluster=cluster, interval_start=INTERVAL_START)
+        judge = JudgeOperator(
+            task_id="judge_interval",
+            cluster=cluster,
+            interval_start=INTERVAL_START,
+            group_pattern="{{ params.group_pattern }}",
+            rehearsal="{{ params.dry_run }}",
+        )
+        collect >> publish >> judge
+
+    one_cluster.expand(cluster=choose_clusters())

@@ -1,0 +1,41 @@
+"""**At 3 a.m.:** a failed run means that warnings wait in the outbox; none is lost and none is sent twice. The next sweep tries again. Look when it stays red for more than ten minutes: then mail *and* Slack, or the configuration, are out of order.
+
+## What it does
+Sends the messages of the outbox by SMTP and Slack. A message is logged as sent only after the receiver accepted it; until then it stays in the outbox with the reason, and is tried again with growing pauses.
+
+Runs as soon as `collect_and_judge` has written a message (asset `offsetguard_outbox`), and as a sweep for what had to wait.
+
+## When it is red
+The task fails when a receiver refused or could not be reached; its log has one line per message with the reason and the time of the next attempt.
+
+| the log says | do |
+|---|---|
+| connection ... is not defined | create the Airflow connection that `delivery.mail_connection` or `delivery.slack_connection` names |
+| SMTP refuses the login, Slack says `invalid_auth` | correct the password or token in that connection |
+| Slack says `channel_not_found`, `not_in_channel` | invite the app into the channel, or correct `teams:` in config/offsetguard.yml |
+| cannot be reached, timed out | the network or the server; nothing to do here |
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable
+
+from offsetguard_airflow.assets import OUTBOX
+from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
+from offsetguard_airflow.operators.deliver import DeliverOperator
+
+with DAG(
+    "deliver_warnings",
+    description="Send the messages of the outbox; each once, each logged after it was accepted",
+    doc_md=__doc__,
+    schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/2 * * * *", timezone="UTC"), assets=[OUTBOX]),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(minutes=10),
+    default_args=TASK_DEFAULTS,
+    tags=TAGS,
+) as dag:
+    # No retries: what was not accepted is due again at the time that the outbox says, and the sweep finds it.
+    DeliverOperator(task_id="deliver_outbox", retries=0)

@@ -1,0 +1,1 @@
+"""From Airflow connections to clients and channels: the only place where secrets are read."""

@@ -1,0 +1,100 @@
+"""Mail and Slack channels from the Airflow connections that the configuration names.
+
+A connection that is missing or incomplete stops only its own channel: its messages wait in the outbox with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from offsetguard.channels.mail import MailChannel, TlsMode
+    from offsetguard.channels.receipt import Unavailable
+    from offsetguard.channels.slack import SlackChannel
+    from offsetguard.config import Delivery
+    from offsetguard.pipeline.deliver import Channels
+
+
+def open_channels(delivery: Delivery) -> Channels:
+    """Open both ways out."""
+    from offsetguard.pipeline.deliver import Channels
+
+    return Channels(
+        mail=mail_channel(delivery.mail_connection),
+        slack=slack_channel(delivery.slack_connection),
+        mail_from=delivery.mail_from,
+    )
+
+
+def mail_channel(conn_id: str) -> MailChannel | Unavailable:
+    """Open SMTP as the provider's connection type `smtp` describes it.
+
+    Host, port, login, password; extra `disable_ssl` (TLS from the first byte unless it is true), `disable_tls`
+    (STARTTLS unless it is true), `timeout` in seconds.
+    """
+    from offsetguard.channels.mail import MailChannel
+    from offsetguard.channels.receipt import Unavailable
+
+    connection = _connection(conn_id)
+    if connection is None or not connection.host:
+        return Unavailable(
+            f"Airflow connection {conn_id!r} {_what_lacks(connection, 'a host')}; create one of type smtp "
+            "with host, port, login and password (delivery.mail_connection names it)"
+        )
+    mode = _tls_mode(connection)
+    return MailChannel(
+        connection.host,
+        connection.port or _USUAL_PORT[mode.value],
+        connection.login or None,
+        connection.password or None,
+        mode,
+        float(connection.extra_dejson.get("timeout", 10)),
+    )
+
+
+def slack_channel(conn_id: str) -> SlackChannel | Unavailable:
+    """Open Slack by the provider's type `slack`: password = bot token; extra `base_url`, `timeout`, `proxy`."""
+    from offsetguard.channels.receipt import Unavailable
+    from offsetguard.channels.slack import SlackChannel
+
+    connection = _connection(conn_id)
+    if connection is None or not connection.password:
+        return Unavailable(
+            f"Airflow connection {conn_id!r} {_what_lacks(connection, 'a password')}; create one of type slack "
+            "with the bot token (xoxb-..., scope chat:write) as password (delivery.slack_connection names it)"
+        )
+    extra = connection.extra_dejson
+    options = {name: extra[name] for name in ("base_url", "proxy") if extra.get(name)}
+    return SlackChannel.with_token(connection.password, timeout_s=int(extra.get("timeout", 10)), **options)
+
+
+_USUAL_PORT = {"none": 25, "starttls": 587, "tls": 465}
+
+
+def _tls_mode(connection: Connection) -> TlsMode:
+    from offsetguard.channels.mail import TlsMode
+
+    extra = connection.extra_dejson
+    if not _is_true(extra.get("disable_ssl", False)):
+        return TlsMode.TLS
+    return TlsMode.NONE if _is_true(extra.get("disable_tls", False)) else TlsMode.STARTTLS
+
+
+def _is_true(value: object) -> bool:
+    return str(value).lower() in {"true", "1", "yes"}
+
+
+def _connection(conn_id: str) -> Connection | None:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return None
+
+
+def _what_lacks(connection: Connection | None, part: str) -> str:
+    return "does not exist" if connection is None else f"has not got {part}"

@@ -1,0 +1,69 @@
+"""Task: one collection round of one cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
+
+from offsetguard_airflow.run_interval import interval_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk.definitions.context import Context
+
+    from offsetguard.collect.manifest import Manifest
+
+
+class CollectOffsetsOperator(BaseOperator):
+    """Land one snapshot of a cluster; brokers that do not answer make it incomplete, not failed."""
+
+    template_fields: Sequence[str] = ("cluster", "interval_start")
+    ui_color = "#d6eaf8"
+
+    def __init__(self, *, cluster: str, interval_start: str, **kwargs: Any) -> None:
+        """`cluster`: name in the configuration. `interval_start`: ISO 8601, any moment of the interval."""
+        kwargs.setdefault("map_index_template", "{{ task.cluster }}")
+        super().__init__(**kwargs)
+        self.cluster = cluster
+        self.interval_start = interval_start
+
+    def execute(self, context: Context) -> None:
+        """Ask the cluster, unless the interval has landed already."""
+        from offsetguard.collect.collector import collect_cluster
+        from offsetguard.config_file import load_config
+        from offsetguard.errors import IntervalHasPassed
+        from offsetguard.workspace import Workspace
+        from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
+
+        workspace = Workspace.from_environment()
+        config = load_config(workspace.config_file)
+        round_of_one = collect_cluster(
+            self.cluster,
+            config,
+            interval_at(self.interval_start),
+            workspace.landing_folder,
+            credentials=rocketmq_credentials(config.clusters[self.cluster].connection),
+            started_at=datetime.now(UTC),
+        )
+        try:
+            self._log_outcome(asyncio.run(round_of_one))
+        except IntervalHasPassed as reason:
+            raise AirflowSkipException(str(reason)) from None
+
+    def _log_outcome(self, manifest: Manifest) -> None:
+        requests = manifest.requests
+        self.log.info("%s: %d of %d requests answered", self.cluster, requests.answered, requests.asked)
+        for gap in manifest.gaps[:20]:
+            self.log.warning("%s: %s at %s: %s", self.cluster, gap.what, gap.address, gap.reason)
+        if not manifest.complete:
+            self.log.warning(
+                "%s: the snapshot is incomplete (%d gaps, brokers not seen: %s); the groups behind them are UNKNOWN",
+                self.cluster,
+                manifest.gap_count,
+                ", ".join(manifest.unseen_broker_names) or "none",
+            )

@@ -1,0 +1,88 @@
+"""Task: judge the published facts of one interval."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from offsetguard_airflow.assets import OUTBOX, OUTBOX_CHANGES
+from offsetguard_airflow.run_interval import interval_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk.definitions.context import Context
+
+    from offsetguard.pipeline.judge import JudgeReport
+
+EVERY_GROUP = "*"
+
+
+class JudgeOperator(BaseOperator):
+    """Turn facts into incidents and messages, in one transaction of our database."""
+
+    template_fields: Sequence[str] = ("cluster", "interval_start", "group_pattern", "rehearsal")
+    ui_color = "#fdebd0"
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        interval_start: str,
+        group_pattern: str = EVERY_GROUP,
+        rehearsal: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        """`group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written.
+
+        A template gives it as text, "True" or "False". (`dry_run` is a method of all operators.)
+        """
+        kwargs.setdefault("map_index_template", "{{ task.cluster }}")
+        kwargs.setdefault("outlets", [OUTBOX_CHANGES])
+        super().__init__(**kwargs)
+        self.cluster = cluster
+        self.interval_start = interval_start
+        self.group_pattern = group_pattern
+        self.rehearsal = rehearsal
+
+    def execute(self, context: Context) -> None:
+        """Judge, and announce the outbox when messages were written."""
+        from offsetguard.config_file import load_config
+        from offsetguard.pipeline.judge import judge_interval
+        from offsetguard.store.database import open_database
+        from offsetguard.workspace import Workspace
+        from offsetguard_airflow.facts import check_group_pattern, read_facts
+
+        workspace = Workspace.from_environment()
+        config = load_config(workspace.config_file)
+        engine = open_database(workspace.database_url)
+        facts = read_facts(workspace, engine, self.cluster, interval_at(self.interval_start))
+        pattern = None if self.group_pattern == EVERY_GROUP else self.group_pattern
+        if pattern is not None:
+            check_group_pattern(pattern, facts)
+        report = judge_interval(
+            engine,
+            facts,
+            config,
+            now=datetime.now(UTC),
+            dry_run=str(self.rehearsal) == "True",
+            group_pattern=pattern,
+        )
+        self._log_report(report)
+        if report.messages and not report.dry_run:
+            context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
+
+    def _log_report(self, report: JudgeReport) -> None:
+        if report.already_judged:
+            self.log.info("%s was judged before: nothing is changed or sent", report.interval.name)
+        for finding in report.findings:
+            about = " ".join(name for name in (finding.consumer_group, finding.topic) if name)
+            self.log.warning("%s %s %s: %s", finding.severity.value, finding.rule.id, about, finding.cause)
+        verb = "would be" if report.dry_run else "were"
+        self.log.info("%d incidents %s opened, %d resolved", len(report.opened), verb, len(report.resolved))
+        for decision in report.decisions:
+            self.log.info("%s: %s", decision.key, decision.decision.reason.value)
+        for message in report.messages:
+            self.log.info("message by %s to %s %s written", message.channel.value, message.receiver, verb)

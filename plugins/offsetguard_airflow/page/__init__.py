@@ -1,0 +1,1 @@
+"""Pages that the Airflow API server shows behind its login."""

@@ -1,0 +1,59 @@
+"""Finding a file of the Data Docs: nothing outside of the folder can be named."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff": "font/woff",
+    ".woff2": "font/woff2",
+    ".ttf": "font/ttf",
+}
+
+
+def find_file(folder: Path, path: str) -> Path | None:
+    """Return the file that a URL path names, or None.
+
+    `..`, absolute paths and links that leave the folder name nothing. Only the kinds of files that Data Docs
+    consist of are given out.
+    """
+    if "\x00" in path:
+        return None
+    root = folder.resolve()
+    file = (root / path).resolve()
+    if file.is_dir():
+        file /= "index.html"
+    if not file.is_relative_to(root) or file.suffix not in CONTENT_TYPES or not file.is_file():
+        return None
+    return file
+
+
+def index_page(folder: Path) -> str:
+    """List the clusters that have Data Docs, as one small HTML page."""
+    clusters = sorted(entry.name for entry in folder.glob("*") if (entry / "index.html").is_file())
+    entries = "".join(f'<li><a href="{html.escape(name)}/index.html">{html.escape(name)}</a></li>' for name in clusters)
+    body = f"<ul>{entries}</ul>" if entries else f"<p>{_NOTHING_YET}</p>"
+    return _PAGE.format(body=body)
+
+
+_NOTHING_YET = "No interval has been published yet. Look at the DAG <code>collect_and_judge</code>."
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>OffsetGuard Data Docs</title><style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; }}
+</style></head><body>
+<h1>Data Docs</h1>
+<p>What was checked in the newest published interval of each cluster, what was violated, and what to do.</p>
+{body}
+</body></html>
+"""

@@ -1,0 +1,34 @@
+"""The one file of this folder that Airflow loads as a plugin: the Data Docs page and its entry in the menu."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+URL_PREFIX = "/offsetguard"
+
+
+class OffsetGuardPlugin(AirflowPlugin):
+    """Mounted by the API server; the other processes of Airflow load this file, too, and pay for nothing of it."""
+
+    name = "offsetguard"
+    external_views = [  # noqa: RUF012 - Airflow removes broken entries from this very list
+        {
+            "name": "Data Docs",
+            "href": f"{URL_PREFIX.removeprefix('/')}/data-docs/",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "offsetguard-data-docs",
+        }
+    ]
+
+    @property
+    def fastapi_apps(self) -> list[Mapping[str, Any]]:
+        """Built only when the API server asks for it."""
+        from offsetguard_airflow.page.app import create_app
+
+        return [{"name": "OffsetGuard", "app": create_app(), "url_prefix": URL_PREFIX}]

@@ -1,0 +1,98 @@
+"""What tests and the demo ask a running Airflow: its public REST API, version 2."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FINISHED = ("success", "failed")
+
+
+class AirflowApi:
+    """A logged-in client; paths are relative to /api/v2."""
+
+    def __init__(self, base_url: str, username: str, password: str) -> None:
+        """Log in with the API server's own token endpoint. Raises httpx.HTTPStatusError when it refuses."""
+        self._client = httpx.Client(base_url=base_url, timeout=30)
+        login = self._client.post("/auth/token", json={"username": username, "password": password})
+        login.raise_for_status()
+        self.token = str(login.json()["access_token"])
+        self._client.headers["Authorization"] = f"Bearer {self.token}"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """GET a resource as JSON."""
+        return self._checked(self._client.get(f"/api/v2{path}", params=query))
+
+    def unpause(self, dag_id: str, *, paused: bool = False) -> None:
+        """Let the scheduler run a DAG (or, with `paused`, stop it from doing so)."""
+        self._checked(self._client.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": paused}))
+
+    def trigger(self, dag_id: str, **params: Any) -> str:
+        """Start a run with the values of its form; returns the run id."""
+        body = {"logical_date": None, "conf": params}
+        return str(self._checked(self._client.post(f"/api/v2/dags/{dag_id}/dagRuns", json=body))["dag_run_id"])
+
+    def clear(self, dag_id: str, run_id: str) -> None:
+        """Have all tasks of a run done again."""
+        body = {"dry_run": False, "only_failed": False}
+        self._checked(self._client.post(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/clear", json=body))
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """Return the newest runs of a DAG, newest first."""
+        answer = self.get(f"/dags/{dag_id}/dagRuns", order_by="-run_after", limit=50)
+        return list(answer["dag_runs"])
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        """Return queued, running, success or failed."""
+        return str(self.get(f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Return the task instances of a run, mapped ones one by one."""
+        return list(self.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=200)["task_instances"])
+
+    def log(self, dag_id: str, run_id: str, task: dict[str, Any]) -> str:
+        """Return the log of a task instance's last try, one event a line."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task['task_id']}/logs/{max(task['try_number'], 1)}"
+        content = self.get(path, map_index=task["map_index"], full_content=True)["content"]
+        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
+
+    def wait_for_run(self, dag_id: str, run_id: str, *, timeout_s: float) -> str:
+        """Wait until a run has finished; returns success or failed, raises TimeoutError with the tasks' states."""
+        wait_until(
+            lambda: self.run_state(dag_id, run_id) in FINISHED,
+            timeout_s=timeout_s,
+            what=lambda: f"{dag_id} {run_id}: {[(t['task_id'], t['state']) for t in self.tasks(dag_id, run_id)]}",
+        )
+        return self.run_state(dag_id, run_id)
+
+    def wait_for_dags(self, *dag_ids: str, timeout_s: float) -> None:
+        """Wait until the DAG processor has read them; raises TimeoutError with Airflow's import errors."""
+        wait_until(
+            lambda: set(dag_ids) <= {dag["dag_id"] for dag in self.get("/dags")["dags"]},
+            timeout_s=timeout_s,
+            what=lambda: f"DAGs {', '.join(dag_ids)}; import errors: {self.get('/importErrors')['import_errors']}",
+        )
+
+    @staticmethod
+    def _checked(answer: httpx.Response) -> Any:
+        if answer.is_error:
+            raise RuntimeError(f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text}")
+        return answer.json()
+
+
+def wait_until(condition: Callable[[], bool], *, timeout_s: float, what: Callable[[], str]) -> None:
+    """Poll twice a second; raises TimeoutError that says what was waited for, and what was there instead."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {what()}")
+        time.sleep(0.5)

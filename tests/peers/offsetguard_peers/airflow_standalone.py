@@ -1,0 +1,201 @@
+"""A real Airflow in a folder of its own: scheduler, DAG processor and API server, SQLite, LocalExecutor, one login.
+
+    with AirflowStandalone(folder, connections={"offsetguard_smtp": "smtp://..."}) as airflow:
+        airflow.api.unpause("collect_and_judge")
+
+Tuned for two cores: one parsing process, one API worker, four task slots, no triggerer (no task defers).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from offsetguard_peers import sessions
+from offsetguard_peers.airflow_api import AirflowApi
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+COMPONENTS = {
+    "api-server": ["api-server"],
+    "scheduler": ["scheduler", "--skip-serve-logs"],  # the API server reads logs from the same folder
+    "dag-processor": ["dag-processor"],
+}
+
+
+class AirflowFailed(Exception):
+    """A component ended or did not become ready; the text has the end of its log."""
+
+
+class AirflowStandalone:
+    """Started by `start()` or `with`; `stop()` leaves no process of it running."""
+
+    username = "admin"
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        dags_folder: Path = REPOSITORY / "dags",
+        plugins_folder: Path = REPOSITORY / "plugins",
+        connections: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        password: str | None = None,
+        port: int | None = None,
+        parallelism: int = 3,
+    ) -> None:
+        """Describe it; nothing runs yet.
+
+        `connections`: id -> URI or JSON. `environment`: e.g. OFFSETGUARD_HOME, for tasks and pages alike.
+        """
+        self.folder = folder
+        self.password = password or secrets.token_urlsafe(9)
+        self.port = port or free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._api: AirflowApi | None = None
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+            **self._settings(dags_folder, plugins_folder, parallelism),
+            **{f"AIRFLOW_CONN_{name.upper()}": value for name, value in (connections or {}).items()},
+            **(environment or {}),
+            # spark-submit and the Python that it starts are those of this environment
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        }
+
+    @property
+    def api(self) -> AirflowApi:
+        """The REST API, logged in as the administrator."""
+        if self._api is None:
+            raise AirflowFailed("Airflow is not running; call start() first")
+        return self._api
+
+    def start(self, *, timeout_s: float = 120) -> None:
+        """Create the metadata database, start the components and wait until the API and the scheduler are healthy."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "logs").mkdir(exist_ok=True)
+        (self.folder / "passwords.json").write_text(json.dumps({self.username: self.password}) + "\n")
+        try:
+            self._processes["migrate"] = self._launch("migrate", ["db", "migrate"])
+            if self._processes["migrate"].wait(timeout_s) != 0:
+                raise AirflowFailed(f"airflow db migrate failed:\n{self._log_end('migrate')}")
+            for name, arguments in COMPONENTS.items():
+                self._processes[name] = self._launch(name, arguments)
+            self._wait_until_healthy(timeout_s)
+            self._api = AirflowApi(self.base_url, self.username, self.password)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End all components and every process that they started, tasks and Spark drivers included."""
+        if self._api is not None:
+            self._api.close()
+            self._api = None
+        sessions.stop({process.pid for process in self._processes.values()}, patience_s=8)
+        for process in self._processes.values():
+            process.wait()
+        self._processes.clear()
+
+    def __enter__(self) -> AirflowStandalone:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    def _settings(self, dags_folder: Path, plugins_folder: Path, parallelism: int) -> dict[str, str]:
+        sections: dict[str, dict[str, object]] = {
+            "core": {
+                "dags_folder": dags_folder,
+                "plugins_folder": plugins_folder,
+                "load_examples": False,
+                "executor": "LocalExecutor",
+                "parallelism": parallelism,
+                "execution_api_server_url": f"{self.base_url}/execution/",
+                "simple_auth_manager_users": f"{self.username}:admin",
+                "simple_auth_manager_passwords_file": self.folder / "passwords.json",
+                "fernet_key": "",
+            },
+            "database": {
+                "sql_alchemy_conn": f"sqlite:///{self.folder / 'airflow.db'}",
+                "load_default_connections": False,
+            },
+            "api": {
+                "host": "127.0.0.1",
+                "port": self.port,
+                "base_url": self.base_url,
+                "workers": 1,
+                "secret_key": secrets.token_hex(16),
+            },
+            "api_auth": {"jwt_secret": secrets.token_hex(32)},
+            "scheduler": {"job_heartbeat_sec": 5, "scheduler_heartbeat_sec": 2, "enable_health_check": False},
+            "dag_processor": {"parsing_processes": 1, "min_file_process_interval": 60, "print_stats_interval": 300},
+            "logging": {"base_log_folder": self.folder / "logs" / "tasks", "colored_console_log": False},
+        }
+        settings = {
+            f"AIRFLOW__{section.upper()}__{option.upper()}": str(value)
+            for section, options in sections.items()
+            for option, value in options.items()
+        }
+        return {"AIRFLOW_HOME": str(self.folder), **settings}
+
+    def _launch(self, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+        with self.log_file(name).open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "airflow", *arguments],
+                env=self.environment,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def log_file(self, component: str) -> Path:
+        """Return where a component writes what it says."""
+        return self.folder / "logs" / f"{component}.log"
+
+    def _log_end(self, component: str) -> str:
+        return "\n".join(self.log_file(component).read_text(errors="replace").splitlines()[-25:])
+
+    def _wait_until_healthy(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not self._healthy():
+            for name, process in self._processes.items():
+                if name in COMPONENTS and process.poll() is not None:
+                    raise AirflowFailed(f"airflow {name} ended with {process.returncode}:\n{self._log_end(name)}")
+            if time.monotonic() > deadline:
+                ends = "\n".join(f"--- {name}\n{self._log_end(name)}" for name in COMPONENTS)
+                raise AirflowFailed(f"Airflow did not become healthy within {timeout_s:.0f} s:\n{ends}")
+            time.sleep(0.3)
+
+    def _healthy(self) -> bool:
+        try:
+            health = httpx.get(f"{self.base_url}/api/v2/monitor/health", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+
+
+def free_port() -> int:
+    """Return a TCP port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

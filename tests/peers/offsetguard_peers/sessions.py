@@ -1,0 +1,44 @@
+"""Stopping everything that descends from a process that we started in a session of its own.
+
+Airflow's tasks move into process groups of their own and rename themselves; the session (`setsid`) they keep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def members(session_ids: Collection[int]) -> list[int]:
+    """Return the ids of all live processes of these sessions. Source: proc(5), /proc/pid/stat fields 3 and 6."""
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _live_session(entry) in session_ids]
+
+
+def stop(session_ids: Collection[int], *, patience_s: float) -> None:
+    """End them politely, and what is left after `patience_s` for sure; returns when none is left."""
+    for signal_number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
+        for process_id in members(session_ids):
+            _send(process_id, signal_number)
+        deadline = time.monotonic() + wait_s
+        while members(session_ids) and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+
+def _live_session(process: Path) -> int | None:
+    try:
+        state, _parent, _group, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+    except (OSError, ValueError):  # it ended meanwhile
+        return None
+    return None if state == "Z" else int(session)  # a zombie has ended; its parent has not looked yet
+
+
+def _send(process_id: int, signal_number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself
+        os.kill(process_id, signal_number)
