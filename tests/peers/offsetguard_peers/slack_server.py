@@ -1,0 +1,229 @@
+"""A strict simulation of Slack: Web API, incoming webhooks, and a page that shows what was received.
+
+    with SlackServer() as slack:
+        WebClient(token=slack.token, base_url=slack.api_url).chat_postMessage(channel="#alerts", text="hello")
+        slack.fail_next("chat.postMessage", Failure(status=429, retry_after_s=3))
+
+Checks what Slack checks (`slack_workspace`, `slack_blocks`) and fails as Slack fails, on demand.
+`GET /`: all messages as HTML; `GET /messages.json`: the same for programs.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from offsetguard_peers.slack_page import render_page
+from offsetguard_peers.slack_workspace import Channel, PostedMessage, SlackWorkspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+WEBHOOK_PATH = "/services/T0OFFSETG/B0OFFSETG/secret"
+WEBHOOK_STATUS = {"ok": 200, "channel_is_archived": 410, "no_service": 404}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a request fails. One of: `error` (ok:false), `status` (HTTP), `hang`, `hang_up`."""
+
+    error: str | None = None
+    status: int = 200
+    retry_after_s: int | None = None
+    hang: bool = False
+    hang_up: bool = False
+    after_posting: bool = False  # the message is kept all the same: a sender cannot know
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """One Web API request, for tests that look at what was sent."""
+
+    method: str
+    arguments: Mapping[str, Any]
+
+
+class SlackServer:
+    """Slack on 127.0.0.1, one thread per request."""
+
+    def __init__(self, *, port: int = 0, channels: tuple[Channel, ...] | None = None) -> None:
+        """Listen at once (on a free port by default); entering the context serves."""
+        self.workspace = SlackWorkspace() if channels is None else SlackWorkspace(channels=channels)
+        self.requests: list[ReceivedRequest] = []
+        self._failures: dict[str, deque[Failure]] = defaultdict(deque)
+        self._released = threading.Event()
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(self))
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name="slack-server", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Address of the page that shows the messages."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}/"
+
+    @property
+    def api_url(self) -> str:
+        """`base_url` for slack_sdk."""
+        return f"{self.url}api/"
+
+    @property
+    def webhook_url(self) -> str:
+        """An incoming webhook of the first channel."""
+        return f"{self.url.rstrip('/')}{WEBHOOK_PATH}"
+
+    @property
+    def token(self) -> str:
+        """The bot's token."""
+        return self.workspace.token
+
+    @property
+    def messages(self) -> list[PostedMessage]:
+        """All accepted messages, oldest first."""
+        return list(self.workspace.messages)
+
+    def fail_next(self, method: str, *failures: Failure) -> None:
+        """Let the next requests of a method (`chat.postMessage`, ..., or `webhook`) fail, one failure each."""
+        self._failures[method].extend(failures)
+
+    def __enter__(self) -> Self:
+        """Serve in a thread."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop, release hanging requests, close the port."""
+        self._released.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def failure_for(self, method: str) -> Failure | None:
+        """Take the next scripted failure of a method."""
+        failures = self._failures[method]
+        return failures.popleft() if failures else None
+
+    def wait_as_if_hung(self) -> None:
+        """Block until the server stops."""
+        self._released.wait()
+
+
+def _handler_of(server: SlackServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(_Handler):
+        slack = server
+
+    return Handler
+
+
+class _Handler(BaseHTTPRequestHandler):
+    slack: SlackServer
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Say nothing on stderr."""
+
+    def do_GET(self) -> None:
+        """Page, messages, and the methods that Slack also answers by GET."""
+        path = urlsplit(self.path).path
+        if path == "/":
+            self._send(200, render_page(self.slack.workspace).encode(), "text/html; charset=utf-8")
+        elif path == "/messages.json":
+            listed = [{"channel": each.channel.id, **each.as_json()} for each in self.slack.messages]
+            self._send(200, json.dumps(listed).encode())
+        elif path.startswith("/api/"):
+            self._api(path.removeprefix("/api/"), dict(parse_qsl(urlsplit(self.path).query)))
+        else:
+            self._send(404, b"no such page", "text/plain")
+
+    def do_POST(self) -> None:
+        """Web API methods and webhooks."""
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path = urlsplit(self.path).path
+        if path.startswith("/api/"):
+            self._api(path.removeprefix("/api/"), self._arguments(body))
+        else:
+            self._webhook(path, body)
+
+    def _api(self, method: str, arguments: Mapping[str, Any] | None) -> None:
+        if arguments is None:
+            self._send_json({"ok": False, "error": "invalid_json"})
+            return
+        self.slack.requests.append(ReceivedRequest(method, arguments))
+        failure = self.slack.failure_for(method)
+        if failure is None or failure.after_posting:
+            answer = self.slack.workspace.call(method, arguments, self._token(arguments))
+        if failure is None:
+            self._send_json(answer)
+        else:
+            self._fail(failure)
+
+    def _webhook(self, path: str, body: bytes) -> None:
+        failure = self.slack.failure_for("webhook")
+        if failure is not None:
+            self._fail(failure)
+            return
+        text = "no_service"
+        if path == WEBHOOK_PATH:
+            try:
+                payload = json.loads(body)
+            except ValueError:
+                payload = None
+            text = self.slack.workspace.post_through_webhook(self.slack.workspace.channels[0], payload)
+        self._send(WEBHOOK_STATUS.get(text, 400), text.encode(), "text/plain")
+
+    def _fail(self, failure: Failure) -> None:
+        if failure.hang:
+            self.slack.wait_as_if_hung()
+        if failure.hang or failure.hang_up:
+            self.close_connection = True
+            return
+        headers = {"Retry-After": str(failure.retry_after_s)} if failure.retry_after_s is not None else {}
+        if failure.error is None and failure.status >= 500:
+            self._send(failure.status, b"<html>upstream error</html>", "text/html", headers)
+        else:
+            self._send_json({"ok": False, "error": failure.error or "ratelimited"}, failure.status, headers)
+
+    def _arguments(self, body: bytes) -> Mapping[str, Any] | None:
+        """Decode a JSON body or a form; None for broken JSON."""
+        if not (self.headers.get("Content-Type") or "").startswith("application/json"):
+            return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+        try:
+            arguments = json.loads(body or b"{}")
+        except ValueError:
+            return None
+        return arguments if isinstance(arguments, dict) else None
+
+    def _token(self, arguments: Mapping[str, Any]) -> str | None:
+        """Take the token from `Authorization: Bearer`, or, as Slack also allows, from a form."""
+        kind, _, token = (self.headers.get("Authorization") or "").partition(" ")
+        if kind == "Bearer":
+            return token
+        is_form = not (self.headers.get("Content-Type") or "").startswith("application/json")
+        return str(arguments["token"]) if is_form and "token" in arguments else None
+
+    def _send_json(
+        self, answer: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._send(status, json.dumps(answer).encode(), "application/json; charset=utf-8", headers)
+
+    def _send(
+        self,
+        status: int,
+        body: bytes,
+        content_type: str = "application/json; charset=utf-8",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)

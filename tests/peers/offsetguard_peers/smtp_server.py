@@ -1,0 +1,199 @@
+"""A real SMTP server (aiosmtpd) on a free port, in a thread, that can be told to refuse, to defer and to hang.
+
+with SmtpServer() as server:
+    server.answer_next_mail("451 4.3.0 try again later")
+    ...
+    assert server.mails[0].message["Subject"] == "..."
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import email.policy
+import threading
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Self
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
+    from pathlib import Path
+    from types import TracebackType
+
+ACCEPTED = "250 2.0.0 OK: queued"
+WHOLE_START_WITHIN_S = 10.0
+
+
+class Conduct(Enum):
+    """What happens to new connections."""
+
+    SERVE = "serve"
+    SAY_NOTHING = "say_nothing"  # connects, never greets
+    HANG_UP = "hang_up"  # connects, closes at once
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMail:
+    """One accepted mail and its envelope."""
+
+    mail_from: str
+    recipients: tuple[str, ...]
+    message: EmailMessage
+    raw: bytes
+
+    @property
+    def html(self) -> str | None:
+        """The HTML part."""
+        part = self.message.get_body(("html",))
+        return None if part is None else str(part.get_content())
+
+    @property
+    def text(self) -> str | None:
+        """The plain-text part."""
+        part = self.message.get_body(("plain",))
+        return None if part is None else str(part.get_content())
+
+
+class SmtpServer:
+    """Accepts mail until told otherwise; `mails` are those it answered with 250."""
+
+    host = "127.0.0.1"
+
+    def __init__(
+        self, *, user: str | None = None, password: str | None = None, mail_folder: Path | None = None, port: int = 0
+    ) -> None:
+        """`user`: a login is required. `mail_folder`: every mail is also written there as `0001.eml` and `.html`."""
+        self.port = port
+        self.mails: list[ReceivedMail] = []
+        self.conduct = Conduct.SERVE
+        self.connection_count = 0
+        self._login = (user, password) if user is not None else None
+        self._folder = mail_folder
+        self._mail_answers: deque[str] = deque()
+        self._recipient_answers: dict[str, str] = {}
+        self._hangs_at_data = False
+        self._loop = asyncio.new_event_loop()
+        self._server: asyncio.Server | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, name="smtp-server", daemon=True)
+
+    def answer_next_mail(self, *answers: str) -> None:
+        """Answer the next mails' DATA with these lines (`451 ...`, `550 ...`), one each; then accept again."""
+        self._mail_answers.extend(answers)
+
+    def answer_recipient(self, address: str, answer: str | None) -> None:
+        """Answer this recipient from now on with a line such as `550 5.1.1 no such user`; None accepts it again."""
+        if answer is None:
+            self._recipient_answers.pop(address, None)
+        else:
+            self._recipient_answers[address] = answer
+
+    def hang_at_data(self, hang: bool = True) -> None:
+        """Take the whole mail and never say whether it was accepted."""
+        self._hangs_at_data = hang
+
+    def close_port(self) -> None:
+        """Stop to listen: connections are refused by the system. `open_port` listens again on the same port."""
+        self._call(self._close())
+
+    def open_port(self) -> None:
+        """Listen; called when the context is entered."""
+        self._call(self._open())
+
+    def __enter__(self) -> Self:
+        """Start the thread and listen."""
+        self._thread.start()
+        self.open_port()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop listening, end all conversations, join the thread."""
+        self.close_port()
+        self._call(self._end_conversations())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's own name
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        """Aiosmtpd's hook for RCPT TO."""
+        if address in self._recipient_answers:
+            return self._recipient_answers[address]
+        envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
+        return "250 2.1.5 OK"
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        """Aiosmtpd's hook for the end of DATA."""
+        while self._hangs_at_data:
+            await asyncio.sleep(0.05)
+        if self._mail_answers:
+            return self._mail_answers.popleft()
+        raw = envelope.original_content or b""
+        message: EmailMessage = email.message_from_bytes(raw, policy=email.policy.default)
+        mail = ReceivedMail(envelope.mail_from or "", tuple(envelope.rcpt_tos), message, raw)
+        self.mails.append(mail)
+        if self._folder is not None:
+            _write(self._folder, len(self.mails), mail)
+        return ACCEPTED
+
+    def _protocol(self) -> asyncio.BaseProtocol:
+        self.connection_count += 1
+        if self.conduct is Conduct.SAY_NOTHING:
+            return asyncio.Protocol()
+        if self.conduct is Conduct.HANG_UP:
+            return _HangsUp()
+        required = self._login is not None
+        smtp: asyncio.BaseProtocol = SMTP(
+            self,
+            hostname="mail.test",
+            enable_SMTPUTF8=True,
+            authenticator=self._authenticate if required else None,
+            auth_required=required,
+            auth_require_tls=False,
+            loop=self._loop,
+        )
+        return smtp
+
+    def _authenticate(
+        self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: Any
+    ) -> AuthResult:
+        given = (data.login.decode(), data.password.decode()) if isinstance(data, LoginPassword) else None
+        return AuthResult(success=given == self._login, handled=False)
+
+    async def _open(self) -> None:
+        self._server = await self._loop.create_server(self._protocol, self.host, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    async def _end_conversations(self) -> None:
+        tasks = [task for task in asyncio.all_tasks(self._loop) if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _call(self, work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(WHOLE_START_WITHIN_S)
+
+
+class _HangsUp(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close before a greeting."""
+        transport.close()
+
+
+def _write(folder: Path, number: int, mail: ReceivedMail) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{number:04}.eml").write_bytes(mail.raw)
+    if mail.html is not None:
+        (folder / f"{number:04}.html").write_text(mail.html, encoding="utf-8")
