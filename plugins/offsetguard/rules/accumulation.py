@@ -61,6 +61,7 @@ RULE = Rule(
             "-g {consumer_group:shell}; start them, or find what slows them.",
         ),
     },
+    title="messages pile up",
     table=("effective_lag", "lag_ms", "inflight", "available", "online_client_count", "max_lag_messages", "max_lag_ms"),
     peak="effective_lag",
     group_needs=("effective_lag", "lag_ms"),

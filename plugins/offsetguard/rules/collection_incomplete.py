@@ -52,6 +52,7 @@ RULE = Rule(
             "the name servers are down, running clients go on, but none can start.",
         ),
     },
+    title="collection is incomplete",
     table=("brokers", "gap_count", "reasons"),
     peak="gap_count",
     recovered="everything that was asked for answered again",

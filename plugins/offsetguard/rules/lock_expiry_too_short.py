@@ -41,6 +41,7 @@ RULE = Rule(
             "config/offsetguard.yml.",
         ),
     },
+    title="queue locks may expire too early",
     table=("lock_interval_ms", "lock_max_live_time_ms", "least_lock_max_live_time_ms"),
     recovered="the declared settings keep the rule again",
 )

@@ -93,6 +93,7 @@ RULE = Rule(
             + "'yyyy-MM-dd#HH:mm:ss:SSS'.",
         ),
     },
+    title="offsets were moved by the broker",
     table=("lost", "requested_offset", "corrected_offset", "move_count", "first_moved_at", "last_moved_at"),
     peak="lost",
     recovered="no offset of it was moved within the look-back window",

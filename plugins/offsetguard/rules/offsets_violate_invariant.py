@@ -96,6 +96,7 @@ RULE = Rule(
             "second application that commits as {consumer_group}.",
         ),
     },
+    title="offsets are out of order",
     table=("lost", "beyond", "min_offset", "consumer_offset", "pull_offset", "max_offset", "queue_count"),
     peak="missing",
     recovered="recovered: its offsets are in order again",

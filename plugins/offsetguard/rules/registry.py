@@ -49,12 +49,9 @@ def find_all(facts: IntervalFacts, config: Config) -> list[Finding]:
     )
 
 
-def rule_by_id(rule_id: str) -> Rule:
-    """Return a rule by its id; raises KeyError for one that does not exist (any more)."""
-    return _BY_ID[rule_id]
-
-
-_BY_ID = {rule.id: rule for rule in ALL_RULES}
+def rules_by_id() -> dict[str, Rule]:
+    """Return all rules by their ids."""
+    return {rule.id: rule for rule in ALL_RULES}
 
 
 def _size(finding: Finding) -> int:

@@ -48,6 +48,7 @@ class Rule:
     needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
     means: str  # one sentence for docs/rules.md
     texts: Mapping[str, Texts]
+    title: str  # a few words that fit every variant: the headline of a message about several groups
     table: tuple[str, ...] = ()  # figures of the message's small table, in order
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
     group_needs: tuple[str, ...] = ()  # fields of GroupFacts without which a group cannot be said to have recovered

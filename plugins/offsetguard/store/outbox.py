@@ -122,6 +122,12 @@ def newest_enqueued(session: Session, *, team: str, cluster: str, rule_id: str) 
     return None if row is None else EnqueuedView(row.created_at, MessageView.model_validate_json(row.view_json))
 
 
+def told_rules(session: Session, cluster: str) -> set[tuple[str, str]]:
+    """Return the (team, rule id) pairs that there ever was a message about."""
+    query = select(OutboxRow.team, OutboxRow.rule_id).where(OutboxRow.cluster == cluster).distinct()
+    return {(team, rule_id) for team, rule_id in session.execute(query)}
+
+
 def claim_due(engine: Engine, *, now: datetime, limit: int, claim_ms: int = CLAIM_MS) -> list[OutboxMessage]:
     """Claim at most `limit` pending rows whose time has come, oldest first; nobody else gets them for `claim_ms`."""
     until = now + timedelta(milliseconds=claim_ms)

@@ -1,0 +1,163 @@
+"""JUDGE and DECIDE: facts -> findings -> incidents -> messages in the outbox, in one transaction of our database.
+
+Judging an interval again changes nothing and sends nothing: its row in `judged_intervals` is written in the same
+transaction, and judges of one cluster wait for each other. An interval older than the newest judged one is history: it
+cannot change what is known since. One that comes late (`notify_within_ms`) changes incidents and sends nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.incidents.lifecycle import Changes, advance
+from offsetguard.pipeline.planning import GroupDecision, PlannedMessage, plan
+from offsetguard.rules.registry import find_all, rules_by_id
+from offsetguard.store import incidents as incident_store
+from offsetguard.store import judged_intervals, outbox
+from offsetguard.store.database import reading, serialize, writing
+from offsetguard.store.judged_intervals import JudgedInterval, Mode
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts
+    from offsetguard.incidents.incident import Incident
+    from offsetguard.intervals import Interval
+    from offsetguard.rules.rule import Finding
+
+EVERY_GROUP = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """What judging an interval found, changed and decided; with `dry_run`, what it would have."""
+
+    cluster: str
+    interval: Interval
+    dry_run: bool
+    mode: Mode
+    already_judged: bool  # nothing was changed or sent
+    findings: tuple[Finding, ...]  # worst first
+    changes: Changes = field(default_factory=Changes)
+    decisions: tuple[GroupDecision, ...] = ()
+
+    @property
+    def opened(self) -> tuple[Incident, ...]:
+        """Incidents that this interval opened."""
+        return self.changes.opened
+
+    @property
+    def resolved(self) -> tuple[Incident, ...]:
+        """Incidents that this interval ended."""
+        return self.changes.resolved
+
+    @property
+    def messages(self) -> tuple[PlannedMessage, ...]:
+        """Messages, one per receiver, that this interval put into the outbox."""
+        return tuple(message for decision in self.decisions for message in decision.messages)
+
+
+def judge_interval(
+    engine: Engine,
+    facts: IntervalFacts,
+    config: Config,
+    *,
+    now: datetime,
+    dry_run: bool = False,
+    group_pattern: str | None = None,
+) -> JudgeReport:
+    """Judge one interval of one cluster.
+
+    `group_pattern`: a glob; findings about other groups, or about the whole cluster, are left alone, and the interval
+    stays open for a judgement of all groups. `dry_run`: reads only.
+    """
+    pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
+    findings = tuple(finding for finding in find_all(facts, config) if _matches(finding.consumer_group, pattern))
+    with reading(engine) if dry_run else writing(engine) as session:
+        if not dry_run:
+            serialize(session, f"judge {facts.cluster}")
+        report = _judge(session, facts, config, findings=findings, pattern=pattern, now=now)
+        if not dry_run and not report.already_judged:
+            _write(session, report, complete=pattern is None, now=now)
+    return replace(report, dry_run=dry_run)
+
+
+def _judge(
+    session: Session,
+    facts: IntervalFacts,
+    config: Config,
+    *,
+    findings: tuple[Finding, ...],
+    pattern: str | None,
+    now: datetime,
+) -> JudgeReport:
+    cluster, interval = facts.cluster, facts.interval
+    judged = judged_intervals.is_judged(session, cluster, interval)
+    mode = _mode(session, facts, config, now)
+    report = JudgeReport(cluster, interval, False, mode, judged, findings)
+    if judged or mode is Mode.HISTORY:
+        return report
+    still_open = incident_store.open_incidents(session, cluster)
+    concerned = [one for one in still_open if _matches(one.subject.consumer_group, pattern)]
+    left_alone = [one for one in still_open if not _matches(one.subject.consumer_group, pattern)]
+    changes = advance(concerned, findings, facts, rules_by_id())
+    if mode is Mode.LATE:
+        return replace(report, changes=changes)
+    decisions = plan(
+        session,
+        cluster,
+        interval,
+        open_incidents=(*changes.open, *left_alone),
+        resolved=changes.resolved,
+        config=config,
+        now=now,
+    )
+    return replace(report, changes=changes, decisions=decisions)
+
+
+def _mode(session: Session, facts: IntervalFacts, config: Config, now: datetime) -> Mode:
+    newest = judged_intervals.newest_interval(session, facts.cluster)
+    if newest is not None and facts.interval <= newest:
+        return Mode.HISTORY
+    if now - facts.interval.end > timedelta(milliseconds=config.delivery.notify_within_ms):
+        return Mode.LATE
+    return Mode.LIVE
+
+
+def _write(session: Session, report: JudgeReport, *, complete: bool, now: datetime) -> None:
+    incident_store.save(session, report.changes.all)
+    for message in report.messages:
+        outbox.enqueue(
+            session,
+            idempotency_key=message.idempotency_key,
+            channel=message.channel,
+            receiver=message.receiver,
+            view=message.view,
+            now=now,
+        )
+    if not complete:
+        return
+    judged_intervals.record(
+        session,
+        JudgedInterval(
+            cluster=report.cluster,
+            interval=report.interval,
+            judged_at=now,
+            mode=report.mode,
+            finding_count=len(report.findings),
+            opened_count=len(report.opened),
+            resolved_count=len(report.resolved),
+            message_count=len(report.messages),
+        ),
+    )
+
+
+def _matches(consumer_group: str | None, pattern: str | None) -> bool:
+    return pattern is None or (consumer_group is not None and fnmatch.fnmatchcase(consumer_group, pattern))

@@ -1,0 +1,166 @@
+"""Incidents in the database: the columns that queries need, and the evidence as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.rule import QueueEvidence, Severity
+from offsetguard.store.database import reading
+from offsetguard.store.models import IncidentRow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from offsetguard.rules.rule import Figure
+
+_IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
+
+
+def open_incidents(session: Session, cluster: str) -> list[Incident]:
+    """Return the open incidents of a cluster, oldest first."""
+    query = (
+        select(IncidentRow)
+        .where(IncidentRow.cluster == cluster, IncidentRow.resolved_at.is_(None))
+        .order_by(IncidentRow.opened_at, IncidentRow.incident_id)
+    )
+    return [_from_row(row) for row in session.scalars(query)]
+
+
+def by_id(session: Session, incident_ids: Collection[str]) -> dict[str, Incident]:
+    """Return incidents by their ids; an id that nobody knows is left out."""
+    wanted = sorted(incident_ids)
+    found: dict[str, Incident] = {}
+    for start in range(0, len(wanted), _IDS_PER_QUERY):
+        query = select(IncidentRow).where(IncidentRow.incident_id.in_(wanted[start : start + _IDS_PER_QUERY]))
+        found.update({row.incident_id: _from_row(row) for row in session.scalars(query)})
+    return found
+
+
+def save(session: Session, incidents: Collection[Incident]) -> None:
+    """Write incidents: new ones are added, known ones replaced. Resolved ones first, they make room for new ones."""
+    for opened in (False, True):
+        for incident in incidents:
+            if incident.is_open is opened:
+                session.merge(_to_row(incident))
+        session.flush()
+
+
+def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> list[Incident]:
+    """Return incidents, newest first: for pages and people."""
+    query = select(IncidentRow).order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id).limit(limit)
+    if cluster is not None:
+        query = query.where(IncidentRow.cluster == cluster)
+    with reading(engine) as session:
+        return [_from_row(row) for row in session.scalars(query)]
+
+
+def _to_row(incident: Incident) -> IncidentRow:
+    subject = incident.subject
+    return IncidentRow(
+        incident_id=incident.incident_id,
+        open_key=subject.key if incident.is_open else None,
+        cluster=subject.cluster,
+        rule_id=subject.rule_id,
+        consumer_group=subject.consumer_group,
+        topic=subject.topic,
+        severity=incident.evidence.severity.value,
+        state=incident.state,
+        opened_at=incident.opened_at,
+        last_seen_at=incident.last_seen_at,
+        seen_count=incident.seen_count,
+        unknown_since=incident.unknown_since,
+        resolved_at=incident.resolved_at,
+        resolution=incident.resolution,
+        record_json=json.dumps(_record(incident)),
+    )
+
+
+def _from_row(row: IncidentRow) -> Incident:
+    record = json.loads(row.record_json)
+    return Incident(
+        incident_id=row.incident_id,
+        subject=Subject(row.cluster, row.rule_id, row.consumer_group, row.topic),
+        opened_at=row.opened_at,
+        last_seen_at=row.last_seen_at,
+        seen_count=row.seen_count,
+        evidence=_evidence(record["evidence"], Severity(row.severity)),
+        peak_figure=record["peak_figure"],
+        peak=record["peak"],
+        unknown_since=row.unknown_since,
+        unknown_because=record["unknown_because"],
+        resolved_at=row.resolved_at,
+        resolution=row.resolution,
+    )
+
+
+def _record(incident: Incident) -> dict[str, Any]:
+    evidence = incident.evidence
+    return {
+        "peak_figure": incident.peak_figure,
+        "peak": incident.peak,
+        "unknown_because": incident.unknown_because,
+        "evidence": {
+            "state": evidence.state,
+            "variant": evidence.variant,
+            "summary": evidence.summary,
+            "cause": evidence.cause,
+            "do_next": evidence.do_next,
+            "figures": _figures_to_json(evidence.figures),
+            "queues": [
+                {
+                    "topic": queue.message_queue.topic,
+                    "broker_name": queue.message_queue.broker_name,
+                    "queue_id": queue.message_queue.queue_id,
+                    "figures": _figures_to_json(queue.figures),
+                }
+                for queue in evidence.queues
+            ],
+            "queue_count": evidence.queue_count,
+            "broker_names": sorted(evidence.broker_names),
+        },
+    }
+
+
+def _evidence(record: dict[str, Any], severity: Severity) -> Evidence:
+    return Evidence(
+        severity=severity,
+        state=record["state"],
+        variant=record["variant"],
+        summary=record["summary"],
+        cause=record["cause"],
+        do_next=record["do_next"],
+        figures=_figures_from_json(record["figures"]),
+        queues=tuple(
+            QueueEvidence(
+                MessageQueue(queue["topic"], queue["broker_name"], queue["queue_id"]),
+                _figures_from_json(queue["figures"]),
+            )
+            for queue in record["queues"]
+        ),
+        queue_count=record["queue_count"],
+        broker_names=frozenset(record["broker_names"]),
+    )
+
+
+def _figures_to_json(figures: Mapping[str, Figure]) -> list[list[Any]]:
+    """Keep the order, and tell moments from texts: `[name, value]`, or `[name, {"moment": "..."}]`."""
+    return [
+        [name, {"moment": figure.astimezone(UTC).isoformat()} if isinstance(figure, datetime) else figure]
+        for name, figure in figures.items()
+    ]
+
+
+def _figures_from_json(figures: list[list[Any]]) -> dict[str, Figure]:
+    return {
+        name: datetime.fromisoformat(figure["moment"]) if isinstance(figure, dict) else figure
+        for name, figure in figures
+    }
