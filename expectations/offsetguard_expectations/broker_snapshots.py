@@ -22,7 +22,7 @@ EVERY_MASTER_ANSWERED = Invariant(
     ),
     do_next=(
         "Check that the broker runs and can be reached from the host of OffsetGuard at that address (the address that"
-        " the broker registered: brokerIP1 in broker.conf). If it runs, look for full queues in its remoting.log."
+        " the broker registered: `brokerIP1` in `broker.conf`). If it runs, look for full queues in its `remoting.log`."
     ),
 )
 EVERY_SLAVE_ANSWERED = Invariant(
@@ -38,7 +38,7 @@ EVERY_SLAVE_ANSWERED = Invariant(
         "A slave that the name server lists gave no answer in this interval. Offsets come from masters and are"
         " complete, but reads and fail-over that count on this slave may not work."
     ),
-    do_next="Check that the slave runs, can be reached, and replicates: mqadmin brokerStatus -b ADDRESS.",
+    do_next="Check that the slave runs, can be reached, and replicates: `mqadmin brokerStatus -b ADDRESS`.",
 )
 
 INVARIANTS = (EVERY_MASTER_ANSWERED, EVERY_SLAVE_ANSWERED)

@@ -20,15 +20,15 @@ LOCK_OUTLIVES_RENEWALS = Invariant(
         f" || ' ms: at least ' || ({RENEWALS_PER_LOCK_LIFE} * lock_interval_ms) || ' ms needed'"
     ),
     meaning=(
-        "Orderly consumers renew their queue locks every lockInterval (default 20 s); the broker drops a lock"
-        " lockMaxLiveTime (default 60 s) after its last renewal. With less than three intervals, one or two late"
+        "Orderly consumers renew their queue locks every `lockInterval` (default 20 s); the broker drops a lock"
+        " `lockMaxLiveTime` (default 60 s) after its last renewal. With less than three intervals, one or two late"
         " renewals (a long GC, a slow network) hand the queue to another client while the first still consumes:"
-        " messages are consumed twice and out of order. The figures are those declared in config/offsetguard.yml."
+        " messages are consumed twice and out of order. The figures are those declared in `config/offsetguard.yml`."
     ),
     do_next=(
-        "Raise -Drocketmq.broker.rebalance.lockMaxLiveTime on the brokers or lower"
-        " -Drocketmq.client.rebalance.lockInterval on the clients, together (for example 15 s and 5 s); then correct"
-        " config/offsetguard.yml."
+        "Raise `-Drocketmq.broker.rebalance.lockMaxLiveTime` on the brokers or lower"
+        " `-Drocketmq.client.rebalance.lockInterval` on the clients, together (for example 15 s and 5 s); then correct"
+        " `config/offsetguard.yml`."
     ),
 )
 

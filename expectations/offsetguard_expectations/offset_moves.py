@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from offsetguard.tables import OFFSET_MOVES
+from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 
-CLOCK_TOLERANCE_S = 86_400  # one day: a late run may read events long after its interval; see the meaning of OG-M12
+LATENESS_TOLERANCE_S = 86_400  # one day: a late run reads events that are younger than its interval
 
 _MOVE = (
     "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
@@ -25,7 +26,7 @@ OFFSETS_NOT_NEGATIVE = Invariant(
         "An OFFSET_MOVED_EVENT names an offset below 0. A client asked for a position that no queue can have: usually"
         " a tool of one's own that pulls without having looked up the offset."
     ),
-    do_next="Look at the row in the quarantine table; find the client of that group that pulls at a negative offset.",
+    do_next="Look at the row in the table `quarantine`; find the client of that group that pulls at a negative offset.",
 )
 TIME_NOT_IN_THE_FUTURE = Invariant(
     id="OG-M12",
@@ -34,13 +35,13 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
     applies_when="TRUE",
-    holds_when=f"unix_seconds(moved_at) <= {CLOCK_TOLERANCE_S} + unix_seconds(interval_start)",
+    holds_when=f"unix_seconds(moved_at) <= {LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
     example=f"{_MOVE} || ': moved at ' || moved_at || ', interval ' || interval_start",
     meaning=(
         "The broker stored the event more than a day after the interval that reads it: its clock is wrong, or the time"
         " was misread. A run that was delayed for hours stays below this and keeps its events."
     ),
-    do_next="Compare the clocks of the broker and of the host that runs OffsetGuard (chronyc tracking); correct them.",
+    do_next=CORRECT_THE_CLOCKS,
 )
 
 INVARIANTS = (OFFSETS_NOT_NEGATIVE, TIME_NOT_IN_THE_FUTURE)

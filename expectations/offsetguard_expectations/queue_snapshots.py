@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from offsetguard.offsets import OffsetOrderViolation
 from offsetguard.tables import QUEUE_SNAPSHOTS
+from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
-
-CLOCK_TOLERANCE_S = 300  # how far a broker's clock may be ahead of ours
 
 _QUEUE = "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
 
@@ -36,7 +35,7 @@ CONSUMER_NOT_BELOW_MIN = _order(
     OffsetOrderViolation.CONSUMER_BELOW_MIN,
     "min_offset",
     "consumer_offset",
-    title="No message was deleted before it was consumed (min offset <= consumer offset)",
+    title="No message was deleted before it was consumed (min <= consumer)",
     violation="Messages were deleted before they were consumed",
     meaning=(
         "The group's committed offset lies below the oldest message that the broker still keeps: the messages between"
@@ -46,14 +45,14 @@ CONSUMER_NOT_BELOW_MIN = _order(
     ),
     do_next=(
         "Find out whether the messages matter (the difference is their number); replay them from the source if so."
-        " Start or speed up the group, and lengthen fileReservedTime until it has caught up."
+        " Start or speed up the group, and lengthen `fileReservedTime` until it has caught up."
     ),
 )
 CONSUMER_NOT_ABOVE_PULL = _order(
     OffsetOrderViolation.CONSUMER_ABOVE_PULL,
     "consumer_offset",
     "pull_offset",
-    title="Nothing is committed before it was pulled (consumer offset <= pull offset)",
+    title="Nothing is committed before it was pulled (consumer <= pull)",
     violation="An offset was committed that nobody pulled",
     meaning=(
         "The group has committed an offset that no client has pulled up to. Somebody set the offset (a reset, a skip),"
@@ -69,7 +68,7 @@ CONSUMER_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.CONSUMER_ABOVE_MAX,
     "consumer_offset",
     "max_offset",
-    title="Nothing is committed beyond the end of the queue (consumer offset <= max offset)",
+    title="Nothing is committed beyond the end of the queue (consumer <= max)",
     violation="An offset was committed beyond the end of the queue",
     meaning=(
         "The committed offset lies beyond the newest message. Messages written from now on are skipped until the queue"
@@ -81,14 +80,14 @@ CONSUMER_NOT_ABOVE_MAX = _order(
     do_next=(
         "Find out whether the queue shrank (topic recreated, broker restored, replica promoted) or the offset was set."
         " Then reset the group's offset to a time it has really consumed:"
-        " mqadmin resetOffsetByTime -g GROUP -t TOPIC -s TIME."
+        " `mqadmin resetOffsetByTime -g GROUP -t TOPIC -s TIME`."
     ),
 )
 PULL_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.PULL_ABOVE_MAX,
     "pull_offset",
     "max_offset",
-    title="Nothing is pulled beyond the end of the queue (pull offset <= max offset)",
+    title="Nothing is pulled beyond the end of the queue (pull <= max)",
     violation="Clients pull beyond the end of the queue",
     meaning=(
         "Clients pull from an offset that the queue does not have: the queue was recreated or truncated while they kept"
@@ -104,14 +103,14 @@ MIN_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.MIN_ABOVE_MAX,
     "min_offset",
     "max_offset",
-    title="The oldest message is not beyond the end of the queue (min offset <= max offset)",
+    title="The oldest message is not beyond the end of the queue (min <= max)",
     violation="The oldest message lies beyond the end of the queue",
     meaning=(
         "The broker says that its oldest message is newer than its end: its consume queue files are damaged or"
         " half-deleted. The min offset is never read after the max offset, so our reading cannot cause this."
     ),
     do_next=(
-        "Look into the broker's store.log for consume queue errors and check its disk, before restarting anything."
+        "Look into the broker's `store.log` for consume queue errors and check its disk, before restarting anything."
     ),
 )
 
@@ -135,7 +134,7 @@ OFFSETS_NOT_NEGATIVE = Invariant(
         " negative number is a damaged state file on the broker or an answer that we misread."
     ),
     do_next=(
-        "Look at the row in the quarantine table and at consumerOffset.json of that broker. If the file is right,"
+        "Look at the row in the table `quarantine` and at `consumerOffset.json` of that broker. If the file is right,"
         " report a defect of OffsetGuard with the row."
     ),
 )
@@ -155,7 +154,7 @@ QUEUE_IS_KNOWN = Invariant(
     ),
     do_next=(
         "If the topic was shrunk or deleted on purpose: nothing, the broker forgets the offset in time. Otherwise"
-        " compare the topic's queues on all brokers: mqadmin topicRoute -t TOPIC."
+        " compare the topic's queues on all brokers: `mqadmin topicRoute -t TOPIC`."
     ),
 )
 TIMES_NOT_IN_THE_FUTURE = Invariant(
@@ -179,7 +178,7 @@ TIMES_NOT_IN_THE_FUTURE = Invariant(
         " and lags in time from such a row would be wrong or negative. Compared with the moment of our reading, so a"
         " late or repeated run cannot cause this."
     ),
-    do_next="Compare the clocks of the broker and of the host that runs OffsetGuard (chronyc tracking); correct them.",
+    do_next=CORRECT_THE_CLOCKS,
 )
 
 INVARIANTS = (

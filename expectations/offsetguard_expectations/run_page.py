@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,12 @@ def _count(number: int, noun: str = "") -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}" if noun else f"{number:,}"
 
 
+def _prose(text: str) -> Markup:
+    """Escape a text and set what stands between backticks as code."""
+    parts = (escape(part) for part in text.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
 _ENVIRONMENT = Environment(
     loader=PackageLoader("offsetguard_expectations"),
     autoescape=True,
@@ -53,3 +60,4 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters["count"] = _count
+_ENVIRONMENT.filters["prose"] = _prose

@@ -32,7 +32,7 @@ def recent_runs(cluster_folder: Path) -> tuple[RecentRun, ...]:
     return tuple(run for page in _pages(cluster_folder)[-LINKED_RUNS:] if (run := _read_run(page)))
 
 
-def publish_page(cluster_folder: Path, interval: Interval, html: str) -> Path:
+def publish_page(cluster_folder: Path, interval: Interval, html: str, *, kept_runs: int = KEPT_RUNS) -> Path:
     """Put a run's page in its place, renew `index.html` if it is the newest, and drop the oldest pages.
 
     Returns the path of `index.html`. The page of a repeated run replaces the former one.
@@ -44,7 +44,7 @@ def publish_page(cluster_folder: Path, interval: Interval, html: str) -> Path:
     index = cluster_folder / "index.html"
     if pages[-1] == page or not index.exists():
         _replace(index, html)
-    for old in pages[:-KEPT_RUNS]:
+    for old in pages[:-kept_runs]:
         old.unlink(missing_ok=True)
     return index
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
-from offsetguard_expectations.queue_snapshots import CLOCK_TOLERANCE_S
 
 _QUEUE = "topic || ' ' || broker_name || '/' || queue_id"
 
@@ -39,7 +39,7 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     meaning=(
         "Offsets count messages from 0; a negative one is a damaged queue on the broker or an answer misread by us."
     ),
-    do_next="Look at the row in the quarantine table and at store.log of that broker.",
+    do_next="Look at the row in the table `quarantine` and at `store.log` of that broker.",
 )
 ANSWER_IS_WHOLE = Invariant(
     id="OG-T12",
@@ -54,7 +54,7 @@ ANSWER_IS_WHOLE = Invariant(
         "The broker answered for the topic but left out the offsets of a queue that the topic's settings promise."
         " The settings and the queues of the broker disagree, or the topic was changed while we were reading."
     ),
-    do_next="If it lasts: compare the topic's settings on all brokers: mqadmin topicRoute -t TOPIC.",
+    do_next="If it lasts: compare the topic's settings on all brokers: `mqadmin topicRoute -t TOPIC`.",
 )
 TIME_NOT_IN_THE_FUTURE = Invariant(
     id="OG-T13",
@@ -71,7 +71,7 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
         "The newest message was stored more than 5 minutes after we asked about it: the clock of the broker (or ours)"
         " is wrong, and every age made from it would be too."
     ),
-    do_next="Compare the clocks of the broker and of the host that runs OffsetGuard (chronyc tracking); correct them.",
+    do_next=CORRECT_THE_CLOCKS,
 )
 
 INVARIANTS = (EVERY_QUEUE_ANSWERED, OFFSETS_NOT_NEGATIVE, ANSWER_IS_WHOLE, TIME_NOT_IN_THE_FUTURE)

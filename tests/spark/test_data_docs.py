@@ -132,7 +132,7 @@ Row = tuple[int | None, ...]
 
 
 def plain_suite(**null_handling: Any) -> gx.ExpectationSuite:
-    """The order invariants as any GX user would write them."""
+    """Return the order invariants as any GX user would write them."""
     return gx.ExpectationSuite(
         "order",
         expectations=[
@@ -150,8 +150,11 @@ def batches() -> gx.core.batch_definition.BatchDefinition[Any]:
     return asset.add_batch_definition_whole_dataframe("rows")
 
 
-def judged_by_gx(batches: Any, suite: gx.ExpectationSuite, rows: list[Row]) -> list[set[int]]:
-    frame = pd.DataFrame(rows, columns=list(OFFSET_COLUMNS)).astype("Int64")
+def judged_by_gx(
+    batches: Any, suite: gx.ExpectationSuite, rows: list[Row], column_type: str = "Int64"
+) -> list[set[int]]:
+    columns = zip(OFFSET_COLUMNS, zip(*rows, strict=True), strict=True)
+    frame = pd.DataFrame({name: pd.Series(values, dtype=column_type) for name, values in columns})
     frame["row"] = range(len(rows))
     complete = {"result_format": "COMPLETE", "unexpected_index_column_names": ["row"]}
     found = batches.get_batch({"dataframe": frame}).validate(suite, result_format=complete)
@@ -177,8 +180,12 @@ def test_order_invariants_judge_dirty_rows_as_plain_gx_does(batches: Any, rows: 
     assert judged_by_gx(batches, suite, rows) == judged_by_sql(rows)
 
 
-def test_the_null_handling_that_gx_takes_by_default_would_judge_what_nobody_knows(batches: Any) -> None:
-    """Why the invariants say themselves which rows they speak about: a group that never committed breaks nothing."""
-    never_committed: list[Row] = [(0, 5, None, 5)]
-    assert judged_by_sql(never_committed) == [set(), set(), set(), set(), set()]
-    assert judged_by_gx(batches, plain_suite(), never_committed) != judged_by_sql(never_committed)
+@pytest.mark.parametrize(("column_type", "broken"), [("Int64", set()), ("float64", {0})])
+def test_with_its_default_null_handling_gx_judges_what_nobody_knows_by_the_columns_type(
+    batches: Any, column_type: str, broken: set[int]
+) -> None:
+    """Why the invariants say themselves which rows they speak about: row 0 never committed, so it breaks nothing."""
+    rows: list[Row] = [(0, 5, None, 5), (0, 5, 3, 5)]
+    consumer_below_min = judged_by_gx(batches, plain_suite(), rows, column_type)[0]
+    assert consumer_below_min == broken
+    assert judged_by_sql(rows)[0] == set()
