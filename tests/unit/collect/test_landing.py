@@ -1,0 +1,141 @@
+"""Landing: whole or not at all, one round at a time, leftovers removed, errors that name file and column."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.collect.landing import (
+    collecting_lock,
+    land,
+    landed_after,
+    newest_manifest,
+    read_manifest,
+    read_table,
+    snapshot_folder,
+)
+from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest, RequestCounts
+from offsetguard.errors import SnapshotError
+from offsetguard.intervals import Interval
+from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+NEXT = Interval(INTERVAL.end)
+ROW = {
+    "cluster": "main",
+    "interval_start": INTERVAL.start,
+    "topic": "orders",
+    "broker_name": "broker-a",
+    "queue_id": 0,
+    "min_offset": None,
+    "max_offset": 2**62,
+    "last_update_at": None,
+    "read_at": INTERVAL.start + timedelta(microseconds=1),
+}
+
+
+def manifest(interval: Interval = INTERVAL) -> Manifest:
+    return Manifest(
+        cluster="main",
+        interval_start=interval.start,
+        started_at=interval.end,
+        finished_at=interval.end,
+        requests=RequestCounts(),
+        row_counts={},
+    )
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    folder = land(tmp_path, manifest(), {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).to_pylist() == [ROW]
+    assert read_manifest(folder) == manifest()
+
+
+def test_an_interval_that_has_landed_stays_as_it_is(tmp_path: Path) -> None:
+    land(tmp_path, manifest(), {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    folder = land(tmp_path, manifest(), {})
+    assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"queue_id": "zero"}, "topic_queue_snapshots.parquet: column queue_id"),
+        ({"max_offset": 2**63}, "topic_queue_snapshots.parquet: column max_offset"),
+        ({"topic": None}, "column topic: 1 rows have no value"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_told_by_file_and_column_and_nothing_lands(
+    tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    with pytest.raises(SnapshotError, match=words):
+        land(tmp_path, manifest(), {TOPIC_QUEUE_SNAPSHOTS.name: [{**ROW, **change}]})
+    assert list((tmp_path / "main").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told_by_name(tmp_path: Path) -> None:
+    (tmp_path / "main").write_text("a file where a folder should be")
+    with pytest.raises(SnapshotError, match=r"main/20261121T103900Z: cannot be written: .*OFFSETGUARD_HOME"):
+        land(tmp_path, manifest(), {})
+
+
+def test_the_newest_manifest_is_the_one_before_and_a_folder_without_one_is_none(tmp_path: Path) -> None:
+    assert newest_manifest(tmp_path, "main", NEXT) is None
+    land(tmp_path, manifest(), {})
+    (tmp_path / "main" / "20261121T103930Z").mkdir()
+    found = newest_manifest(tmp_path, "main", NEXT)
+    assert found is not None
+    assert found.interval_start == INTERVAL.start
+    assert newest_manifest(tmp_path, "main", INTERVAL) is None
+    assert landed_after(tmp_path, "main", Interval(INTERVAL.start - timedelta(minutes=1)))
+    assert not landed_after(tmp_path, "main", INTERVAL)
+
+
+def test_a_damaged_manifest_stops_the_reading_instead_of_counting_events_twice(tmp_path: Path) -> None:
+    land(tmp_path, manifest(), {})
+    file = snapshot_folder(tmp_path, "main", INTERVAL) / MANIFEST_FILE_NAME
+    file.write_text('{"cluster": "main"')
+    with pytest.raises(SnapshotError, match=str(file)):
+        newest_manifest(tmp_path, "main", NEXT)
+
+
+def test_leftovers_of_killed_rounds_go_and_everything_else_stays(tmp_path: Path) -> None:
+    leftover = tmp_path / "main" / f".{INTERVAL.name}.{'0f' * 16}"
+    others = [tmp_path / "main" / ".mine", tmp_path / "other" / leftover.name, tmp_path / "main" / INTERVAL.name]
+    for folder in (leftover, *others):
+        folder.mkdir(parents=True)
+
+    async def hold() -> None:
+        async with collecting_lock(tmp_path, "main", wait_s=0):
+            pass
+
+    asyncio.run(hold())
+    assert not leftover.exists()
+    assert all(folder.exists() for folder in others)
+
+
+def test_a_second_round_waits_for_the_first_and_says_so_when_it_may_not(tmp_path: Path) -> None:
+    async def run() -> list[str]:
+        order: list[str] = []
+
+        async def second() -> None:
+            async with collecting_lock(tmp_path, "main", wait_s=5):
+                order.append("second")
+
+        async with collecting_lock(tmp_path, "main", wait_s=0):
+            waiting = asyncio.create_task(second())
+            with pytest.raises(SnapshotError, match="another round of cluster main is running"):
+                async with collecting_lock(tmp_path, "main", wait_s=0):
+                    pass
+            async with collecting_lock(tmp_path, "other", wait_s=0):
+                order.append("first")
+        await waiting
+        return order
+
+    assert asyncio.run(run()) == ["first", "second"]
