@@ -48,14 +48,16 @@ class ReceivedMail:
     @property
     def html(self) -> str | None:
         """The HTML part."""
-        part = self.message.get_body(("html",))
-        return None if part is None else str(part.get_content())
+        return self._part("html")
 
     @property
     def text(self) -> str | None:
         """The plain-text part."""
-        part = self.message.get_body(("plain",))
-        return None if part is None else str(part.get_content())
+        return self._part("plain")
+
+    def _part(self, subtype: str) -> str | None:
+        part = self.message.get_body((subtype,))
+        return None if part is None else str(part.get_content()).replace("\r\n", "\n")
 
 
 class SmtpServer:

@@ -1,0 +1,266 @@
+"""The Slack simulation is as strict as Slack and fails as Slack fails."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackApiError
+
+from offsetguard_peers.slack_blocks import block_problems
+from offsetguard_peers.slack_page import mrkdwn_to_html
+from offsetguard_peers.slack_server import Failure
+
+if TYPE_CHECKING:
+    from offsetguard_peers.slack_server import SlackServer
+
+
+def plain(text: str) -> dict[str, str]:
+    return {"type": "plain_text", "text": text}
+
+
+def markdown(text: str) -> dict[str, str]:
+    return {"type": "mrkdwn", "text": text}
+
+
+def section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": markdown(text)}
+
+
+def button(**changes: Any) -> dict[str, Any]:
+    return {"type": "button", "text": plain("Open"), "url": "https://x.test", **changes}
+
+
+RIGHT = [
+    [],
+    [{"type": "header", "text": plain("x" * 150)}],
+    [section("x" * 3000)],
+    [{"type": "section", "fields": [markdown("x" * 1000)] * 10}],
+    [{"type": "context", "elements": [markdown("x")] * 10}],
+    [{"type": "divider"}] * 50,
+    [{"type": "actions", "elements": [button()] * 25}],
+    [{"type": "actions", "elements": [button(action_id="a"), button(action_id="b", style="danger", value="v" * 2000)]}],
+    [{**section("a"), "block_id": "b" * 255, "accessory": button()}],
+    [{"type": "image", "image_url": "https://x.test/a.png", "alt_text": "a"}],
+]
+
+WRONG = [
+    ("must be an array", {"type": "divider"}),
+    ("no more than 50 items allowed", [{"type": "divider"}] * 51),
+    ("unsupported type: heading", [{"type": "heading", "text": plain("x")}]),
+    ("must be an object", ["divider"]),
+    ("must be less than 151 characters", [{"type": "header", "text": plain("x" * 151)}]),
+    ("must be one of plain_text", [{"type": "header", "text": markdown("x")}]),
+    ("must be more than 0 characters", [section("")]),
+    ("must be less than 3001 characters", [section("x" * 3001)]),
+    ("missing required field: fields or text", [{"type": "section"}]),
+    ("no more than 10 items allowed", [{"type": "section", "fields": [markdown("x")] * 11}]),
+    ("must be less than 2001 characters", [{"type": "section", "fields": [markdown("x" * 2001)]}]),
+    ("no less than 1 items allowed", [{"type": "section", "fields": []}]),
+    ("no more than 10 items allowed", [{"type": "context", "elements": [markdown("x")] * 11}]),
+    ("no more than 25 items allowed", [{"type": "actions", "elements": [button()] * 26}]),
+    ("must be less than 76 characters", [{"type": "actions", "elements": [button(text=plain("x" * 76))]}]),
+    ("must be less than 3001 characters", [{"type": "actions", "elements": [button(url="https://" + "x" * 3000)]}]),
+    ("must be a valid url", [{"type": "actions", "elements": [button(url="javascript:alert(1)")]}]),
+    ("must be one of primary, danger", [{"type": "actions", "elements": [button(style="loud")]}]),
+    ("`action_id` already exists", [{"type": "actions", "elements": [button(action_id="a"), button(action_id="a")]}]),
+    ("`block_id` same already exists", [{**section("a"), "block_id": "same"}, {**section("b"), "block_id": "same"}]),
+    ("must be less than 256 characters", [{**section("a"), "block_id": "b" * 256}]),
+    ("invalid additional property: emoji", [{"type": "section", "text": {**markdown("a"), "emoji": True}}]),
+    ("invalid additional property: colour", [{**section("a"), "colour": "red"}]),
+    ("unsupported element", [{"type": "actions", "elements": [markdown("a")]}]),
+    ("missing required field: image_url", [{"type": "image", "alt_text": "a"}]),
+]
+
+
+@pytest.mark.parametrize("blocks", RIGHT)
+def test_blocks_within_the_limits_are_accepted(blocks: list[Any]) -> None:
+    assert block_problems(blocks) == []
+
+
+@pytest.mark.parametrize(("problem", "blocks"), WRONG)
+def test_blocks_beyond_a_limit_are_named_with_their_place(problem: str, blocks: Any) -> None:
+    assert problem in [each.message for each in block_problems(blocks)]
+
+
+def client_of(slack: SlackServer, token: str | None = None, timeout: int = 30) -> WebClient:
+    return WebClient(token=token or slack.token, base_url=slack.api_url, timeout=timeout, retry_handlers=[])
+
+
+def test_a_posted_message_can_be_found_by_its_metadata(slack_server: SlackServer) -> None:
+    metadata = {"event_type": "offsetguard_message", "event_payload": {"idempotency_key": "k1"}}
+    client = client_of(slack_server)
+    posted = client.chat_postMessage(channel="#alerts", text="lag", blocks=[section("*lag*")], metadata=metadata)
+    assert posted["channel"] == "C0ALERTS"
+    found = client.conversations_history(channel="C0ALERTS", include_all_metadata=True)["messages"]
+    assert [(each["ts"], each["metadata"]) for each in found] == [(posted["ts"], metadata)]
+    assert "metadata" not in client.conversations_history(channel="C0ALERTS")["messages"][0]
+
+
+def test_a_reply_stands_in_its_thread_and_only_a_broadcast_one_in_the_channel(slack_server: SlackServer) -> None:
+    client = client_of(slack_server)
+    parent = client.chat_postMessage(channel="C0ALERTS", text="parent")["ts"]
+    client.chat_postMessage(channel="C0ALERTS", text="quiet", thread_ts=parent)
+    client.chat_postMessage(channel="C0ALERTS", text="loud", thread_ts=parent, reply_broadcast=True)
+    shown = [each["text"] for each in client.conversations_history(channel="C0ALERTS")["messages"]]
+    thread = [each["text"] for each in client.conversations_replies(channel="C0ALERTS", ts=parent)["messages"]]
+    assert (shown, thread) == (["loud", "parent"], ["parent", "quiet", "loud"])
+
+
+def test_an_update_replaces_text_and_blocks_and_keeps_the_ts(slack_server: SlackServer) -> None:
+    client = client_of(slack_server)
+    posted = client.chat_postMessage(channel="alerts", text="firing", blocks=[section("firing")])
+    client.chat_update(channel="C0ALERTS", ts=posted["ts"], text="resolved", blocks=[section("resolved")])
+    (message,) = slack_server.messages
+    assert (message.ts, message.text, message.blocks) == (posted["ts"], "resolved", [section("resolved")])
+
+
+def test_history_is_paged(slack_server: SlackServer) -> None:
+    client = client_of(slack_server)
+    for number in range(5):
+        client.chat_postMessage(channel="C0OPS", text=str(number))
+    pages = [
+        [each["text"] for each in page["messages"]] for page in client.conversations_history(channel="C0OPS", limit=2)
+    ]
+    assert pages == [["4", "3"], ["2", "1"], ["0"]]
+
+
+REFUSED_POSTS = [
+    ("channel_not_found", {"channel": "#nowhere", "text": "x"}),
+    ("not_in_channel", {"channel": "#not-invited", "text": "x"}),
+    ("is_archived", {"channel": "C0OLD", "text": "x"}),
+    ("no_text", {"channel": "C0ALERTS", "text": " "}),
+    ("invalid_blocks", {"channel": "C0ALERTS", "text": "x", "blocks": [section("")]}),
+    ("msg_blocks_too_long", {"channel": "C0ALERTS", "text": "x", "blocks": [section("x" * 2700)] * 5}),
+    ("thread_not_found", {"channel": "C0ALERTS", "text": "x", "thread_ts": "1.000001"}),
+    ("invalid_metadata_schema", {"channel": "C0ALERTS", "text": "x", "metadata": {"event_type": "a"}}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:The top-level `text`")
+@pytest.mark.parametrize(("error", "arguments"), REFUSED_POSTS)
+def test_a_wrong_post_is_refused_with_slack_s_error_and_kept_nowhere(
+    slack_server: SlackServer, error: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(SlackApiError) as refused:
+        client_of(slack_server).chat_postMessage(**arguments)
+    assert (refused.value.response["error"], refused.value.response.status_code) == (error, 200)
+    assert slack_server.messages == []
+
+
+REFUSED_UPDATES = [
+    ("channel_not_found", {"channel": "#alerts", "text": "x"}),
+    ("message_not_found", {"channel": "C0ALERTS", "text": "x", "ts": "1.000001"}),
+    ("msg_too_long", {"channel": "C0ALERTS", "text": "x" * 4001}),
+]
+
+
+@pytest.mark.parametrize(("error", "arguments"), REFUSED_UPDATES)
+def test_a_wrong_update_is_refused(slack_server: SlackServer, error: str, arguments: dict[str, Any]) -> None:
+    client = client_of(slack_server)
+    ts = client.chat_postMessage(channel="C0ALERTS", text="before")["ts"]
+    with pytest.raises(SlackApiError) as refused:
+        client.chat_update(**{"ts": ts, **arguments})
+    assert refused.value.response["error"] == error
+    assert [each.text for each in slack_server.messages] == ["before"]
+
+
+def test_a_token_is_checked(slack_server: SlackServer) -> None:
+    with pytest.raises(SlackApiError, match="invalid_auth"):
+        client_of(slack_server, token="xoxb-wrong").auth_test()
+    with urllib.request.urlopen(f"{slack_server.api_url}auth.test") as answer:
+        assert json.load(answer)["error"] == "not_authed"
+    form = f"token={slack_server.token}".encode()
+    with urllib.request.urlopen(f"{slack_server.api_url}auth.test", data=form) as answer:
+        assert json.load(answer)["ok"]
+
+
+FAILURES = [
+    (Failure(error="ratelimited", status=429, retry_after_s=7), 429, "ratelimited", 0),
+    (Failure(error="internal_error"), 200, "internal_error", 0),
+    (Failure(error="fatal_error", after_posting=True), 200, "fatal_error", 1),
+]
+
+
+@pytest.mark.parametrize(("failure", "status", "error", "kept_count"), FAILURES)
+def test_a_scripted_failure_happens_once(
+    slack_server: SlackServer, failure: Failure, status: int, error: str, kept_count: int
+) -> None:
+    slack_server.fail_next("chat.postMessage", failure)
+    client = client_of(slack_server)
+    with pytest.raises(SlackApiError) as refused:
+        client.chat_postMessage(channel="C0ALERTS", text="x")
+    answer = refused.value.response
+    assert (answer.status_code, answer["error"]) == (status, error)
+    assert (answer.headers.get("Retry-After") == "7") == (status == 429)
+    assert len(slack_server.messages) == kept_count
+    assert client.chat_postMessage(channel="C0ALERTS", text="again")["ok"]
+
+
+def test_a_5xx_answer_is_no_json(slack_server: SlackServer) -> None:
+    slack_server.fail_next("chat.postMessage", Failure(status=503))
+    with pytest.raises(SlackApiError) as refused:
+        client_of(slack_server).chat_postMessage(channel="C0ALERTS", text="x")
+    assert refused.value.response.status_code == 503
+
+
+def test_a_hanging_slack_runs_into_the_client_s_time_out(slack_server: SlackServer) -> None:
+    slack_server.fail_next("chat.postMessage", Failure(hang=True))
+    with pytest.raises(TimeoutError):
+        client_of(slack_server, timeout=1).chat_postMessage(channel="C0ALERTS", text="x")
+
+
+WEBHOOKS = [
+    (b'{"text": "hello"}', 200, "ok"),
+    (b"not json", 400, "invalid_payload"),
+    (b"{}", 400, "no_text"),
+    (b'{"blocks": [{"type": "nothing"}]}', 400, "invalid_blocks"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "text"), WEBHOOKS)
+def test_a_webhook_answers_in_plain_text(slack_server: SlackServer, body: bytes, status: int, text: str) -> None:
+    assert post(slack_server.webhook_url, body) == (status, text)
+
+
+def test_an_unknown_webhook_is_gone(slack_server: SlackServer) -> None:
+    assert post(f"{slack_server.webhook_url}x", b'{"text": "hello"}') == (404, "no_service")
+
+
+def post(url: str, body: bytes) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, data=body) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_the_page_shows_messages_without_letting_them_become_html(slack_server: SlackServer) -> None:
+    hostile = "<script>alert(1)</script>"
+    client_of(slack_server).chat_postMessage(
+        channel="C0ALERTS", text=hostile, blocks=[{"type": "header", "text": plain(hostile)}, section(hostile)]
+    )
+    with urllib.request.urlopen(slack_server.url) as answer:
+        page = answer.read().decode()
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+MARKUP = [
+    ("*bold* and _it_", "<b>bold</b> and <i>it</i>"),
+    ("a*b*c", "a*b*c"),
+    ("`*code*`", "<code>*code*</code>"),
+    ("<https://x.test?a=1&amp;b=2|the &lt;b&gt;>", '<a href="https://x.test?a=1&amp;b=2">the &lt;b&gt;</a>'),
+    ("<javascript:alert(1)|x>", "<mark>x</mark>"),
+    ("<!channel>", "<mark>!channel</mark>"),
+    ('a "quoted" &amp; <b', "a &quot;quoted&quot; &amp; &lt;b"),
+]
+
+
+@pytest.mark.parametrize(("markup", "expected"), MARKUP)
+def test_slack_markup_is_rendered_and_everything_else_escaped(markup: str, expected: str) -> None:
+    assert mrkdwn_to_html(markup) == expected
