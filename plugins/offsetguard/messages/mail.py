@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from offsetguard.messages import wording
-from offsetguard.messages.hostile import harmless, harmless_view, shorten
+from offsetguard.messages.hostile import harmless_view, shorten
 from offsetguard.rules.text import format_moment
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def render_mail(
     safe = harmless_view(view)
     domain = sender.rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)
-    mail["Subject"] = shorten(wording.subject(safe), SUBJECT_LIMIT)
+    mail["Subject"] = _header_text(wording.subject(safe), SUBJECT_LIMIT)
     mail["From"] = Address(display_name="OffsetGuard", addr_spec=sender)
     mail["To"] = Address(addr_spec=receiver)
     mail["Date"] = sent_at
@@ -62,12 +62,17 @@ def render_mail(
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: no vacation notices in answer
     mail["X-Auto-Response-Suppress"] = "All"  # the same for Exchange
     for name, value in (("Cluster", safe.cluster), ("Rule", safe.rule_id), ("Severity", wording.status(safe))):
-        mail[f"X-OffsetGuard-{name}"] = harmless(value, 100)
+        mail[f"X-OffsetGuard-{name}"] = _header_text(value, 100)
     words = _words(safe)
     mail.set_content(_TEXT.get_template("message.txt.j2").render(words), cte="quoted-printable")
     mail.add_alternative(_HTML.get_template("message.html.j2").render(words), subtype="html", cte="quoted-printable")
     mail.set_boundary(f"={root[1:45]}=")  # fixed, so that the same message is the same bytes
     return mail
+
+
+def _header_text(text: str, limit: int) -> str:
+    """Return text for a header: Python's email package decodes `=?utf-8?q?=0D=0ABcc...?=` in what it is given."""
+    return shorten(text.replace("=?", "= ?"), limit)
 
 
 def message_id(key: str, domain: str) -> str:
