@@ -63,7 +63,8 @@ class BrokerRefused(RocketMQError):
 
     def __init__(self, address: str, code: int, remark: str | None) -> None:
         """Keep RocketMQ's own response code and remark; the text shows the start of a long one (Java stack traces)."""
-        shown = " ".join((remark or "no remark").split())[:300]
+        printable = "".join(char if char.isprintable() else " " for char in (remark or "no remark")[:1000])
+        shown = " ".join(printable.split())[:300]
         super().__init__(address, f"refused with code {code}: {shown}" + (f"; {self.advice}" if self.advice else ""))
         self.code = code
         self.remark = remark

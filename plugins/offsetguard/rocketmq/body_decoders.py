@@ -76,21 +76,9 @@ def subscription_group_table(body: bytes) -> bodies.SubscriptionGroupTable:
 def all_consumer_offsets(body: bytes) -> bodies.AllConsumerOffsets:
     """43 GET_ALL_CONSUMER_OFFSET. Keys are split at the first `@`; `topic@group@broadcast` has a table of its own."""
     document = fastjson.decode_object(body)
-    offsets: bodies.OffsetTable = {}
-    broadcast_offsets: bodies.OffsetTable = {}
-    unreadable_keys: list[str] = []
-    for key, queues in object_field(document, "offsetTable").items():
-        topic, _, rest = key.partition("@")
-        group, separator, suffix = rest.partition("@")
-        if not topic or not group or (separator and suffix != BROADCAST_SUFFIX):
-            unreadable_keys.append(key)
-        else:
-            (broadcast_offsets if separator else offsets)[topic, group] = _offsets_by_queue_id(queues, key)
-    pull_offsets: bodies.OffsetTable = {}
-    for key, queues in object_field(document, "pullOffsetTable").items():
-        topic, _, group = key.partition("@")
-        pull_offsets[topic, group] = _offsets_by_queue_id(queues, key)
-    return bodies.AllConsumerOffsets(offsets, broadcast_offsets, pull_offsets, tuple(unreadable_keys))
+    committed, broadcast, unreadable = _offset_tables(document, "offsetTable")
+    pulled, _, unreadable_pulled = _offset_tables(document, "pullOffsetTable")
+    return bodies.AllConsumerOffsets(committed, broadcast, pulled, unreadable + unreadable_pulled)
 
 
 def consume_stats(body: bytes) -> bodies.ConsumeStats:
@@ -244,6 +232,23 @@ def _subscription(topic: str, document: Mapping[str, Any]) -> bodies.Subscriptio
 def _by_message_queue(document: Mapping[str, Any], name: str) -> Iterator[tuple[MessageQueue, dict[str, Any]]]:
     for key, value in object_field(document, name).items():
         yield message_queue_key(key), as_object(value, name)
+
+
+def _offset_tables(
+    document: Mapping[str, Any], name: str
+) -> tuple[bodies.OffsetTable, bodies.OffsetTable, tuple[str, ...]]:
+    """Return the offsets by (topic, group), those of `topic@group@broadcast`, and the keys that are neither."""
+    offsets: bodies.OffsetTable = {}
+    broadcast_offsets: bodies.OffsetTable = {}
+    unreadable_keys: list[str] = []
+    for key, queues in object_field(document, name).items():
+        topic, _, rest = key.partition("@")
+        group, separator, suffix = rest.partition("@")
+        if not topic or not group or (separator and suffix != BROADCAST_SUFFIX):
+            unreadable_keys.append(key)
+        else:
+            (broadcast_offsets if separator else offsets)[topic, group] = _offsets_by_queue_id(queues, key)
+    return offsets, broadcast_offsets, tuple(unreadable_keys)
 
 
 def _offsets_by_queue_id(queues: object, name: str) -> dict[int, int]:

@@ -35,7 +35,7 @@ class SystemBusy(BrokerRefused):
 
 
 class RequestCodeNotSupported(BrokerRefused):
-    """The peer does not know the request."""
+    """The peer does not know the request. (A name server of 4.9 says nothing instead, and the request times out.)"""
 
     advice = "the peer is too old for this request, or not a broker (a name server, or a proxy)"
 
@@ -52,7 +52,8 @@ class AccessDenied(BrokerRefused):
 
     advice = (
         "check access key and secret key of this cluster's connection, and that the account may read "
-        "topics, groups and cluster settings (plain_acl.yml in 4.x, users and ACLs in 5.x)"
+        "topics, groups and cluster settings (plain_acl.yml in 4.x, users and ACLs in 5.x); a pull is also refused so "
+        "when the broker, topic or group forbids reading"
     )
 
 

@@ -46,7 +46,8 @@ class Request(Generic[AnswerT]):
 
     def __str__(self) -> str:
         """RocketMQ's name and the fields, for error texts: `GET_TOPIC_STATS_INFO(topic=orders)`."""
-        shown = ", ".join(f"{name}={value}" for name, value in self.ext_fields().items())
+        fields_shown = self.ext_fields().items()
+        shown = ", ".join(f"{name}={value if value.isprintable() else ascii(value)}" for name, value in fields_shown)
         return f"{self.code.name}({shown})"
 
 

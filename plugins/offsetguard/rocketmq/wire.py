@@ -86,7 +86,7 @@ class Wire:
         except OSError as error:
             self._lose(ConnectionLost, f"the connection broke: {error.strerror or error}")
         finally:
-            self._writer.transport.abort()
+            self._lose(ConnectionLost, "nobody reads the connection any more")  # only if nothing else was the reason
 
     def _handle(self, event: Event) -> None:
         match event:

@@ -147,6 +147,7 @@ def test_keys_that_are_not_topic_at_group_are_kept_apart_and_not_lost() -> None:
     )
     assert table.unreadable_keys == ("T", "T@", "@G", "T@G@else")
     assert table.offsets == {("T", "G"): {}}
+    assert body_decoders.all_consumer_offsets(b'{"pullOffsetTable":{"T":{}}}').unreadable_keys == ("T",)
 
 
 def test_consume_stats_before_5_1_know_no_pull_offset_and_0_is_no_time() -> None:

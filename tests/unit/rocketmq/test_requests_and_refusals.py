@@ -145,6 +145,12 @@ def test_a_stack_trace_does_not_flood_the_text_and_is_kept() -> None:
     assert error.remark == remark
 
 
+def test_names_and_remarks_cannot_steer_a_terminal() -> None:
+    error = refusals.refusal("broker:10911", 1, "\x1b[2Jgone\u202e")
+    assert str(error).isprintable()
+    assert str(requests.GetTopicStatsInfo("a\x1b[2J\nb")).isprintable()
+
+
 def test_the_signature_is_the_one_that_java_makes() -> None:
     """Verified against AclClientRPCHook: content `rocketmq2G1T1`."""
     fields = signed_ext_fields({"topic": "T1", "consumerGroup": "G1"}, b"", Credentials("rocketmq2", "12345678"))
