@@ -34,7 +34,8 @@ from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_b
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-QUICK_MS = 150
+QUICK_MS = 300  # where a time-out is the point
+PATIENT_MS = 5000  # where it is not, on however busy a machine
 
 
 async def echo_queue_id(conversation: Conversation) -> None:
@@ -52,11 +53,11 @@ def ask(
     """Run a script against what a client does; returns what the client got, and the peer."""
 
     async def run() -> tuple[object, ScriptedPeer]:
-        options = {"timeout_ms": QUICK_MS, **client_options}
+        options = {"timeout_ms": PATIENT_MS, **client_options}
         async with ScriptedPeer(script) as peer, RocketMQClient(**options) as client:  # type: ignore[arg-type]
             return await client_does(client, peer.address), peer
 
-    return asyncio.run(asyncio.wait_for(run(), timeout=10))
+    return asyncio.run(asyncio.wait_for(run(), timeout=30))
 
 
 async def failure(call: Awaitable[object]) -> RocketMQError:
@@ -132,7 +133,7 @@ async def refuses_the_login(conversation: Conversation) -> None:
         (sends_a_header_that_is_no_header, UndecodableResponse, "expected an object"),
         (sends_an_unknown_serialize_type, UndecodableResponse, "serialize type 9"),
         (answers_with_a_body_that_is_no_json, UndecodableResponse, "no JSON"),
-        (hangs, RequestTimedOut, "no answer within 150 ms"),
+        (hangs, RequestTimedOut, "no answer within 300 ms"),
         (refuses, TopicNotExist, "code 17: No topic route info"),
         (refuses_the_login, AccessDenied, "check access key and secret key"),
     ],
@@ -141,7 +142,11 @@ async def refuses_the_login(conversation: Conversation) -> None:
 def test_each_failure_has_its_class_and_names_the_address(
     script: Callable[[Conversation], Awaitable[None]], error_type: type[RocketMQError], says: str
 ) -> None:
-    error, peer = ask(script, lambda client, address: failure(client.call(address, GetTopicStatsInfo("orders"))))
+    error, peer = ask(
+        script,
+        lambda client, address: failure(client.call(address, GetTopicStatsInfo("orders"))),
+        timeout_ms=QUICK_MS if script is hangs else PATIENT_MS,
+    )
 
     assert type(error) is error_type
     assert str(error).startswith(f"{peer.address}: ")
@@ -198,14 +203,14 @@ def test_a_host_that_swallows_packets_is_unreachable_for_all_callers_after_one_t
         async def run() -> tuple[list[RocketMQError], float]:
             async with RocketMQClient(timeout_ms=200, max_in_flight=2) as client:
                 started = asyncio.get_running_loop().time()
-                calls = [failure(client.call(f"127.0.0.1:{address[1]}", GetMaxOffset("t", n))) for n in range(20)]
+                calls = [failure(client.call(f"127.0.0.1:{address[1]}", GetMaxOffset("t", n))) for n in range(40)]
                 return await asyncio.gather(*calls), asyncio.get_running_loop().time() - started
 
         errors, took_s = asyncio.run(run())
     assert {type(error) for error in errors} == {PeerUnreachable}
-    assert len(set(map(id, errors))) == 20, "each caller has an exception of its own"
+    assert len(set(map(id, errors))) == 40, "each caller has an exception of its own"
     assert "no connection within 200 ms" in str(errors[0])
-    assert took_s < 1.0
+    assert took_s < 2, "not 20 times 200 ms"
 
 
 def test_concurrent_callers_share_one_connection_and_answers_find_their_callers_in_any_order() -> None:
@@ -267,7 +272,7 @@ def test_a_late_answer_to_a_timed_out_request_is_dropped_and_the_connection_goes
         quick = await client.call(address, GetMaxOffset("t", 2))
         return [await slow, quick, await client.call(address, GetMaxOffset("t", 3))]
 
-    answers, peer = ask(answers_the_second_first, client_does)
+    answers, peer = ask(answers_the_second_first, client_does, timeout_ms=QUICK_MS)
     assert isinstance(answers, list)
     assert type(answers[0]) is RequestTimedOut
     assert answers[1:] == [2, 3]
@@ -315,11 +320,11 @@ def test_a_hanging_peer_costs_one_time_out_and_not_one_for_each_queued_caller() 
         errors = await asyncio.gather(*(failure(client.call(address, GetMaxOffset("t", n))) for n in range(50)))
         return errors, asyncio.get_running_loop().time() - started
 
-    result, _ = ask(hangs, client_does, max_in_flight=2)
+    result, _ = ask(hangs, client_does, max_in_flight=2, timeout_ms=QUICK_MS)
     assert isinstance(result, tuple)
     errors, took_s = result
     assert {type(error) for error in errors} == {RequestTimedOut}
-    assert took_s < 5 * QUICK_MS / 1000
+    assert took_s < 3, "not 25 times 300 ms"
 
 
 def test_after_silence_the_next_caller_gets_a_new_connection() -> None:
@@ -331,7 +336,7 @@ def test_after_silence_the_next_caller_gets_a_new_connection() -> None:
             address, GetMaxOffset("t", 2)
         )
 
-    result, peer = ask(first_hangs_second_serves, client_does)
+    result, peer = ask(first_hangs_second_serves, client_does, timeout_ms=QUICK_MS)
     assert isinstance(result, tuple)
     assert type(result[0]) is RequestTimedOut
     assert result[1] == 2
@@ -348,7 +353,6 @@ def test_when_the_connection_breaks_every_waiting_caller_hears_of_it() -> None:
         lambda client, address: asyncio.gather(
             *(failure(client.call(address, GetMaxOffset("t", n))) for n in range(3))
         ),
-        timeout_ms=5000,
     )
     assert isinstance(errors, list)
     assert [type(error) for error in errors] == [ConnectionLost] * 3
@@ -361,7 +365,7 @@ def test_closing_the_client_wakes_who_waits() -> None:
         await client.close()
         return await waiting
 
-    error, _ = ask(hangs, client_does, timeout_ms=5000)
+    error, _ = ask(hangs, client_does)
     assert type(error) is ConnectionLost
 
 

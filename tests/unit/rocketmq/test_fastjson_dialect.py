@@ -124,11 +124,11 @@ def test_what_is_no_message_queue_is_malformed(key: str) -> None:
 def test_nasty_repetitions_cost_linear_time(unit: bytes) -> None:
     """Each of these makes some regular expressions quadratic: 300 kB would then take many minutes."""
     body = unit * (300_000 // len(unit))
-    started = time.perf_counter()
+    started = time.process_time()
     for prefix in (b"", b"{0:1,", b'{0:"'):
         with contextlib.suppress(MalformedBytes):
             fastjson.decode(prefix + body)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 names = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -180,7 +180,7 @@ def test_81_000_offsets_are_read_well_within_a_second() -> None:
         for n in range(5100)
     )
     body = ('{"offsetTable":{' + ",".join(tables) + "}}").encode()
-    started = time.perf_counter()
+    started = time.process_time()
     document = fastjson.decode(body)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert sum(map(len, document["offsetTable"].values())) == 81_600
