@@ -6,11 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import alembic.command
-from alembic.config import Config as AlembicConfig
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -20,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSY_TIMEOUT_MS = 10_000
+NEWEST_REVISION = "0001"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 
@@ -30,17 +27,37 @@ def open_database(url: str) -> Engine:
     `url`: an SQLAlchemy URL, `sqlite:///file` or `postgresql+psycopg://...`. Raises StoreError, which never shows
     the password.
     """
+    engine = connect(url)
+    try:
+        migrate(engine)
+    except OperationalError as error:
+        engine.dispose()
+        raise _cannot_be_opened(url, error) from error
+    return engine
+
+
+def connect(url: str) -> Engine:
+    """Return an engine; the database may be empty or old. Raises StoreError."""
     parsed = _parse(url)
     engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() == "postgresql")
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
-    try:
-        _migrate(engine)
-    except OperationalError as error:
-        engine.dispose()
-        shown = parsed.render_as_string(hide_password=True)
-        raise StoreError(f"{shown}: cannot be opened: {error.orig}; check OFFSETGUARD_DATABASE_URL") from error
     return engine
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the tables to the newest revision, in one transaction; whoever comes second finds it done."""
+    if _revision(engine) == NEWEST_REVISION:
+        return
+    import alembic.command  # noqa: PLC0415 half a second that a process on a migrated database need not pay
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+        _take_lock(connection, "migrations")
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, "head")
 
 
 @contextmanager
@@ -84,8 +101,15 @@ def _parse(url: str) -> URL:
     if parsed.get_backend_name() == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
             raise StoreError("an SQLite database needs a file: two processes must see the same incidents")
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(parsed.database).parent)
     return parsed
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be made: {error.strerror}; check OFFSETGUARD_DATABASE_URL") from error
 
 
 def _prepare_sqlite(engine: Engine) -> None:
@@ -101,14 +125,14 @@ def _prepare_sqlite(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _migrate(engine: Engine) -> None:
-    config = AlembicConfig()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    newest = ScriptDirectory.from_config(config).get_current_head()
+def _revision(engine: Engine) -> str | None:
     with engine.connect() as connection:
-        if MigrationContext.configure(connection).get_current_revision() == newest:
-            return
-    with engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
-        _take_lock(connection, "migrations")
-        config.attributes["connection"] = connection
-        alembic.command.upgrade(config, "head")
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return revision
+
+
+def _cannot_be_opened(url: str, error: OperationalError) -> StoreError:
+    shown = make_url(url).render_as_string(hide_password=True)
+    return StoreError(f"{shown}: cannot be opened: {error.orig}; check OFFSETGUARD_DATABASE_URL")

@@ -37,20 +37,20 @@ def open_incidents(session: Session, cluster: str) -> list[Incident]:
 
 def by_id(session: Session, incident_ids: Collection[str]) -> dict[str, Incident]:
     """Return incidents by their ids; an id that nobody knows is left out."""
-    wanted = sorted(incident_ids)
-    found: dict[str, Incident] = {}
-    for start in range(0, len(wanted), _IDS_PER_QUERY):
-        query = select(IncidentRow).where(IncidentRow.incident_id.in_(wanted[start : start + _IDS_PER_QUERY]))
-        found.update({row.incident_id: _from_row(row) for row in session.scalars(query)})
-    return found
+    return {incident_id: _from_row(row) for incident_id, row in _rows(session, incident_ids).items()}
 
 
 def save(session: Session, incidents: Collection[Incident]) -> None:
     """Write incidents: new ones are added, known ones replaced. Resolved ones first, they make room for new ones."""
+    known = _rows(session, {incident.incident_id for incident in incidents})
     for opened in (False, True):
         for incident in incidents:
             if incident.is_open is opened:
-                session.merge(_to_row(incident))
+                row = _to_row(incident)
+                if incident.incident_id in known:
+                    session.merge(row)
+                else:
+                    session.add(row)
         session.flush()
 
 
@@ -61,6 +61,15 @@ def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> l
         query = query.where(IncidentRow.cluster == cluster)
     with reading(engine) as session:
         return [_from_row(row) for row in session.scalars(query)]
+
+
+def _rows(session: Session, incident_ids: Collection[str]) -> dict[str, IncidentRow]:
+    wanted = sorted(incident_ids)
+    found: dict[str, IncidentRow] = {}
+    for start in range(0, len(wanted), _IDS_PER_QUERY):
+        query = select(IncidentRow).where(IncidentRow.incident_id.in_(wanted[start : start + _IDS_PER_QUERY]))
+        found.update({row.incident_id: row for row in session.scalars(query)})
+    return found
 
 
 def _to_row(incident: Incident) -> IncidentRow:

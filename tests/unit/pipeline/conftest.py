@@ -1,4 +1,4 @@
-"""A fresh database for each test."""
+"""The pipeline's tests run on SQLite; those about concurrency ask for `each_engine`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.store.database import open_database
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from sqlalchemy import Engine
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    opened = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
-    yield opened
-    opened.dispose()
+def engine(sqlite_engine: Engine) -> Engine:
+    """Open a fresh SQLite file."""
+    return sqlite_engine

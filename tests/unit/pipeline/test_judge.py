@@ -124,13 +124,13 @@ def test_judging_an_interval_again_changes_nothing_and_sends_nothing(engine: Eng
     ) == before
 
 
-def test_two_judges_at_once_give_one_message(engine: Engine) -> None:
+def test_two_judges_at_once_give_one_message(each_engine: Engine) -> None:
     start = threading.Barrier(4)
     reports: list[JudgeReport] = []
 
     def run() -> None:
         start.wait()
-        reports.append(judge(engine, facts(0, group("somebody", 20_000))))
+        reports.append(judge(each_engine, facts(0, group("somebody", 20_000))))
 
     judges = [threading.Thread(target=run) for _ in range(4)]
     for thread in judges:
@@ -138,8 +138,8 @@ def test_two_judges_at_once_give_one_message(engine: Engine) -> None:
     for thread in judges:
         thread.join()
     assert sorted(len(report.messages) for report in reports) == [0, 0, 0, 1]
-    assert len(outbox.messages(engine)) == 1
-    assert len(incidents.newest(engine)) == 1
+    assert len(outbox.messages(each_engine)) == 1
+    assert len(incidents.newest(each_engine)) == 1
 
 
 def test_trouble_that_goes_on_is_not_told_again_until_the_repeat_interval_has_passed(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""A fresh database for each test."""
+"""The store's tests run on each kind of database."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.store.database import open_database
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Engine
 
+    from offsetguard_peers.postgresql import PostgresServer
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of an empty database that nobody has opened yet."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'offsetguard.db'}"
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    return server.url(server.new_database())
+
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    opened = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
-    yield opened
-    opened.dispose()
+def engine(each_engine: Engine) -> Engine:
+    """Open a fresh database of each kind."""
+    return each_engine

@@ -1,0 +1,53 @@
+"""Databases for tests: SQLite always, PostgreSQL where it is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.store.database import open_database
+from offsetguard_peers.postgresql import PostgresServer, postgresql_binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    """Run one private server for the whole session."""
+    if postgresql_binaries() is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgresql: PostgresServer) -> str:
+    """Migrate once: a copy of a database costs a tenth of that."""
+    name = postgresql.new_database()
+    open_database(postgresql.url(name)).dispose()
+    return name
+
+
+@pytest.fixture
+def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
+    """Open a fresh SQLite file."""
+    opened = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Open a fresh database of each kind."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite_engine")
+        return
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    opened = open_database(server.url(server.new_database(template=request.getfixturevalue("migrated_template"))))
+    yield opened
+    opened.dispose()

@@ -1,0 +1,136 @@
+"""Opening a database migrates it once, whoever else opens it, and says clearly why it cannot."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import event, inspect, text
+from sqlalchemy.exc import IntegrityError
+
+from offsetguard.errors import StoreError
+from offsetguard.store import database
+from offsetguard.store.database import open_database, reading, serialize, writing
+from offsetguard.store.models import Base
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+TABLES = {"published_intervals", "judged_intervals", "incidents", "outbox", "notification_log"}
+
+
+def test_an_empty_database_gets_all_tables(database_url: str) -> None:
+    engine = open_database(database_url)
+    assert set(inspect(engine).get_table_names()) >= TABLES
+    engine.dispose()
+
+
+def test_the_migrations_make_exactly_the_tables_that_the_models_describe(engine: Engine) -> None:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_the_newest_revision_is_the_newest_migration_file() -> None:
+    folder = Path(database.__file__).parent / "migrations"
+    assert ScriptDirectory(str(folder)).get_current_head() == database.NEWEST_REVISION
+
+
+def test_many_may_open_an_empty_database_at_once(database_url: str) -> None:
+    start = threading.Barrier(4)
+    opened: list[Engine] = []
+
+    def run() -> None:
+        start.wait()
+        opened.append(open_database(database_url))
+
+    openers = [threading.Thread(target=run) for _ in range(4)]
+    for thread in openers:
+        thread.start()
+    for thread in openers:
+        thread.join()
+    assert len(opened) == 4
+    for engine in opened:
+        engine.dispose()
+
+
+def test_opening_a_migrated_database_runs_no_migration(database_url: str) -> None:
+    open_database(database_url).dispose()
+    statements: list[str] = []
+
+    def heard(*arguments: object) -> None:
+        statements.append(str(arguments[2]))
+
+    engine = database.connect(database_url)
+    event.listen(engine, "before_cursor_execute", heard)
+    database.migrate(engine)
+    engine.dispose()
+    assert [statement for statement in statements if "CREATE" in statement or "INSERT" in statement] == []
+
+
+def test_a_writer_sees_what_the_writer_before_it_wrote(engine: Engine) -> None:
+    """Two that read, add one and write must end at two: nobody writes on what is stale."""
+    with writing(engine) as session:
+        session.execute(text("CREATE TABLE tally (number INTEGER)"))
+        session.execute(text("INSERT INTO tally VALUES (0)"))
+    start = threading.Barrier(3)
+
+    def add_one() -> None:
+        start.wait()
+        with writing(engine) as session:
+            serialize(session, "tally")
+            number = session.execute(text("SELECT number FROM tally")).scalar_one()
+            session.execute(text("UPDATE tally SET number = :next"), {"next": number + 1})
+
+    adders = [threading.Thread(target=add_one) for _ in range(3)]
+    for thread in adders:
+        thread.start()
+    for thread in adders:
+        thread.join()
+    with reading(engine) as session:
+        assert session.execute(text("SELECT number FROM tally")).scalar_one() == 3
+
+
+def test_what_fails_half_way_leaves_nothing(engine: Engine) -> None:
+    with writing(engine) as session:
+        session.execute(text("CREATE TABLE tally (number INTEGER PRIMARY KEY)"))
+    both = text("INSERT INTO tally VALUES (:number)")
+    with pytest.raises(IntegrityError), writing(engine) as session:
+        session.execute(both, [{"number": 1}, {"number": 1}])
+    with reading(engine) as session:
+        assert session.execute(text("SELECT count(*) FROM tally")).scalar_one() == 0
+
+
+def test_a_log_entry_without_its_message_is_refused(engine: Engine) -> None:
+    columns = "outbox_id, channel, receiver, thread_key, accepted_at, receipt"
+    row = "4711, 'mail', 'a@example.org', 't', '2026-11-21 10:39:00', 'r'"
+    with pytest.raises(IntegrityError), writing(engine) as session:
+        session.execute(text(f"INSERT INTO notification_log ({columns}) VALUES ({row})"))
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nonsense", "is not an SQLAlchemy URL"),
+        ("mysql://host/database", "use sqlite or postgresql"),
+        ("nosuch+driver://host/database", "is not an SQLAlchemy URL"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:///:memory:", "needs a file"),
+        ("sqlite:////proc/offsetguard.db", "cannot be opened"),
+        ("postgresql+psycopg://user:s3cret@127.0.0.1:1/none", "cannot be opened"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_named_without_its_password(url: str, says: str) -> None:
+    with pytest.raises(StoreError, match=says) as caught:
+        open_database(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_an_sqlite_file_gets_its_folder(tmp_path: Path) -> None:
+    open_database(f"sqlite:///{tmp_path / 'new' / 'folder' / 'offsetguard.db'}").dispose()
+    assert (tmp_path / "new" / "folder" / "offsetguard.db").exists()

@@ -1,0 +1,122 @@
+"""An incident comes back from the database as it went in, and one subject has one open incident."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.intervals import Interval
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.rule import QueueEvidence, Severity
+from offsetguard.store import incidents, judged_intervals
+from offsetguard.store.database import reading, writing
+from offsetguard.store.judged_intervals import JudgedInterval, Mode
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+INCIDENT = Incident(
+    incident_id="0123456789abcdef",
+    subject=Subject("demo", "offset_moved", "billing", "%RETRY%billing"),
+    opened_at=START,
+    last_seen_at=START + 3 * MINUTE,
+    seen_count=4,
+    evidence=Evidence(
+        severity=Severity.CRITICAL,
+        state="LOST",
+        variant="default",
+        summary="billing lost 1 message — “größer”",
+        cause="cause",
+        do_next="do next",
+        figures={"lost": 9_000_000_000_000, "reasons": None, "first_moved_at": START, "text": "12", "ratio": 0.5},
+        queues=(QueueEvidence(MessageQueue("orders", "broker-a", 3), {"lost": 1, "last_moved_at": START + MINUTE}),),
+        queue_count=31,
+        broker_names=frozenset({"broker-a", "broker-b"}),
+    ),
+    peak_figure="lost",
+    peak=9_000_000_000_000,
+    unknown_since=START + 4 * MINUTE,
+    unknown_because="broker-a gave no offsets",
+)
+
+
+def stored(engine: Engine) -> list[Incident]:
+    with reading(engine) as session:
+        return incidents.open_incidents(session, "demo")
+
+
+def save(engine: Engine, *given: Incident) -> None:
+    with writing(engine) as session:
+        incidents.save(session, given)
+
+
+def test_an_incident_comes_back_as_it_went_in(engine: Engine) -> None:
+    save(engine, INCIDENT)
+    assert stored(engine) == [INCIDENT]
+    assert list(stored(engine)[0].evidence.figures) == list(INCIDENT.evidence.figures)
+
+
+def test_an_incident_about_the_whole_cluster_has_neither_group_nor_topic(engine: Engine) -> None:
+    whole = replace(INCIDENT, subject=Subject("demo", "collection_incomplete", None, None))
+    save(engine, whole)
+    assert stored(engine) == [whole]
+
+
+def test_a_resolved_incident_is_kept_and_not_open(engine: Engine) -> None:
+    resolved = replace(INCIDENT, resolved_at=START + 5 * MINUTE, resolution="recovered")
+    save(engine, INCIDENT)
+    save(engine, resolved)
+    assert stored(engine) == []
+    with reading(engine) as session:
+        assert incidents.by_id(session, [INCIDENT.incident_id, "nobody"]) == {INCIDENT.incident_id: resolved}
+
+
+def test_one_subject_has_one_open_incident(engine: Engine) -> None:
+    save(engine, INCIDENT)
+    with pytest.raises(IntegrityError):
+        save(engine, replace(INCIDENT, incident_id="another"))
+
+
+def test_an_incident_may_end_and_the_next_one_about_the_same_begin_in_one_transaction(engine: Engine) -> None:
+    save(engine, INCIDENT)
+    resolved = replace(INCIDENT, resolved_at=START + 5 * MINUTE, resolution="recovered")
+    save(engine, replace(INCIDENT, incident_id="another"), resolved)
+    assert [incident.incident_id for incident in stored(engine)] == ["another"]
+
+
+def test_more_ids_than_a_query_takes_are_found(engine: Engine) -> None:
+    many = [
+        replace(INCIDENT, incident_id=f"{number:016}", subject=replace(INCIDENT.subject, topic=f"t{number}"))
+        for number in range(1_201)
+    ]
+    save(engine, *many)
+    with reading(engine) as session:
+        assert len(incidents.by_id(session, [incident.incident_id for incident in many])) == 1_201
+
+
+def test_an_interval_is_judged_once(engine: Engine) -> None:
+    judged = JudgedInterval("demo", Interval(START), START + 2 * MINUTE, Mode.LATE, 3, 2, 1, 0)
+    with writing(engine) as session:
+        judged_intervals.record(session, judged)
+    assert judged_intervals.newest(engine, cluster="demo") == [judged]
+    with pytest.raises(IntegrityError), writing(engine) as session:
+        judged_intervals.record(session, judged)
+
+
+def test_the_newest_judged_interval_is_that_of_the_cluster(engine: Engine) -> None:
+    with writing(engine) as session:
+        for cluster, minute in (("demo", 3), ("demo", 1), ("other", 9)):
+            interval = Interval(START + minute * MINUTE)
+            judged_intervals.record(session, JudgedInterval(cluster, interval, START, Mode.LIVE, 0, 0, 0, 0))
+    with reading(engine) as session:
+        assert judged_intervals.newest_interval(session, "demo") == Interval(START + 3 * MINUTE)
+        assert judged_intervals.newest_interval(session, "nobody") is None
+        assert judged_intervals.is_judged(session, "demo", Interval(START + MINUTE))
+        assert not judged_intervals.is_judged(session, "demo", Interval(START + 2 * MINUTE))
