@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pyarrow as pa
+
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
+
+pa.array([0])  # imports pandas, once for all forked rounds instead of once in each
 
 
 def collect_once(config_json: str, cluster: str, interval_name: str, landing_folder: str) -> None:
