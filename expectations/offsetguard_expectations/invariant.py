@@ -33,7 +33,7 @@ class Invariant:
     violation_means: ViolationMeans
     applies_when: str  # SQL condition: the rows that the invariant speaks about
     holds_when: str  # SQL condition: where it is not TRUE (FALSE or NULL), the row violates the invariant
-    example: str  # SQL expression: a short line that names a violating row and its figures
+    example: str  # SQL expression, not NULL for a violating row: a short line with its names and figures
     meaning: str  # what it guards, what a violation tells, and what cannot have caused it
     do_next: str  # what the reader of a violation should do
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from offsetguard.tables import OFFSET_MOVES
 from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 
 LATENESS_TOLERANCE_S = 86_400  # one day: a late run reads events that are younger than its interval
 
@@ -36,7 +36,7 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     violation_means=ViolationMeans.CORRUPT,
     applies_when="TRUE",
     holds_when=f"unix_seconds(moved_at) <= {LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
-    example=f"{_MOVE} || ': moved at ' || moved_at || ', interval ' || interval_start",
+    example=f"{_MOVE} || ': moved at ' || {shown('moved_at')} || ', interval ' || interval_start",
     meaning=(
         "The broker stored the event more than a day after the interval that reads it: its clock is wrong, or the time"
         " was misread. A run that was delayed for hours stays below this and keeps its events."

@@ -250,11 +250,11 @@ def _exception_message(exception_info: dict[str, Any]) -> str | None:
 
 
 def _built_page(staging: Path, cluster: str) -> str:
-    """GX logs what goes wrong while it renders, and goes on: a missing page is all that shows it."""
-    pages = list(staging.glob("validations/**/*.html"))
-    if len(pages) != 1:
+    """GX logs what goes wrong while it renders, and goes on: a page that is missing or not whole shows it."""
+    pages = [page.read_text(encoding="utf-8") for page in staging.glob("validations/**/*.html")]
+    if len(pages) != 1 or not pages[0].rstrip().endswith("</html>"):
         raise PublishError(
-            f"Data Docs of cluster {cluster}: Great Expectations built {len(pages)} pages instead of 1;"
+            f"Data Docs of cluster {cluster}: Great Expectations built no whole page;"
             " its reason is in the log above (logger great_expectations.render)"
         )
-    return pages[0].read_text(encoding="utf-8")
+    return pages[0]

@@ -90,6 +90,17 @@ def test_results_of_another_version_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_page_that_gx_could_not_build_is_an_error_and_readers_keep_the_old_one(tmp_path: Path) -> None:
+    """GX logs what goes wrong while it renders, and goes on; here a text that no file can hold."""
+    good = validate("production", START, results(), tmp_path)
+    before = good.data_docs_index.read_text()
+    broken = [InvariantResult("OG-Q01", "queue_snapshots", "trouble", 10, 1, ("\ud800",))]
+    with pytest.raises(PublishError, match="Data Docs of cluster production"):
+        validate("production", START + timedelta(minutes=1), broken, tmp_path)
+    assert good.data_docs_index.read_text() == before
+    assert {file.name for file in (tmp_path / "production").iterdir()} == {"index.html", good.data_docs_page.name}
+
+
 def test_a_rerun_and_a_backfill_leave_the_newest_run_in_the_index(tmp_path: Path) -> None:
     newest = validate("production", START, results(OG_L01=1), tmp_path)
     validate("production", START - timedelta(hours=1), results(OG_Q05=1), tmp_path)
@@ -127,7 +138,7 @@ PAIRS = {
 }
 OFFSET_COLUMNS = ("min_offset", "max_offset", "consumer_offset", "pull_offset")
 OFFSETS = st.none() | st.integers(0, 3) | st.integers(0, 2**63 - 1)
-DIRTY_ROWS = st.lists(st.tuples(*(OFFSETS for _ in OFFSET_COLUMNS)), min_size=1, max_size=12)
+DIRTY_ROWS = st.lists(st.tuples(*(OFFSETS for _ in OFFSET_COLUMNS)), min_size=1, max_size=40)
 Row = tuple[int | None, ...]
 
 
@@ -173,7 +184,7 @@ def judged_by_sql(rows: list[Row]) -> list[set[int]]:
     return verdicts
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(rows=DIRTY_ROWS)
 def test_order_invariants_judge_dirty_rows_as_plain_gx_does(batches: Any, rows: list[Row]) -> None:
     suite = plain_suite(ignore_row_if="either_value_is_missing")
