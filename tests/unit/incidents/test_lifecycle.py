@@ -1,0 +1,210 @@
+"""Incidents open, go on, become unknown and end; only what could be seen can end them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.incidents.grouping import GroupKey, group_incidents
+from offsetguard.incidents.incident import EVIDENCE_KEPT, Incident, Subject
+from offsetguard.incidents.lifecycle import Changes, advance
+from offsetguard.intervals import Interval
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.registry import rules_by_id
+from offsetguard.rules.rule import Finding, QueueEvidence, Severity
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+RULES = rules_by_id()
+
+
+def interval(minute: int) -> Interval:
+    return Interval(START + timedelta(minutes=minute))
+
+
+def finding(
+    rule_id: str = "accumulation", group: str | None = "billing", topic: str | None = "orders", **more: Any
+) -> Finding:
+    lag = more.pop("lag", 500)
+    figures = dict.fromkeys(RULES[rule_id].table, 1) | {"name_servers": "n:1", "effective_lag": lag, "lag_ms": None}
+    extra = {"queue_count": 1, "broker_name": "broker-a", "queue_id": 0, "broker_count": 1, "reasons": "r", "lost": lag}
+    queues = tuple(
+        QueueEvidence(MessageQueue("orders", broker, 0), {}) for broker in more.pop("brokers", ("broker-a",))
+    )
+    fields: dict[str, Any] = {"severity": Severity.WARNING, "state": "FALLING_BEHIND", **more}
+    return Finding(RULES[rule_id], "demo", group, topic, figures={**figures, **extra}, queues=queues, **fields)
+
+
+def row(group: str = "billing", topic: str = "orders", **more: Any) -> GroupFacts:
+    unknown = dict.fromkeys(("inflight", "available", "message_model"))
+    fields: dict[str, Any] = {
+        "topic_kind": "normal",
+        "queue_count": 4,
+        "unknown_queue_count": 0,
+        "never_committed_queue_count": 0,
+        "lag": 0,
+        "effective_lag": 0,
+        "lost": 0,
+        "lag_ms": 0,
+        "online_client_count": 1,
+        **unknown,
+        **more,
+    }
+    return GroupFacts(group, topic, **fields)
+
+
+def facts(minute: int, *groups: GroupFacts, **more: Any) -> IntervalFacts:
+    return IntervalFacts("demo", interval(minute), interval(minute).end, groups=groups, **more)
+
+
+def opened(*findings: Finding) -> tuple[Incident, ...]:
+    return advance((), findings or (finding(),), facts(0), RULES).opened
+
+
+def after(incidents: tuple[Incident, ...], given: IntervalFacts, *findings: Finding) -> Changes:
+    return advance(incidents, findings, given, RULES)
+
+
+def test_a_finding_opens_an_incident_whose_id_is_always_the_same() -> None:
+    (one,), (again,) = opened(), opened()
+    assert one == again
+    assert (one.opened_at, one.last_seen_at, one.seen_count, one.peak) == (START, START, 1, 500)
+    assert len(one.incident_id) == 16
+
+
+def test_ids_differ_by_cluster_rule_group_topic_and_opening() -> None:
+    subjects = [
+        finding(),
+        finding(group="billing2"),
+        finding(topic="orders2"),
+        finding(rule_id="offset_moved"),
+        finding(group=None, topic=None),
+        finding(group="billing", topic=None),
+    ]
+    ids = {incident.incident_id for incident in opened(*subjects)}
+    later = Incident.opened_by(finding(), interval(1)).incident_id
+    assert len(ids | {later}) == 7
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(("a", "bc"), ("ab", "c")), (("a", None), ("a", "")), ((None, "a"), ("a", None))]
+)
+def test_names_that_run_together_are_different_subjects(
+    one: tuple[str | None, str | None], other: tuple[str | None, str | None]
+) -> None:
+    assert Subject("demo", "rule", *one).key != Subject("demo", "rule", *other).key
+
+
+def test_a_finding_that_goes_on_updates_figures_and_keeps_the_peak() -> None:
+    changes = after(opened(finding(lag=900)), facts(1), finding(lag=700, severity=Severity.CRITICAL))
+    (incident,) = changes.seen_again
+    assert (incident.seen_count, incident.peak, incident.evidence.figures["effective_lag"]) == (2, 900, 700)
+    assert (incident.last_seen_at, incident.evidence.severity) == (interval(1).start, Severity.CRITICAL)
+    assert (changes.opened, changes.resolved, changes.unknown) == ((), (), ())
+
+
+def test_seeing_the_same_interval_again_counts_nothing_twice() -> None:
+    incidents = opened()
+    assert after(incidents, facts(0), finding(lag=9_999)).seen_again == incidents
+
+
+def test_an_incident_ends_when_its_group_is_seen_and_healthy() -> None:
+    (incident,) = after(opened(), facts(1, row())).resolved
+    assert (incident.resolved_at, incident.resolution) == (
+        interval(1).start,
+        "recovered: the lag is within its limits again",
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "resolution"),
+    [
+        ((), "consumer group billing is gone: the brokers keep no offsets of it"),
+        ((row(topic="refunds"),), "consumer group billing has nothing to do with topic orders any more"),
+        (
+            (row(never_committed_queue_count=4, effective_lag=None, lag_ms=None),),
+            "the committed offsets of billing were removed",
+        ),
+    ],
+)
+def test_what_is_gone_is_said_to_be_gone(groups: tuple[GroupFacts, ...], resolution: str) -> None:
+    (incident,) = after(opened(), facts(1, *groups)).resolved
+    assert incident.resolution == resolution
+
+
+@pytest.mark.parametrize(
+    ("given", "because"),
+    [
+        (facts(1, cluster_unseen=True), "no name server answered"),
+        (facts(1, row(), unseen_broker_names=frozenset({"broker-a", "broker-z"})), "broker-a gave no offsets"),
+        (
+            facts(1, unseen_broker_names=frozenset({"broker-z"})),
+            "it may be on broker-z, which gave no offsets",
+        ),
+        (facts(1, row(unknown_queue_count=1)), "1 of 4 queues of orders could not be read"),
+        (facts(1, row(effective_lag=7, lag_ms=None)), "lag_ms of billing on orders is not known"),
+    ],
+    ids=["cluster unseen", "its broker unseen", "no row and a broker unseen", "a queue unknown", "age unknown"],
+)
+def test_what_could_not_be_seen_stays_open_and_says_why(given: IntervalFacts, because: str) -> None:
+    changes = after(opened(), given)
+    (incident,) = changes.unknown
+    assert (incident.is_open, incident.state, incident.unknown_because) == (True, "UNKNOWN", because)
+    assert changes.resolved == ()
+
+
+def test_a_broker_that_has_nothing_to_do_with_the_group_does_not_keep_its_incident_open() -> None:
+    changes = after(opened(), facts(1, row(), unseen_broker_names=frozenset({"broker-z"})))
+    assert len(changes.resolved) == 1
+
+
+def test_unknown_since_is_the_first_interval_and_ends_when_it_is_seen_again() -> None:
+    blind = after(opened(), facts(1, cluster_unseen=True)).unknown
+    blind = after(blind, facts(2, cluster_unseen=True)).unknown
+    assert blind[0].unknown_since == interval(1).start
+    (seen,) = after(blind, facts(3), finding()).seen_again
+    assert (seen.unknown_since, seen.state, seen.seen_count) == (None, "FALLING_BEHIND", 2)
+
+
+def test_moves_of_a_group_without_committed_offsets_end_without_a_group_row() -> None:
+    """A broadcasting group has no row in the facts, so that one is missing says nothing."""
+    incidents = opened(finding(rule_id="offset_moved", group="news"))
+    (incident,) = after(incidents, facts(1)).resolved
+    assert incident.resolution == "no offset of it was moved within the look-back window"
+
+
+def test_an_incomplete_collection_ends_with_the_first_complete_one() -> None:
+    incidents = opened(finding(rule_id="collection_incomplete", group=None, topic=None, brokers=()))
+    (incident,) = after(incidents, facts(1)).resolved
+    assert incident.resolution == "everything that was asked for answered again"
+
+
+def test_an_incident_of_a_rule_that_was_removed_ends() -> None:
+    (incident,) = advance(opened(), (), facts(1, row()), {}).resolved
+    assert incident.resolution == "the rule that found it does not exist any more"
+
+
+def test_evidence_is_capped_but_every_broker_is_remembered() -> None:
+    brokers = tuple(f"broker-{number}" for number in range(EVIDENCE_KEPT + 5))
+    (incident,) = opened(finding(brokers=brokers))
+    assert (len(incident.evidence.queues), incident.evidence.queue_count) == (EVIDENCE_KEPT, EVIDENCE_KEPT + 5)
+    hidden = facts(1, row(), unseen_broker_names=frozenset(brokers[-1:]))
+    assert len(after((incident,), hidden).unknown) == 1
+
+
+def test_messages_are_grouped_by_team_cluster_and_rule_worst_first() -> None:
+    incidents = opened(
+        finding(group="small", lag=1),
+        finding(group="big", lag=9),
+        finding(group="critical", lag=1, severity=Severity.CRITICAL),
+        finding(group="theirs"),
+        finding(rule_id="offset_moved", group="small"),
+    )
+    grouped = group_incidents(incidents, lambda one: "b" if one.subject.consumer_group == "theirs" else "a")
+    assert {key: [one.subject.consumer_group for one in value] for key, value in grouped.items()} == {
+        GroupKey("a", "demo", "accumulation"): ["critical", "big", "small"],
+        GroupKey("a", "demo", "offset_moved"): ["small"],
+        GroupKey("b", "demo", "accumulation"): ["theirs"],
+    }
