@@ -38,7 +38,7 @@ with DAG(
     "collect_and_judge",
     description="Each minute: collect offsets, publish facts, judge them, put warnings into the outbox",
     doc_md=__doc__,
-    schedule=CronTriggerTimetable("* * * * *", timezone="UTC"),
+    schedule=CronTriggerTimetable("* * * * *", timezone="UTC", run_immediately=True),
     catchup=False,  # a minute that has passed cannot be looked at again
     max_active_runs=1,
     dagrun_timeout=timedelta(minutes=15),

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
-import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,8 @@ import httpx
 
 from offsetguard_peers import sessions
 from offsetguard_peers.airflow_api import AirflowApi
+from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.processes import ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,12 +63,14 @@ class AirflowStandalone:
         """
         self.folder = folder
         self.password = password or secrets.token_urlsafe(9)
-        self.port = port or free_port()
+        self._reserved = None if port else ReservedPort()
+        self.port = self._reserved.port if self._reserved else port
         self.base_url = f"http://127.0.0.1:{self.port}"
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, ChildProcess] = {}
         self._api: AirflowApi | None = None
+        self._launching = threading.Lock()
+        self._ended = False
         self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
             **self._settings(dags_folder, plugins_folder, parallelism),
             **{f"AIRFLOW_CONN_{name.upper()}": value for name, value in (connections or {}).items()},
             **(environment or {}),
@@ -88,11 +91,9 @@ class AirflowStandalone:
         (self.folder / "logs").mkdir(exist_ok=True)
         (self.folder / "passwords.json").write_text(json.dumps({self.username: self.password}) + "\n")
         try:
-            self._processes["migrate"] = self._launch("migrate", ["db", "migrate"])
-            if self._processes["migrate"].wait(timeout_s) != 0:
-                raise AirflowFailed(f"airflow db migrate failed:\n{self._log_end('migrate')}")
+            self._launch("migrate", ["db", "migrate"]).wait_for("Database migration done!", timeout_s=timeout_s)
             for name, arguments in COMPONENTS.items():
-                self._processes[name] = self._launch(name, arguments)
+                self._launch(name, arguments)
             self._wait_until_healthy(timeout_s)
             self._api = AirflowApi(self.base_url, self.username, self.password)
         except BaseException:
@@ -100,14 +101,21 @@ class AirflowStandalone:
             raise
 
     def stop(self) -> None:
-        """End all components and every process that they started, tasks and Spark drivers included."""
+        """End all components and every process that they started, tasks and Spark drivers included.
+
+        May be called from another thread while `start` is under way, which then raises AirflowFailed.
+        """
         if self._api is not None:
             self._api.close()
             self._api = None
+        with self._launching:
+            self._ended = True
         sessions.stop({process.pid for process in self._processes.values()}, patience_s=8)
         for process in self._processes.values():
-            process.wait()
+            process.stop(hard=True)
         self._processes.clear()
+        if self._reserved:
+            self._reserved.release()
 
     def __enter__(self) -> AirflowStandalone:
         """Start."""
@@ -156,17 +164,16 @@ class AirflowStandalone:
         }
         return {"AIRFLOW_HOME": str(self.folder), **settings}
 
-    def _launch(self, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
-        with self.log_file(name).open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "airflow", *arguments],
-                env=self.environment,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
+    def _launch(self, name: str, arguments: list[str]) -> ChildProcess:
+        foreign = [name for name in os.environ if name.startswith("AIRFLOW") and name not in self.environment]
+        command = ["env", f"--chdir={self.folder}", *(f"--unset={name}" for name in foreign), sys.executable]
+        with self._launching:
+            if self._ended:
+                raise AirflowFailed("Airflow was stopped while it started")
+            self._processes[name] = ChildProcess(
+                f"airflow {name}", [*command, "-m", "airflow", *arguments], self.log_file(name), self.environment
             )
+            return self._processes[name]
 
     def log_file(self, component: str) -> Path:
         """Return where a component writes what it says."""
@@ -179,8 +186,8 @@ class AirflowStandalone:
         deadline = time.monotonic() + timeout_s
         while not self._healthy():
             for name, process in self._processes.items():
-                if name in COMPONENTS and process.poll() is not None:
-                    raise AirflowFailed(f"airflow {name} ended with {process.returncode}:\n{self._log_end(name)}")
+                if name in COMPONENTS and not process.alive:
+                    raise AirflowFailed(f"airflow {name} ended:\n{self._log_end(name)}")
             if time.monotonic() > deadline:
                 ends = "\n".join(f"--- {name}\n{self._log_end(name)}" for name in COMPONENTS)
                 raise AirflowFailed(f"Airflow did not become healthy within {timeout_s:.0f} s:\n{ends}")
@@ -192,10 +199,3 @@ class AirflowStandalone:
         except (httpx.HTTPError, ValueError):
             return False
         return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
-
-
-def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -1,0 +1,28 @@
+"""The demo's configuration: who owns the groups, and what is too much for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from offsetguard_peers.demo_groups import OVERTAKEN, SHORT_LOCK, SHORT_LOCK_INTERVAL_MS, STOPPED
+
+CLUSTER = "demo"
+
+
+def demo_config(namesrv: str) -> dict[str, Any]:
+    """Return config/offsetguard.yml as a dictionary, without delivery."""
+    return {
+        "clusters": {CLUSTER: {"name_servers": [namesrv]}},
+        "teams": {
+            "operators": {"mail": ["operators@example.com"], "slack": ["#ops"]},
+            "orders": {"mail": ["orders@example.com"], "slack": ["#alerts"]},
+        },
+        "default_team": "operators",
+        "groups": [
+            {"match": STOPPED[0], "team": "orders", "max_lag_messages": 500},
+            {"match": "order-*", "team": "orders"},
+            {"match": OVERTAKEN[0], "team": "orders"},
+            {"match": SHORT_LOCK[0], "orderly": True, "lock_interval_ms": SHORT_LOCK_INTERVAL_MS},
+            {"match": "payment-*", "orderly": True},
+        ],
+    }

@@ -1,0 +1,81 @@
+"""The consumer groups of the demo: three that are well, and four in trouble, on a real cluster."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from offsetguard_peers.admin import Admin
+from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
+from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from offsetguard_peers.rocketmq import RocketMQCluster
+
+# group, topic
+STOPPED = ("order-settlement", "settlements")
+OVERTAKEN = ("stock-replication", "stock-changes")
+BEYOND_END = ("audit-export", "audit-events")
+SHORT_LOCK = ("trade-matching", "trades")
+
+BACKLOG = 3_000
+BEYOND_BY = 1_000
+SHORT_LOCK_INTERVAL_MS = 30_000  # the brokers' locks live for 60 s: less than 3 intervals
+
+HEALTHY = (
+    ConsumerSpec("order-billing", {"orders": "*"}),
+    ConsumerSpec("order-search-index", {"orders": "*"}),
+    ConsumerSpec("payment-ledger", {"payments": "*"}, orderly=True),
+)
+BUSY_TOPICS = ("orders", "payments", SHORT_LOCK[1])
+MESSAGES_PER_ROUND = 5
+ROUND_S = 3.0
+
+
+def stage_trouble(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None:
+    """Put three groups into trouble that stays; the fourth is one that runs, see `living_groups`."""
+    tell(f"{OVERTAKEN[0]}: committing, writing 12 MB, deleting what was not read")
+    stage_overtaken_by_retention(cluster, *OVERTAKEN)
+    tell(f"{STOPPED[0]}: {BACKLOG:,} messages and nobody who reads them")
+    stage_backlog(cluster, *STOPPED, BACKLOG)
+    tell(f"{BEYOND_END[0]}: offsets {BEYOND_BY:,} beyond the end")
+    Admin(cluster).create_topic(BEYOND_END[1], queues=4)
+    produce(cluster, BEYOND_END[1], 40)
+    commit_beyond_end(cluster, *BEYOND_END, by=BEYOND_BY)
+
+
+@contextmanager
+def living_groups(cluster: RocketMQCluster) -> Iterator[None]:
+    """Run real consumers and a producer until the context ends."""
+    admin = Admin(cluster)
+    for topic in BUSY_TOPICS:
+        admin.create_topic(topic, queues=4)
+    group, topic = SHORT_LOCK
+    lock_interval = {"rocketmq.client.rebalance.lockInterval": str(SHORT_LOCK_INTERVAL_MS)}
+    with ExitStack() as stack:
+        stack.enter_context(running_consumers(cluster, HEALTHY))
+        short_lock = ConsumerSpec(group, {topic: "*"}, orderly=True)
+        stack.enter_context(running_consumers(cluster, [short_lock], java_properties=lock_interval))
+        stack.enter_context(_trickle(cluster))
+        yield
+
+
+@contextmanager
+def _trickle(cluster: RocketMQCluster) -> Iterator[None]:
+    ended = threading.Event()
+
+    def produce_until_ended() -> None:
+        while not ended.wait(ROUND_S):
+            for topic in BUSY_TOPICS:
+                produce(cluster, topic, MESSAGES_PER_ROUND)
+
+    thread = threading.Thread(target=produce_until_ended, name="demo-producer", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(timeout=10)

@@ -1,0 +1,102 @@
+"""A small mailbox in the browser: what an SMTP server of ours has accepted, newest first.
+
+with InboxPage(smtp) as inbox:
+    print(inbox.url)
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from offsetguard_peers.smtp_server import ReceivedMail, SmtpServer
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .4rem .8rem .4rem 0; }
+tr { border-bottom: 1px solid #ddd; } td:first-child { white-space: nowrap; }
+"""
+# A mail may hold anything: it is shown without scripts, and loads nothing.
+_MAIL_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+class InboxPage:
+    """Serves on 127.0.0.1; `/` lists, `/<number>.html` and `/<number>.txt` show one mail."""
+
+    def __init__(self, smtp: SmtpServer, *, port: int = 0) -> None:
+        """Listen at once (on a free port by default); entering the context serves."""
+        self.smtp = smtp
+        handler = type("Handler", (_Handler,), {"inbox": self})
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name="inbox", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Address of the list."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        """Serve in a thread."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop and close the port."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def page(self, path: str) -> tuple[str, str] | None:
+        """Return content type and body of a path; None when there is no such page."""
+        if path == "/":
+            return "text/html", self._list()
+        number, _, kind = path.removeprefix("/").partition(".")
+        if not number.isdecimal() or not 0 < int(number) <= len(self.smtp.mails):
+            return None
+        mail = self.smtp.mails[int(number) - 1]
+        body = {"html": mail.html, "txt": mail.text}.get(kind)
+        return None if body is None else ("text/html" if kind == "html" else "text/plain", body)
+
+    def _list(self) -> str:
+        numbered = reversed(list(enumerate(self.smtp.mails, start=1)))
+        rows = "".join(_row(number, mail) for number, mail in numbered)
+        table = f"<table><tr><th>to</th><th>subject</th><th></th></tr>{rows}</table>"
+        return (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="5">'
+            f"<title>Inbox</title><style>{_STYLE}</style></head><body><h1>Inbox</h1>"
+            f"{table if rows else '<p>No mail has been accepted yet.</p>'}</body></html>"
+        )
+
+
+def _row(number: int, mail: ReceivedMail) -> str:
+    receivers, subject = html.escape(", ".join(mail.recipients)), html.escape(str(mail.message["Subject"]))
+    return (
+        f'<tr><td>{receivers}</td><td><a href="{number}.html">{subject}</a></td>'
+        f'<td><a href="{number}.txt">text</a></td></tr>'
+    )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    inbox: InboxPage
+
+    def do_GET(self) -> None:
+        """Answer with a page of the inbox."""
+        page = self.inbox.page(self.path)
+        content_type, body = page or ("text/plain", "there is no such mail")
+        self.send_response(200 if page else 404)
+        self.send_header("Content-Type", f"{content_type}; charset=utf-8")
+        if self.path != "/":
+            self.send_header("Content-Security-Policy", _MAIL_POLICY)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Say nothing on stderr."""

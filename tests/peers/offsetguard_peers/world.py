@@ -1,0 +1,112 @@
+"""OffsetGuard with everything around it that is real: an SMTP server, Slack, and Airflow with our DAGs.
+
+Brokers come from outside: their addresses stand in the configuration. Used by the demo and by the end-to-end test.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+import yaml
+
+from offsetguard.workspace import Workspace
+from offsetguard_peers.airflow_standalone import AirflowStandalone
+from offsetguard_peers.inbox_page import InboxPage
+from offsetguard_peers.slack_server import SlackServer
+from offsetguard_peers.smtp_server import SmtpServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from offsetguard_peers.airflow_api import AirflowApi
+
+DAGS = ("collect_and_judge", "deliver_warnings")
+
+
+class World:
+    """Entering starts the receivers at once and Airflow until it is healthy; leaving stops all of it."""
+
+    def __init__(self, folder: Path, *, airflow_port: int | None = None, password: str | None = None) -> None:
+        """`folder`: an empty one; mails, configuration, Airflow's home and OffsetGuard's own folder go there."""
+        self.folder = folder
+        self.mail_folder = folder / "mail"
+        self.config_file = folder / "offsetguard.yml"
+        self.smtp = SmtpServer(mail_folder=self.mail_folder)
+        self.slack = SlackServer()
+        self.inbox = InboxPage(self.smtp)
+        self._airflow_port = airflow_port
+        self._password = password
+        self._airflow: AirflowStandalone | None = None
+        self._stack = ExitStack()
+
+    @property
+    def airflow(self) -> AirflowStandalone:
+        """Airflow, once the context was entered."""
+        assert self._airflow is not None, "the world is not entered"
+        return self._airflow
+
+    @property
+    def api(self) -> AirflowApi:
+        """Airflow's REST API, logged in."""
+        return self.airflow.api
+
+    @property
+    def workspace(self) -> Workspace:
+        """OffsetGuard's folders and database, as the tasks see them."""
+        return Workspace.from_environment(self._environment)
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Write config/offsetguard.yml of this world; delivery is filled in. It is read anew by every task."""
+        delivery = {"mail_from": "offsetguard@example.com", "page_url": self.airflow.base_url}
+        whole = {**config, "delivery": {**delivery, **config.get("delivery", {})}}
+        self.config_file.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+
+    def run_dags(self) -> None:
+        """Let Airflow's scheduler run our DAGs from now on."""
+        self.api.wait_for_dags(*DAGS, timeout_s=90)
+        for dag_id in DAGS:
+            self.api.unpause(dag_id)
+
+    def __enter__(self) -> Self:
+        """Start everything; on a failure stop what was started."""
+        try:
+            for server in (self.smtp, self.slack, self.inbox):
+                self._stack.enter_context(server)
+            self._airflow = AirflowStandalone(
+                self.folder / "airflow",
+                connections={
+                    "offsetguard_smtp": f"smtp://{self.smtp.host}:{self.smtp.port}/?disable_ssl=true&disable_tls=true",
+                    "offsetguard_slack": f"slack://:{self.slack.token}@/?base_url={quote(self.slack.api_url, safe='')}",
+                },
+                environment=self._environment,
+                port=self._airflow_port,
+                password=self._password,
+            )
+            self._stack.enter_context(self._airflow)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop everything."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop everything; also, from another thread, a start that is under way."""
+        if self._airflow is not None:
+            self._airflow.stop()
+        self._stack.close()
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            "OFFSETGUARD_HOME": str(self.folder / "offsetguard"),
+            "OFFSETGUARD_CONFIG": str(self.config_file),
+            "OFFSETGUARD_DATABASE_URL": f"sqlite:///{self.folder / 'offsetguard' / 'offsetguard.db'}",
+        }
