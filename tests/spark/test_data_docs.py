@@ -184,7 +184,7 @@ def judged_by_sql(rows: list[Row]) -> list[set[int]]:
     return verdicts
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(rows=DIRTY_ROWS)
 def test_order_invariants_judge_dirty_rows_as_plain_gx_does(batches: Any, rows: list[Row]) -> None:
     suite = plain_suite(ignore_row_if="either_value_is_missing")
