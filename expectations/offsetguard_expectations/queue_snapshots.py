@@ -153,8 +153,8 @@ QUEUE_IS_KNOWN = Invariant(
         " such a row. A broker that did not answer is no violation here: OG-S01 and OG-S02 report it."
     ),
     do_next=(
-        "If the topic was shrunk or deleted on purpose: nothing, the broker forgets the offset in time. Otherwise"
-        " compare the topic's queues on all brokers: `mqadmin topicRoute -t TOPIC`."
+        "If the topic was shrunk or deleted on purpose, the left-over offset is harmless; the broker keeps it for as"
+        " long as the group exists. Otherwise compare the topic's queues on all brokers: `mqadmin topicRoute -t TOPIC`."
     ),
 )
 TIMES_NOT_IN_THE_FUTURE = Invariant(

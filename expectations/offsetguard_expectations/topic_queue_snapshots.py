@@ -20,7 +20,7 @@ EVERY_QUEUE_ANSWERED = Invariant(
     meaning=(
         "The topic has this queue, and its broker gave no offsets for it in this interval: it is down, hangs, or"
         " refused the request. What happens in the queue is unknown, and so is the state of the groups that read it:"
-        " they are reported as unknown, never as healthy."
+        " they are reported as unknown, never as healthy. RocketMQ's own topics are left out."
     ),
     do_next=(
         "Look at OG-S01 first: one silent master explains all its queues. If the master answers, look in the manifest"
