@@ -22,7 +22,8 @@ _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
 def harmless(text: str, limit: int) -> str:
     """Return one line of at most `limit` characters in which nothing hides."""
-    return shorten("".join(_shown(character) for character in text[: limit + 1]), limit)
+    text = text[: limit + 1]
+    return shorten(text if text.isprintable() else "".join(map(_shown, text)), limit)
 
 
 def shorten(text: str, limit: int) -> str:

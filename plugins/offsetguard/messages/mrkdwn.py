@@ -1,18 +1,20 @@
 """Text for Slack's mrkdwn, in which nothing that a broker says can act as markup.
 
-Names and figures stand in code spans, where `*`, `_`, `~`, `@` and `:smile:` mean nothing; whole sentences do not go
-through here at all but into plain_text objects. Lengths are UTF-16 units, as Slack counts (JavaScript strings).
+Names stand in code spans, where `*`, `_`, `~`, `@` and `:smile:` mean nothing, and so do figures that contain such;
+whole sentences do not go through here at all but into plain_text objects.
+Lengths are UTF-16 units, as Slack counts (JavaScript strings).
 Source: https://docs.slack.dev/messaging/formatting-message-text (escape &, < and >, nothing else can be escaped).
 """
 
 from __future__ import annotations
 
+import re
+
 from offsetguard.messages.hostile import ELLIPSIS
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _BACKTICK_LOOKALIKE = "\N{MODIFIER LETTER GRAVE ACCENT}"  # a code span cannot contain a backtick
-_ZERO_WIDTH_SPACE = "\N{ZERO WIDTH SPACE}"
-_ACTIVE = frozenset("*_~`@#:")
+_ACTIVE = re.compile(r"[*_~`@#<>&|]|:[^\s:]*[a-z][^\s:]*:|^\s*[•>-]", re.IGNORECASE)
 
 
 def code(text: str, limit: int = 300) -> str:
@@ -20,10 +22,9 @@ def code(text: str, limit: int = 300) -> str:
     return f"`{fit(text.replace('`', _BACKTICK_LOOKALIKE) or '-', limit - 2)}`"
 
 
-def inert(text: str, limit: int) -> str:
-    """Return text for places without code spans: no markup character touches a word."""
-    split = "".join(f"{_ZERO_WIDTH_SPACE}{c}{_ZERO_WIDTH_SPACE}" if c in _ACTIVE else c for c in text)
-    return fit(split, limit)
+def quiet(text: str, limit: int) -> str:
+    """Return text as it is where nothing in it could act as markup, else a code span."""
+    return code(text, limit) if not text.strip() or _ACTIVE.search(text) else fit(text, limit)
 
 
 def link(url: str, label: str) -> str:

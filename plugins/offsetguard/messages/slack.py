@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.messages import wording
 from offsetguard.messages.hostile import harmless_view
-from offsetguard.messages.mrkdwn import code, fit, fit_plain, inert, link, units
+from offsetguard.messages.mrkdwn import code, fit, fit_plain, link, quiet, units
 from offsetguard.rules.text import format_moment
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Block = dict[str, Any]
 EVENT_TYPE = "offsetguard_message"
 MAX_BLOCKS = 50
 MAX_TOTAL_UNITS = 12_000  # of the blocks as JSON, keys and punctuation included: well below what Slack counts
-FIELDS_SHOWN = 8
+FIELDS_SHOWN = 10
 QUEUES_SHOWN = 5
 NAMES_SHOWN = 10
 
@@ -44,12 +44,13 @@ def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
     """Return the message for one channel: worst incident first, as many in full as fit, the rest by name or count."""
     safe = harmless_view(view)
     head, foot = _head(safe), _foot(safe)
-    stories = [_story(incident) for incident in safe.firing] or [_ending(incident) for incident in safe.resolved]
     incidents = safe.firing or safe.resolved
+    tell = _story if safe.firing else _ending
     after = _resolved_in_short(safe.resolved) if safe.firing else []
     blocks = head
     told = 0
-    for story in stories:
+    for incident in incidents:
+        story = tell(incident, alone=len(incidents) == 1)
         rest = _not_in_full(incidents[told + 1 :])
         if not _fits([*blocks, *story, *rest, *after, *foot]):
             break
@@ -88,30 +89,31 @@ def _head(view: MessageView) -> list[Block]:
     ]
 
 
-def _story(incident: IncidentView) -> list[Block]:
-    story = [_names(incident, f"{_MARKS.get(incident.severity, _MARKS['info'])} ")]
-    if incident.figures:
-        story[0]["fields"] = [_field(figure) for figure in incident.figures[:FIELDS_SHOWN]]
-    story.append({"type": "section", "text": _plain(incident.cause or "cause unknown", 1_500)})
+def _story(incident: IncidentView, *, alone: bool) -> list[Block]:
+    """Tell one incident; alone, the header has its headline already."""
+    heading = f"{_MARKS.get(incident.severity, _MARKS['info'])} *{quiet(wording.headline(incident), 400)}*"
+    story: list[Block] = [] if alone else [{"type": "divider"}, _section(heading)]
+    story.append({"type": "section", "text": _plain(incident.cause or "Cause unknown.", 1_500)})
     if incident.do_next:
         story.append({"type": "section", "text": _plain(f"What to do: {incident.do_next}", 1_500)})
+    if fields := [*_name_fields(incident), *(_field(figure) for figure in incident.figures)]:
+        story.append({"type": "section", "fields": fields[:FIELDS_SHOWN]})
     lines = [_queue_line(queue) for queue in incident.queues[:QUEUES_SHOWN]]
     hidden = wording.more(incident.queue_count - len(lines), "queue")
     if lines:
-        story.append({"type": "section", "text": _mrkdwn("\n".join([*lines, *([hidden] if hidden else [])]))})
-    since = f"Since {wording.history(incident)}"
-    story.append(_context(since, *([f"Peak {code(incident.peak)}"] if incident.peak else [])))
-    return [{"type": "divider"}, *story]
+        story.append(_section("\n".join([*lines, *([hidden] if hidden else [])])))
+    story.append(_context(f"Since {wording.history(incident)}", *_peak(incident)))
+    return story
 
 
-def _ending(incident: IncidentView) -> list[Block]:
-    peak = [f"Peak {code(incident.peak)}"] if incident.peak else []
-    return [
-        {"type": "divider"},
-        _names(incident, ""),
-        {"type": "section", "text": _plain(f"It was: {incident.cause}", 1_500)},
-        _context(f"Ended: {code(wording.resolution(incident))}", f"Lasted {wording.history(incident)}", *peak),
-    ]
+def _ending(incident: IncidentView, *, alone: bool) -> list[Block]:
+    heading = f"{_MARKS[wording.RESOLVED]} *{quiet(wording.ending(incident), 400)}*"
+    story: list[Block] = [] if alone else [{"type": "divider"}, _section(heading)]
+    story.append({"type": "section", "text": _plain(f"It was: {incident.cause}", 1_500)})
+    if fields := _name_fields(incident):
+        story.append({"type": "section", "fields": fields})
+    story.append(_context(f"Lasted {wording.history(incident)}", *_peak(incident)))
+    return story
 
 
 def _resolved_in_short(resolved: tuple[IncidentView, ...]) -> list[Block]:
@@ -124,7 +126,7 @@ def _resolved_in_short(resolved: tuple[IncidentView, ...]) -> list[Block]:
     ]
     hidden = wording.more(len(resolved) - NAMES_SHOWN, "resolved finding")
     text = "\n".join(["*Resolved*", *lines, *([hidden] if hidden else [])])
-    return [{"type": "divider"}, {"type": "section", "text": _mrkdwn(text)}]
+    return [{"type": "divider"}, _section(text)]
 
 
 def _not_in_full(incidents: tuple[IncidentView, ...]) -> list[Block]:
@@ -132,7 +134,7 @@ def _not_in_full(incidents: tuple[IncidentView, ...]) -> list[Block]:
         return []
     names = ", ".join(_name(incident) for incident in incidents[:NAMES_SHOWN])
     hidden = wording.more(len(incidents) - NAMES_SHOWN, "finding")
-    return [{"type": "section", "text": _mrkdwn(f"*Also:* {names}{f' {hidden}' if hidden else ''}")}]
+    return [_section(f"*Also:* {names}{f' {hidden}' if hidden else ''}")]
 
 
 def _foot(view: MessageView) -> list[Block]:
@@ -145,25 +147,28 @@ def _foot(view: MessageView) -> list[Block]:
     return [_context(*links, rule)]
 
 
-def _names(incident: IncidentView, mark: str) -> Block:
-    names = f"{mark}*{_name(incident)}*"
-    if incident.consumer_group and incident.topic:
-        names += f" on topic {code(incident.topic)}"
-    return {"type": "section", "text": _mrkdwn(f"{names}\n{code(incident.summary)}")}
-
-
 def _name(incident: IncidentView) -> str:
     return code(incident.consumer_group or incident.topic or "the cluster", 120)
 
 
+def _name_fields(incident: IncidentView) -> list[Block]:
+    named = (("Consumer group", incident.consumer_group), ("Topic", incident.topic))
+    return [_mrkdwn(f"*{label}*\n{code(name)}") for label, name in named if name]
+
+
 def _field(figure: FigureView) -> Block:
-    return _mrkdwn(f"{inert(figure.label, 200)}\n{code(figure.value, 200)}")
+    label = quiet(figure.label, 100)
+    return _mrkdwn(f"*{label}*\n{quiet(figure.value, 200)}")
+
+
+def _peak(incident: IncidentView) -> list[str]:
+    return [f"Peak {quiet(incident.peak, 200)}"] if incident.peak else []
 
 
 def _queue_line(queue: QueueView) -> str:
     figures = ", ".join(f"{figure.label} {figure.value}" for figure in queue.figures)
     where = code(f"{queue.broker_name} queue {queue.queue_id}", 200)
-    return f"• {where} {code(figures, 250)}" if figures else f"• {where}"
+    return f"• {where} {quiet(figures, 250)}" if figures else f"• {where}"
 
 
 def _notification(view: MessageView) -> str:
@@ -178,6 +183,10 @@ def _notification(view: MessageView) -> str:
 
 def _context(*texts: str) -> Block:
     return {"type": "context", "elements": [_mrkdwn(text) for text in texts if text]}
+
+
+def _section(text: str) -> Block:
+    return {"type": "section", "text": _mrkdwn(text)}
 
 
 def _mrkdwn(text: str) -> dict[str, Any]:

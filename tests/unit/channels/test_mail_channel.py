@@ -1,0 +1,119 @@
+"""SMTP accepts, refuses, defers and hangs; each time it is known whether another attempt can help."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from email.message import EmailMessage
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.channels.mail import MailChannel, TlsMode
+from offsetguard.errors import DeliveryError
+from offsetguard_peers.smtp_server import Conduct, SmtpServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def mail() -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "og@example.com", "orders@example.com", "test · 订单"
+    message["Message-ID"] = "<1@example.com>"
+    message.set_content("hello")
+    return message
+
+
+def channel(server: SmtpServer, **changes: object) -> MailChannel:
+    return MailChannel(**{"host": server.host, "port": server.port, "timeout_s": 0.5, **changes})  # type: ignore[arg-type]
+
+
+def test_the_receipt_is_the_message_id_of_what_the_server_accepted(smtp: SmtpServer) -> None:
+    assert channel(smtp).send(mail()).text == "<1@example.com>"
+    assert [received.message["Message-ID"] for received in smtp.mails] == ["<1@example.com>"]
+    assert smtp.mails[0].recipients == ("orders@example.com",)
+
+
+FAILURES: list[tuple[str, Callable[[SmtpServer], object], bool, str]] = [
+    ("refused for good", lambda s: s.answer_next_mail("550 5.7.1 spam"), True, "refused the message: 550 5.7.1 spam"),
+    ("deferred", lambda s: s.answer_next_mail("451 4.3.0 later"), False, "refused the message: 451 4.3.0 later"),
+    (
+        "unknown recipient",
+        lambda s: s.answer_recipient("orders@example.com", "550 5.1.1 no such user"),
+        True,
+        "refused the receiver orders@example.com: 550 5.1.1 no such user",
+    ),
+    (
+        "greylisted recipient",
+        lambda s: s.answer_recipient("orders@example.com", "450 4.2.0 greylisted"),
+        False,
+        "refused the receiver orders@example.com: 450 4.2.0 greylisted",
+    ),
+    ("hangs with the mail", lambda s: s.hang_at_data(), False, "did not answer within 0.5 s"),
+    ("says nothing", lambda s: setattr(s, "conduct", Conduct.SAY_NOTHING), False, "did not answer within 0.5 s"),
+    ("hangs up", lambda s: setattr(s, "conduct", Conduct.HANG_UP), False, "closed the connection"),
+    ("is not there", lambda s: s.close_port(), False, "cannot be reached: [Errno 111] Connection refused"),
+]
+
+
+@pytest.mark.parametrize(("cause", "permanent", "reason"), [f[1:] for f in FAILURES], ids=[f[0] for f in FAILURES])
+def test_each_failure_names_the_server_and_says_whether_a_retry_can_help(
+    smtp: SmtpServer, cause: Callable[[SmtpServer], object], permanent: bool, reason: str
+) -> None:
+    cause(smtp)
+    with pytest.raises(DeliveryError) as caught:
+        channel(smtp).send(mail())
+    assert (caught.value.permanent, smtp.mails) == (permanent, [])
+    assert reason in str(caught.value)
+    assert f"SMTP server 127.0.0.1:{smtp.port}" in str(caught.value)
+    smtp.hang_at_data(False)
+
+
+def test_a_wrong_login_can_be_mended_so_the_message_waits() -> None:
+    with SmtpServer(user="og", password="right") as server:
+        with pytest.raises(DeliveryError, match="refused the login 'og': 535") as caught:
+            channel(server, user="og", password="wrong").send(mail())
+        assert not caught.value.permanent
+        assert "wrong" not in str(caught.value)
+        channel(server, user="og", password="right").send(mail())
+        assert len(server.mails) == 1
+
+
+def test_tls_that_the_server_does_not_offer_is_told_and_nothing_is_sent_in_clear(smtp: SmtpServer) -> None:
+    with pytest.raises(DeliveryError, match="STARTTLS") as caught:
+        channel(smtp, tls_mode=TlsMode.STARTTLS).send(mail())
+    assert not caught.value.permanent
+    assert smtp.mails == []
+
+
+def test_a_server_that_drips_one_byte_at_a_time_is_hung_up_on() -> None:
+    """Each byte comes within the time-out, the answer never does."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"220 slow\r\n250")
+            while not ended.wait(0.1):
+                try:
+                    connection.sendall(b"-")
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    started = time.monotonic()
+    with pytest.raises(DeliveryError) as caught:
+        MailChannel("127.0.0.1", listener.getsockname()[1], timeout_s=0.3).send(mail())
+    ended.set()
+    thread.join()
+    listener.close()
+    assert time.monotonic() - started < 3
+    assert not caught.value.permanent
+
+
+def test_the_password_is_not_in_the_text_of_the_channel() -> None:
+    assert "hunter2" not in repr(MailChannel("h", user="u", password="hunter2"))
