@@ -1,0 +1,184 @@
+"""Facts of a snapshot: which queues are suspect, what a group's sums are, and that unknown is never 0."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.config import Config
+from offsetguard.intervals import Interval
+from offsetguard.snapshot_facts import facts_from_snapshot, is_suspect, lag_ms, offsets_of, sum_of_known
+from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+
+if TYPE_CHECKING:
+    from offsetguard.facts import IntervalFacts
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+READ_AT = INTERVAL.start + timedelta(seconds=5)
+CONFIG = Config.model_validate(
+    {
+        "clusters": {"main": {"name_servers": ["127.0.0.1:9876"]}},
+        "teams": {"operators": {"mail": ["operators@example.com"]}},
+        "default_team": "operators",
+    }
+)
+Row = dict[str, Any]
+
+
+def queue_row(
+    consumer: int | None = 10, pull: int | None = None, low: int | None = 0, high: int | None = 10, **others: object
+) -> Row:
+    return {
+        "consumer_group": "billing",
+        "topic": "orders",
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "min_offset": low,
+        "max_offset": high,
+        "consumer_offset": consumer,
+        "pull_offset": pull,
+        "last_timestamp": None,
+        "oldest_unconsumed_at": None,
+        "consumer_offset_read_at": READ_AT,
+        "pull_offset_read_at": None,
+        "max_offset_read_at": READ_AT,
+        **others,
+    }
+
+
+def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | None = None) -> IntervalFacts:
+    manifest = Manifest(
+        cluster="main",
+        interval_start=INTERVAL.start,
+        started_at=INTERVAL.start,
+        finished_at=READ_AT,
+        requests=RequestCounts(),
+        row_counts={},
+        unseen_broker_names=("broker-b",),
+    )
+    settings = [{"topic": "orders", "topic_kind": "normal"}]
+    rows = {
+        QUEUE_SNAPSHOTS.name: list(queues),
+        GROUP_SNAPSHOTS.name: groups or [],
+        OFFSET_MOVES.name: moves or [],
+        TOPIC_SETTINGS.name: settings,
+    }
+    return facts_from_snapshot(manifest, rows, CONFIG, INTERVAL)
+
+
+@pytest.mark.parametrize(
+    ("row", "suspect"),
+    [
+        (queue_row(consumer=10), False),
+        (queue_row(consumer=9), True),
+        (queue_row(consumer=10, pull=10), False),
+        (queue_row(consumer=10, pull=9), True),
+        (queue_row(consumer=11), True),
+        (queue_row(consumer=3, low=10), True),
+        (queue_row(consumer=None), True),
+        (queue_row(consumer=None, low=10), False),
+        (queue_row(consumer=None, low=10, consumer_offset_read_at=None), True),
+        (queue_row(consumer=None, low=10, pull=11), True),
+        (queue_row(low=None, high=None, max_offset_read_at=None), True),
+    ],
+)
+def test_a_queue_is_suspect_unless_it_is_provably_healthy(row: Row, suspect: bool) -> None:
+    assert is_suspect(row) is suspect
+
+
+@given(st.tuples(*[st.none() | st.integers(0, 20)] * 4), st.booleans())
+def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
+    offsets: tuple[int | None, ...], was_read: bool
+) -> None:
+    low, high, consumer, pull = offsets
+    row = queue_row(consumer, pull, low, high, consumer_offset_read_at=READ_AT if was_read else None)
+    if not is_suspect(row):
+        assert not offsets_of(row).order_violations()
+        assert high is not None
+        assert high == (consumer if consumer is not None else low)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (queue_row(consumer=10), 0),
+        (queue_row(consumer=12), 0),
+        (queue_row(consumer=9, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=90)), 90_000),
+        (queue_row(consumer=9, oldest_unconsumed_at=INTERVAL.end + timedelta(seconds=1)), 0),
+        (queue_row(consumer=9), None),
+        (queue_row(consumer=None), None),
+        (queue_row(high=None, low=None), None),
+    ],
+)
+def test_the_age_of_what_waits(row: Row, expected: int | None) -> None:
+    assert lag_ms(row, INTERVAL.end) == expected
+
+
+@given(st.lists(st.none() | st.integers()))
+def test_a_sum_is_unknown_only_when_nothing_is_known(values: list[int | None]) -> None:
+    known = [value for value in values if value is not None]
+    assert sum_of_known(values) == (sum(known) if known else None)
+
+
+def test_a_groups_figures_are_those_of_its_queues() -> None:
+    facts = facts_of(
+        queue_row(consumer=4, pull=6, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=3)),
+        queue_row(consumer=None, queue_id=1),
+        queue_row(consumer=7, low=None, high=None, max_offset_read_at=None, queue_id=2),
+        queue_row(consumer=2, low=5, queue_id=3, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=8)),
+        groups=[{"consumer_group": "billing", "online_client_count": 2, "message_model": "CLUSTERING"}],
+    )
+    (group,) = facts.groups
+    assert (group.topic_kind, group.queue_count, group.unknown_queue_count, group.never_committed_queue_count) == (
+        "normal",
+        4,
+        1,
+        1,
+    )
+    assert (group.lag, group.effective_lag, group.inflight, group.available, group.lost) == (14, 11, 2, 4, 3)
+    assert (group.lag_ms, group.online_client_count) == (8_000, 2)
+    assert facts.unseen_broker_names == {"broker-b"}
+
+
+def test_a_queue_that_the_broker_does_not_have_is_in_no_fact() -> None:
+    facts = facts_of(queue_row(low=None, high=None), queue_row(queue_id=1))
+    assert facts.queues == ()
+    assert [group.queue_count for group in facts.groups] == [1]
+
+
+@pytest.mark.parametrize(
+    ("orderly", "live_ms", "violated"),
+    [(True, 60_000, ()), (True, 59_999, ("OG-L01",)), (False, 1, ()), (True, None, ())],
+)
+def test_a_lock_must_outlive_three_renewals(orderly: bool, live_ms: int | None, violated: tuple[str, ...]) -> None:
+    group = {
+        "consumer_group": "billing",
+        "declared_orderly": orderly,
+        "lock_interval_ms": 20_000,
+        "lock_max_live_time_ms": live_ms,
+    }
+    assert facts_of(queue_row(), groups=[group]).groups[0].violated_invariants == violated
+
+
+def test_moves_are_counted_within_the_window_per_requested_offset() -> None:
+    def move(event_offset: int, minutes: int, requested: int, corrected: int) -> Row:
+        return {
+            "event_offset": event_offset,
+            "moved_at": INTERVAL.end - timedelta(minutes=minutes),
+            "consumer_group": "billing",
+            "client_id": None,
+            "topic": "orders",
+            "broker_name": "broker-a",
+            "queue_id": 0,
+            "requested_offset": requested,
+            "corrected_offset": corrected,
+        }
+
+    facts = facts_of(moves=[move(1, 31, 5, 9), move(2, 30, 5, 10), move(3, 2, 5, 12), move(4, 1, 7, 12)])
+    counted = {one.requested_offset: (one.move_count, one.corrected_offset) for one in facts.offset_moves}
+    assert counted == {5: (2, 12), 7: (1, 12)}
