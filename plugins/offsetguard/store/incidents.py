@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select, update
 
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.offsets import MessageQueue
@@ -15,7 +15,7 @@ from offsetguard.store.database import reading
 from offsetguard.store.models import IncidentRow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
@@ -37,21 +37,24 @@ def open_incidents(session: Session, cluster: str) -> list[Incident]:
 
 def by_id(session: Session, incident_ids: Collection[str]) -> dict[str, Incident]:
     """Return incidents by their ids; an id that nobody knows is left out."""
-    return {incident_id: _from_row(row) for incident_id, row in _rows(session, incident_ids).items()}
+    found: dict[str, Incident] = {}
+    for some in _chunks(incident_ids):
+        rows = session.scalars(select(IncidentRow).where(IncidentRow.incident_id.in_(some)))
+        found.update({row.incident_id: _from_row(row) for row in rows})
+    return found
 
 
 def save(session: Session, incidents: Collection[Incident]) -> None:
     """Write incidents: new ones are added, known ones replaced. Resolved ones first, they make room for new ones."""
-    known = _rows(session, {incident.incident_id for incident in incidents})
-    for opened in (False, True):
-        for incident in incidents:
-            if incident.is_open is opened:
-                row = _to_row(incident)
-                if incident.incident_id in known:
-                    session.merge(row)
-                else:
-                    session.add(row)
-        session.flush()
+    known: set[str] = set()
+    for some in _chunks([incident.incident_id for incident in incidents]):
+        known.update(session.scalars(select(IncidentRow.incident_id).where(IncidentRow.incident_id.in_(some))))
+    for still_open in (False, True):
+        values = [_to_values(incident) for incident in incidents if incident.is_open is still_open]
+        if new := [row for row in values if row["incident_id"] not in known]:
+            session.execute(insert(IncidentRow), new)
+        if old := [row for row in values if row["incident_id"] in known]:
+            session.execute(update(IncidentRow), old)  # by primary key, many at once
 
 
 def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> list[Incident]:
@@ -63,34 +66,31 @@ def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> l
         return [_from_row(row) for row in session.scalars(query)]
 
 
-def _rows(session: Session, incident_ids: Collection[str]) -> dict[str, IncidentRow]:
+def _chunks(incident_ids: Collection[str]) -> Iterator[list[str]]:
     wanted = sorted(incident_ids)
-    found: dict[str, IncidentRow] = {}
     for start in range(0, len(wanted), _IDS_PER_QUERY):
-        query = select(IncidentRow).where(IncidentRow.incident_id.in_(wanted[start : start + _IDS_PER_QUERY]))
-        found.update({row.incident_id: row for row in session.scalars(query)})
-    return found
+        yield wanted[start : start + _IDS_PER_QUERY]
 
 
-def _to_row(incident: Incident) -> IncidentRow:
+def _to_values(incident: Incident) -> dict[str, Any]:
     subject = incident.subject
-    return IncidentRow(
-        incident_id=incident.incident_id,
-        open_key=subject.key if incident.is_open else None,
-        cluster=subject.cluster,
-        rule_id=subject.rule_id,
-        consumer_group=subject.consumer_group,
-        topic=subject.topic,
-        severity=incident.evidence.severity.value,
-        state=incident.state,
-        opened_at=incident.opened_at,
-        last_seen_at=incident.last_seen_at,
-        seen_count=incident.seen_count,
-        unknown_since=incident.unknown_since,
-        resolved_at=incident.resolved_at,
-        resolution=incident.resolution,
-        record_json=json.dumps(_record(incident)),
-    )
+    return {
+        "incident_id": incident.incident_id,
+        "open_key": subject.key if incident.is_open else None,
+        "cluster": subject.cluster,
+        "rule_id": subject.rule_id,
+        "consumer_group": subject.consumer_group,
+        "topic": subject.topic,
+        "severity": incident.evidence.severity.value,
+        "state": incident.state,
+        "opened_at": incident.opened_at,
+        "last_seen_at": incident.last_seen_at,
+        "seen_count": incident.seen_count,
+        "unknown_since": incident.unknown_since,
+        "resolved_at": incident.resolved_at,
+        "resolution": incident.resolution,
+        "record_json": json.dumps(_record(incident)),
+    }
 
 
 def _from_row(row: IncidentRow) -> Incident:
