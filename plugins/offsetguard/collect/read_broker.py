@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from offsetguard.collect.broker_reading import SecondReading, TopicReading
+from offsetguard.collect.broker_reading import SecondReading, TopicReading, Undecodable
 from offsetguard.collect.queue_reading import known_pull_offset, merge_members, queue_readings
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.offsets import QueueOffsets
 from offsetguard.rocketmq.bodies import TopicOffsets
-from offsetguard.rocketmq.codes import ResponseCode
+from offsetguard.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
@@ -32,16 +32,17 @@ from offsetguard.rocketmq.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.queue_reading import QueueReading
     from offsetguard.collect.replica import Answer, ReplicaLink
-    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats, TopicStats
+    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats, TopicConfig, TopicStats
 
 Item = TypeVar("Item")
 Body = TypeVar("Body")
 
+MAX_QUEUES = 65_536  # of one topic on one broker
 CONCURRENT_REQUESTS = 8  # per broker: it has other work
 
 OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
@@ -61,17 +62,33 @@ async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
 async def read_offsets(link: ReplicaLink, reading: BrokerReading, own_names: Collection[str]) -> None:
     """Ask a master for topics, groups, connections and offsets. `own_names`: names of brokers and RocketMQ clusters."""
     if topics := await link.ask(GetAllTopicConfig()):
-        reading.topics = topics.body.topics if topics.body else None
+        reading.topics = _believable(link, topics.body.topics if topics.body else {})
     if groups := await link.ask(GetAllSubscriptionGroupConfig()):
         reading.groups = groups.body.groups if groups.body else None
     await _read_connections(link, reading)
     reading.committed = await link.ask(GetAllConsumerOffset())
     if reading.committed is None:
         return
+    _keep_unreadable_keys(reading, reading.committed)
     await _for_each(_groups_with_offsets(reading.committed), lambda group: _read_consume_stats(link, reading, group))
     await _for_each(_topics_to_ask(reading, own_names), lambda topic: _read_topic(link, reading, topic))
     await _read_broken_again(link, reading, own_names)
     await _read_time_spans(link, reading, own_names)
+
+
+def _believable(link: ReplicaLink, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
+    """Leave out topics with a number of queues that no broker can have: we would make a row for each of them."""
+    for topic, config in topics.items():
+        if not 0 <= config.read_queue_nums <= MAX_QUEUES:
+            reason = f"topic {topic}: {config.read_queue_nums} read queues cannot be right; the topic is left out"
+            link.leave_out(f"the queues of topic {topic}", reason)
+    return {topic: config for topic, config in topics.items() if 0 <= config.read_queue_nums <= MAX_QUEUES}
+
+
+def _keep_unreadable_keys(reading: BrokerReading, committed: Answer[AllConsumerOffsets]) -> None:
+    source = f"{RequestCode.GET_ALL_CONSUMER_OFFSET.name} of {reading.broker_name}"
+    for position, key in enumerate(committed.body.unreadable_keys if committed.body else ()):
+        reading.undecodable.append(Undecodable(source, position, "the key is not topic@group", key.encode()))
 
 
 async def _read_connections(link: ReplicaLink, reading: BrokerReading) -> None:

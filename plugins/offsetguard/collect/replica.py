@@ -90,6 +90,10 @@ class ReplicaLink:
             raise
         return self._answered(body)
 
+    def leave_out(self, what: str, reason: str) -> None:
+        """Record that a part of an answer cannot be believed."""
+        self._add_gap(what, Outcome.UNDECODABLE, f"{self.replica.address}: {reason}")
+
     def cut_off(self, reason: str) -> None:
         """Record that the round ended before everything was asked."""
         self.failure = self.failure or reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -13,11 +14,13 @@ from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     CLIENT_SNAPSHOTS,
     GROUP_SNAPSHOTS,
+    LANDED,
     OFFSET_MOVES,
     QUEUE_SNAPSHOTS,
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
     UNDECODABLE_RECORDS,
+    ColumnType,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.rocketmq.bodies import TopicConfig
+    from offsetguard.tables import Table
 
 MAX_KEPT_BYTES = 64 * 1024  # of an undecodable record
 
@@ -58,7 +62,28 @@ class SnapshotRows:
             OFFSET_MOVES.name: (row for one in masters for row in self._move_rows(one)),
             UNDECODABLE_RECORDS.name: (row for one in self.readings for row in self._undecodable_rows(one)),
         }
-        return {name: list(rows) for name, rows in tables.items()}
+        fitting = {name: list(rows) for name, rows in tables.items()}
+        for table in LANDED:
+            self._keep_only_fitting(table, fitting)
+        return fitting
+
+    def _keep_only_fitting(self, table: Table, tables: dict[str, list[Row]]) -> None:
+        """Move rows with numbers beyond their column to `undecodable_records`: one of them would stop the landing."""
+        narrow = [column.name for column in table.columns if column.type is ColumnType.INT32]
+        misfits = [row for row in tables[table.name] if not all(_is_int32(row[name]) for name in narrow)]
+        if misfits:
+            tables[table.name] = [row for row in tables[table.name] if all(_is_int32(row[name]) for name in narrow)]
+        for position, row in enumerate(misfits):
+            tables[UNDECODABLE_RECORDS.name].append(
+                self._row(
+                    source=table.name,
+                    position=position,
+                    reason=f"a number beyond 32 bits in one of the columns {', '.join(narrow)}",
+                    body_base64=base64.b64encode(json.dumps(row, default=str).encode()[:MAX_KEPT_BYTES]).decode(
+                        "ascii"
+                    ),
+                )
+            )
 
     def _row(self, **columns: object) -> Row:
         return {"cluster": self.cluster, "interval_start": self.interval.start, **columns}
@@ -210,7 +235,9 @@ def oldest_unconsumed_at(reading: BrokerReading, queue: QueueReading) -> datetim
         return None
     if queue.offsets.lost:
         return span.min_timestamp
-    return answer.at - timedelta(milliseconds=span.delay_ms) if span.delay_ms else None
+    if span.delay_ms is None or span.delay_ms <= 0:
+        return None  # unknown, consumed meanwhile, or a broker whose clock went back
+    return answer.at - timedelta(milliseconds=span.delay_ms)
 
 
 def _groups(masters: Iterable[BrokerReading]) -> set[str]:
@@ -221,6 +248,10 @@ def _groups(masters: Iterable[BrokerReading]) -> set[str]:
         if reading.committed and reading.committed.body:
             groups.update(group for topic, group in reading.committed.body.offsets if not is_lite_topic(topic))
     return groups
+
+
+def _is_int32(value: int | None) -> bool:
+    return value is None or -(2**31) <= value < 2**31
 
 
 def _whole_number(text: str | None) -> int | None:

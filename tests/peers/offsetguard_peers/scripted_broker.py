@@ -39,6 +39,7 @@ class ScriptedBroker:
     name: str
     topics: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # -> per queue (min, max) offset
     read_queue_nums: dict[str, int] = field(default_factory=dict)  # where they differ from the number of queues
+    write_queue_nums: dict[str, int] = field(default_factory=dict)  # likewise
     committed: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)  # (topic, group) -> queue -> offset
     raw_offset_keys: dict[str, dict[int, int]] = field(default_factory=dict)  # other keys of code 43
     pulled: dict[tuple[str, str], dict[int, int]] | None = None  # None: before 5.1
@@ -93,7 +94,7 @@ class ScriptedBroker:
                 "order": False,
                 "perm": 6,
                 "readQueueNums": self.read_queue_nums.get(topic, len(queues)),
-                "writeQueueNums": len(queues),
+                "writeQueueNums": self.write_queue_nums.get(topic, len(queues)),
                 "topicFilterType": "SINGLE_TAG",
                 "topicName": topic,
                 "topicSysFlag": 0,

@@ -425,3 +425,23 @@ def test_declared_lock_settings_stand_beside_the_group() -> None:
 
 def following(minutes: int) -> Interval:
     return Interval(INTERVAL.start + timedelta(minutes=minutes))
+
+
+def test_a_topic_with_impossible_queues_is_left_out_and_told() -> None:
+    broker = healthy_broker()
+    broker.read_queue_nums = {"orders": 2**40}
+    manifest, rows = collect(broker)
+    assert rows[TOPIC_QUEUE_SNAPSHOTS.name] == []
+    assert any("1099511627776 read queues" in gap.reason for gap in manifest.gaps)
+
+
+def test_what_does_not_fit_a_column_is_kept_beside_and_stops_nothing() -> None:
+    broker = healthy_broker()
+    broker.topics["wide"] = [(0, 1)] * 3
+    broker.write_queue_nums = {"wide": 2**40}
+    broker.raw_offset_keys = {"no group": {0: 1}}
+    _, rows = collect(broker)
+    assert {row["topic"] for row in rows["topic_settings"]} == {"orders", "OFFSET_MOVED_EVENT"}
+    kept = {row["source"]: row["reason"] for row in rows["undecodable_records"]}
+    assert "beyond 32 bits" in kept["topic_settings"]
+    assert kept["GET_ALL_CONSUMER_OFFSET of broker-a"] == "the key is not topic@group"
