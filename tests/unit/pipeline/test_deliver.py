@@ -1,0 +1,257 @@
+"""Whatever receivers do, each message is accepted once, none is lost, and nobody waits for somebody else's receiver."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.channels.mail import MailChannel
+from offsetguard.channels.receipt import Unavailable
+from offsetguard.channels.slack import SlackChannel
+from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
+from offsetguard.pipeline.backoff import wait_before_retry
+from offsetguard.pipeline.deliver import Channels, Result, deliver_due
+from offsetguard.store import notification_log, outbox
+from offsetguard.store.database import open_database, writing
+from offsetguard.store.outbox import Channel, Status
+from offsetguard_peers.slack_server import Failure, SlackServer
+from offsetguard_peers.smtp_server import Conduct, SmtpServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=2)
+INCIDENT = IncidentView(
+    incident_id="1",
+    consumer_group="order-group",
+    topic="order-events",
+    severity="critical",
+    state="STOPPED",
+    summary="order-group is offline",
+    cause="No client of order-group is online.",
+    do_next="Start it.",
+    opened_at=NOW,
+    last_seen_at=NOW,
+)
+VIEW = MessageView(
+    team="orders",
+    cluster="demo",
+    rule_id="accumulation",
+    severity="critical",
+    title="messages pile up",
+    reason=NotificationReason.FIRST,
+    interval_start=NOW,
+    thread_key="thread 1",
+    firing=(INCIDENT,),
+)
+
+
+@dataclass
+class World:
+    """A database, a mail server and a Slack, all real."""
+
+    engine: Engine
+    smtp: SmtpServer
+    slack: SlackServer
+
+    def put(self, key: str, receiver: str, view: MessageView = VIEW) -> None:
+        channel = Channel.MAIL if "@" in receiver else Channel.SLACK
+        with writing(self.engine) as session:
+            outbox.enqueue(session, idempotency_key=key, channel=channel, receiver=receiver, view=view, now=NOW)
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(
+            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=0.5),
+            slack=SlackChannel.with_token(self.slack.token, base_url=self.slack.api_url, timeout_s=1),
+            mail_from="offsetguard@example.com",
+        )
+
+    def accepted(self) -> list[str]:
+        """Who accepted a message, in the order of the log; the servers agree with the log."""
+        log = notification_log.newest(self.engine)
+        assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
+        return sorted(entry.receiver for entry in log)
+
+    def rows(self) -> dict[str, outbox.OutboxMessage]:
+        return {row.idempotency_key: row for row in outbox.messages(self.engine)}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Start it and stop it."""
+    engine = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
+    with ExitStack() as stack:
+        yield World(engine, stack.enter_context(SmtpServer()), stack.enter_context(SlackServer()))
+    engine.dispose()
+
+
+def test_due_messages_are_accepted_once_and_logged_with_their_receipts(world: World) -> None:
+    world.put("m", "orders@example.com")
+    world.put("s", "#alerts")
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.retried, report.failed, report.reasons) == (2, 0, 0, ())
+    mail, posted = world.smtp.mails[0], world.slack.messages[0]
+    receipts = {entry.receiver: entry.receipt for entry in notification_log.newest(world.engine)}
+    assert receipts == {
+        "orders@example.com": mail.message["Message-ID"],
+        "#alerts": f"C0ALERTS {posted.ts}",
+    }
+    assert mail.message["Subject"] == "[CRITICAL] demo · order-group is offline"
+    assert deliver_due(world.engine, world.channels, now=LATER).deliveries == ()
+    assert world.accepted() == ["#alerts", "orders@example.com"]
+
+
+FAILURES: list[tuple[str, Callable[[World], object], Callable[[World], object]]] = [
+    ("mail deferred", lambda w: w.smtp.answer_next_mail("451 later"), lambda w: None),
+    ("mail server down", lambda w: w.smtp.close_port(), lambda w: w.smtp.open_port()),
+    ("mail server hangs", lambda w: w.smtp.hang_at_data(), lambda w: w.smtp.hang_at_data(False)),
+    (
+        "mail server says nothing",
+        lambda w: setattr(w.smtp, "conduct", Conduct.SAY_NOTHING),
+        lambda w: setattr(w.smtp, "conduct", Conduct.SERVE),
+    ),
+    (
+        "recipient greylisted",
+        lambda w: w.smtp.answer_recipient("orders@example.com", "450 wait"),
+        lambda w: w.smtp.answer_recipient("orders@example.com", None),
+    ),
+    (
+        "slack limits",
+        lambda w: w.slack.fail_next("chat.postMessage", Failure(status=429, retry_after_s=60)),
+        lambda w: 0,
+    ),
+    ("slack fails", lambda w: w.slack.fail_next("chat.postMessage", Failure(status=503)), lambda w: 0),
+    ("slack hangs", lambda w: w.slack.fail_next("chat.postMessage", Failure(hang=True)), lambda w: 0),
+    ("slack hangs up", lambda w: w.slack.fail_next("chat.postMessage", Failure(hang_up=True)), lambda w: 0),
+    ("slack token wrong", lambda w: w.slack.fail_next("chat.postMessage", Failure(error="invalid_auth")), lambda w: 0),
+]
+
+
+@pytest.mark.parametrize(("breaks", "mends"), [f[1:] for f in FAILURES], ids=[f[0] for f in FAILURES])
+def test_what_fails_for_now_is_kept_with_its_reason_and_accepted_once_later(
+    world: World, breaks: Callable[[World], object], mends: Callable[[World], object]
+) -> None:
+    world.put("m", "orders@example.com")
+    world.put("s", "#alerts")
+    breaks(world)
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.retried, report.failed) == (1, 1, 0), "the other channel is not concerned"
+    (waiting,) = [row for row in world.rows().values() if row.status is Status.PENDING]
+    assert waiting.last_error is not None
+    assert report.reasons[0].startswith(f"{waiting.channel} to {waiting.receiver}: retried: {waiting.last_error}")
+    assert deliver_due(world.engine, world.channels, now=NOW + timedelta(seconds=1)).deliveries == ()
+    mends(world)
+    assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
+    assert world.accepted() == ["#alerts", "orders@example.com"]
+
+
+def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world: World) -> None:
+    world.put("bad", "nobody@example.com")
+    world.put("good", "orders@example.com")
+    world.put("gone", "#archived")
+    world.put("there", "#alerts")
+    world.smtp.answer_recipient("nobody@example.com", "550 5.1.1 no such user")
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.retried, report.failed) == (2, 0, 2)
+    assert "no such user" in str(world.rows()["bad"].last_error)
+    assert "is_archived" in str(world.rows()["gone"].last_error)
+    assert [row.status for row in world.rows().values()].count(Status.FAILED) == 2
+    assert deliver_due(world.engine, world.channels, now=LATER).deliveries == ()
+    world.smtp.answer_recipient("nobody@example.com", None)
+    outbox.redrive(world.engine, now=LATER)
+    assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
+    assert "nobody@example.com" in world.accepted()
+
+
+def test_a_missing_connection_keeps_messages_with_the_reason(world: World) -> None:
+    world.put("s", "#alerts")
+    reason = "there is no Airflow connection offsetguard_slack: create it under Admin > Connections"
+    without = Channels(world.channels.mail, Unavailable(reason), "offsetguard@example.com")
+    assert reason in deliver_due(world.engine, without, now=NOW).reasons[0]
+    assert world.rows()["s"].last_error == reason
+    assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
+
+
+def test_a_receiver_that_hangs_costs_one_time_out_and_holds_nobody_up(world: World) -> None:
+    for number in range(10):
+        world.put(f"slow {number}", "#alerts")
+    world.put("m", "orders@example.com")
+    world.slack.fail_next("chat.postMessage", *[Failure(hang=True)] * 10)
+    started = time.monotonic()
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert time.monotonic() - started < 4, "ten messages to one hanging receiver cost one time-out of 1 s"
+    assert (report.sent, report.retried) == (1, 10)
+    assert "not tried: message 1 to the same receiver has to go first" in report.reasons[1]
+    world.slack.fail_next("chat.postMessage")
+
+
+def test_a_resolution_never_overtakes_the_warning_that_it_resolves(world: World) -> None:
+    world.put("warning", "orders@example.com")
+    world.smtp.answer_next_mail("451 later")
+    assert deliver_due(world.engine, world.channels, now=NOW).retried == 1
+    resolved = VIEW.model_copy(
+        update={"firing": (), "resolved": (INCIDENT,), "reason": NotificationReason.ALL_RESOLVED}
+    )
+    world.put("resolved", "orders@example.com", resolved)
+    blocked = deliver_due(world.engine, world.channels, now=NOW + timedelta(seconds=5))
+    assert [delivery.result for delivery in blocked.deliveries] == [Result.RETRIED]
+    deliver_due(world.engine, world.channels, now=LATER)
+    subjects = [str(mail.message["Subject"]).split()[0] for mail in world.smtp.mails]
+    assert subjects == ["[CRITICAL]", "[RESOLVED]"]
+
+
+def test_messages_of_one_thread_stand_below_the_first_in_slack(world: World) -> None:
+    world.put("1", "#alerts")
+    world.put("2", "#alerts")
+    world.put("other", "#alerts", VIEW.model_copy(update={"thread_key": "thread 2"}))
+    deliver_due(world.engine, world.channels, now=NOW)
+    first, second, other = world.slack.messages
+    assert (first.thread_ts, second.thread_ts, other.thread_ts) == (None, first.ts, None)
+
+
+def test_two_deliverers_at_once_send_each_message_once(world: World) -> None:
+    receivers = [f"team-{number}@example.com" for number in range(12)]
+    for receiver in receivers:
+        world.put(receiver, receiver)
+    barrier = threading.Barrier(2)
+    sent: list[int] = []
+
+    def deliver() -> None:
+        barrier.wait()
+        sent.append(deliver_due(world.engine, world.channels, now=NOW).sent)
+
+    threads = [threading.Thread(target=deliver) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(sent) == 12
+    assert world.accepted() == sorted(receivers)
+
+
+def test_a_message_that_cannot_be_read_is_kept_as_failed_and_stops_nobody(world: World) -> None:
+    world.put("strange", "a@example.com")
+    world.put("good", "b@example.com")
+    with world.engine.begin() as connection:
+        connection.exec_driver_sql("update outbox set view_json = '{}' where idempotency_key = 'strange'")
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.failed) == (1, 1)
+    assert "defect in OffsetGuard: ValidationError" in str(world.rows()["strange"].last_error)
+
+
+def test_waits_double_up_to_half_an_hour_and_heed_the_receivers_wish() -> None:
+    waits = [wait_before_retry(attempts, "key").total_seconds() for attempts in range(1, 40)]
+    assert [min(30 * 2**n, 1800) <= wait <= min(30 * 2**n, 1800) * 1.25 for n, wait in enumerate(waits)] == [True] * 39
+    assert wait_before_retry(1, "key", 3600).total_seconds() == 3600
+    assert len({wait_before_retry(1, str(key)) for key in range(20)}) > 5, "no herd comes back at once"
