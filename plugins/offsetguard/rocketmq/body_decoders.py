@@ -252,7 +252,10 @@ def _offset_tables(
 
 
 def _offsets_by_queue_id(queues: object, name: str) -> dict[int, int]:
-    return {int_key(queue_id, name): as_int64(offset, name) for queue_id, offset in as_object(queues, name).items()}
+    by_queue_id = {int_key(queue_id, "queue id"): offset for queue_id, offset in as_object(queues, name).items()}
+    for offset in by_queue_id.values():
+        as_int64(offset, name)
+    return by_queue_id
 
 
 def _texts(document: Mapping[str, Any], name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,7 @@ def as_int64(value: object, name: str) -> int:
     raise _wrong(name, "a 64-bit number", value)
 
 
+@functools.lru_cache(maxsize=1024)  # queue ids come again and again
 def int_key(key: str, name: str) -> int:
     """Return a map key that is a 32-bit number."""
     number = int(key) if key.isascii() and key.removeprefix("-").isdigit() and len(key) <= len("-2147483648") else None

@@ -22,6 +22,7 @@ from offsetguard.rocketmq.frame import Frame, encode_frame
 from offsetguard.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
 from offsetguard.rocketmq.refusals import AccessDenied, TopicNotExist
 from offsetguard.rocketmq.requests import (
+    GetAllConsumerOffset,
     GetBrokerRuntimeInfo,
     GetMaxOffset,
     GetTopicStatsInfo,
@@ -356,6 +357,39 @@ def test_when_the_connection_breaks_every_waiting_caller_hears_of_it() -> None:
     )
     assert isinstance(errors, list)
     assert [type(error) for error in errors] == [ConnectionLost] * 3
+
+
+def test_while_a_large_body_is_decoded_other_answers_are_heard() -> None:
+    tables = ",".join(f'"topic-{n}@group":{{0:{n},1:{n}}}' for n in range(100_000))
+    body = f'{{"offsetTable":{{{tables}}}}}'.encode()
+
+    async def answers(conversation: Conversation) -> None:
+        while True:
+            request = await conversation.next_request()
+            is_large = request.code == RequestCode.GET_ALL_CONSUMER_OFFSET
+            conversation.answer(request, ext_fields={"offset": "1"}, body=body if is_large else b"")
+
+    async def client_does(client: RocketMQClient, address: str) -> tuple[int, int]:
+        large = asyncio.create_task(client.call(address, GetAllConsumerOffset()))
+        heard = 0
+        while not large.done():
+            await client.call(address, GetMaxOffset("t", 1))
+            heard += 1
+        return len((await large).offsets), heard
+
+    result, _ = ask(answers, client_does)
+    assert isinstance(result, tuple)
+    assert result[0] == 100_000
+    assert result[1] > 3
+
+
+def test_a_large_body_that_cannot_be_decoded_is_an_error_like_any_other() -> None:
+    async def answers(conversation: Conversation) -> None:
+        conversation.answer(await conversation.next_request(), body=b"{" * 1_000_000)
+        await conversation.hang()
+
+    error, _ = ask(answers, lambda client, address: failure(client.call(address, GetAllConsumerOffset())))
+    assert type(error) is UndecodableResponse
 
 
 def test_closing_the_client_wakes_who_waits() -> None:
