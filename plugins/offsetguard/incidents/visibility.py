@@ -47,9 +47,23 @@ def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, 
         return "no name server answered"
     if hidden := sorted(incident.evidence.broker_names & facts.unseen_broker_names):
         return f"{', '.join(hidden)} gave no offsets"
+    if rule is not None and "offset_moves" in rule.needs and (missed := _missed_events(incident, facts)):
+        return f"OFFSET_MOVED_EVENT of {missed} could not be read to its end"
     if rule is None or not _NEEDS_GROUP_ROWS.intersection(rule.needs) or incident.subject.consumer_group is None:
         return None
     return _unseen_group(incident, rule, facts, rows)
+
+
+def _missed_events(incident: Incident, facts: IntervalFacts) -> str | None:
+    """Return a master of the incident whose events may be missing: they are read last in a round.
+
+    A refusal of something else lasts, and must not keep incidents open for ever.
+    """
+    for gap in facts.gaps:
+        concerns_events = "OFFSET_MOVED_EVENT" in gap.what or gap.outcome != "refused"
+        if gap.broker_id == 0 and gap.broker_name in incident.evidence.broker_names and concerns_events:
+            return gap.broker_name
+    return None
 
 
 def _unseen_group(incident: Incident, rule: Rule, facts: IntervalFacts, rows: GroupRows) -> str | None:

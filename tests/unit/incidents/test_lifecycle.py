@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts
 from offsetguard.incidents.grouping import GroupKey, group_incidents
 from offsetguard.incidents.incident import EVIDENCE_KEPT, Incident, Subject
 from offsetguard.incidents.lifecycle import Changes, advance
@@ -173,6 +173,26 @@ def test_moves_of_a_group_without_committed_offsets_end_without_a_group_row() ->
     incidents = opened(finding(rule_id="offset_moved", group="news"))
     (incident,) = after(incidents, facts(1)).resolved
     assert incident.resolution == "no offset of it was moved within the look-back window"
+
+
+@pytest.mark.parametrize(
+    ("gap", "stays_open"),
+    [
+        (("broker-a", 0, "PULL_MESSAGE OFFSET_MOVED_EVENT", "refused"), True),
+        (("broker-a", 0, "3 further requests, not sent", "timed_out"), True),
+        (("broker-a", 0, "GET_BROKER_CONFIG", "refused"), False),
+        (("broker-a", 1, "GET_BROKER_CONFIG", "timed_out"), False),
+        (("broker-z", 0, "PULL_MESSAGE OFFSET_MOVED_EVENT", "timed_out"), False),
+    ],
+    ids=lambda value: str(value),
+)
+def test_moves_stay_open_while_the_brokers_events_may_not_have_been_read(
+    gap: tuple[str, int, str, str], stays_open: bool
+) -> None:
+    broker_name, broker_id, what, outcome = gap
+    given = facts(1, gaps=(CollectionGap("10.0.0.3:10911", broker_name, broker_id, what, outcome, "reason"),))
+    changes = after(opened(finding(rule_id="offset_moved", group="news")), given)
+    assert (len(changes.unknown), len(changes.resolved)) == ((1, 0) if stays_open else (0, 1))
 
 
 def test_an_incomplete_collection_ends_with_the_first_complete_one() -> None:
