@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts
 from offsetguard.incidents.grouping import GroupKey, group_incidents
@@ -135,7 +137,7 @@ def test_what_is_gone_is_said_to_be_gone(groups: tuple[GroupFacts, ...], resolut
 
 
 @pytest.mark.parametrize(
-    ("given", "because"),
+    ("seen", "because"),
     [
         (facts(1, cluster_unseen=True), "no name server answered"),
         (facts(1, row(), unseen_broker_names=frozenset({"broker-a", "broker-z"})), "broker-a gave no offsets"),
@@ -148,8 +150,8 @@ def test_what_is_gone_is_said_to_be_gone(groups: tuple[GroupFacts, ...], resolut
     ],
     ids=["cluster unseen", "its broker unseen", "no row and a broker unseen", "a queue unknown", "age unknown"],
 )
-def test_what_could_not_be_seen_stays_open_and_says_why(given: IntervalFacts, because: str) -> None:
-    changes = after(opened(), given)
+def test_what_could_not_be_seen_stays_open_and_says_why(seen: IntervalFacts, because: str) -> None:
+    changes = after(opened(), seen)
     (incident,) = changes.unknown
     assert (incident.is_open, incident.state, incident.unknown_because) == (True, "UNKNOWN", because)
     assert changes.resolved == ()
@@ -184,7 +186,7 @@ def test_moves_of_a_group_without_committed_offsets_end_without_a_group_row() ->
         (("broker-a", 1, "GET_BROKER_CONFIG", "timed_out"), False),
         (("broker-z", 0, "PULL_MESSAGE OFFSET_MOVED_EVENT", "timed_out"), False),
     ],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_moves_stay_open_while_the_brokers_events_may_not_have_been_read(
     gap: tuple[str, int, str, str], stays_open: bool
@@ -228,3 +230,39 @@ def test_messages_are_grouped_by_team_cluster_and_rule_worst_first() -> None:
         GroupKey("a", "demo", "offset_moved"): ["small"],
         GroupKey("b", "demo", "accumulation"): ["theirs"],
     }
+
+
+names = st.sampled_from(["billing", "ledger", "news"])
+rounds = st.lists(
+    st.tuples(st.frozensets(names), st.booleans(), st.frozensets(st.sampled_from(["broker-a", "broker-b"]))),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(rounds=rounds)
+def test_whatever_happens_a_subject_has_one_open_incident_and_none_ends_unseen(
+    rounds: list[tuple[frozenset[str], bool, frozenset[str]]],
+) -> None:
+    still_open: tuple[Incident, ...] = ()
+    for minute, (in_trouble, blind, unseen) in enumerate(rounds):
+        found = [] if blind else [finding(group=name) for name in sorted(in_trouble)]
+        given_facts = facts(
+            minute,
+            *(() if blind else (row(name) for name in ("billing", "ledger", "news"))),
+            cluster_unseen=blind,
+            unseen_broker_names=unseen,
+        )
+        changes = after(still_open, given_facts, *found)
+        before = {incident.incident_id for incident in still_open}
+        assert {incident.incident_id for incident in changes.all} == before | {
+            one.incident_id for one in changes.opened
+        }
+        assert len(changes.all) == len({incident.incident_id for incident in changes.all})
+        assert {one.subject.consumer_group for one in (*changes.opened, *changes.seen_again)} == {
+            one.consumer_group for one in found
+        }
+        if blind or "broker-a" in unseen:
+            assert changes.resolved == ()
+        still_open = changes.open
+        assert len(still_open) == len({incident.subject for incident in still_open})
