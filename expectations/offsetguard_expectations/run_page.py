@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from offsetguard_expectations.run_report import RunReport
 
 
+NOTHING_SEEN = "nothing-seen"
+
+
 @dataclass(frozen=True, slots=True)
 class RecentRun:
     """An earlier run, for the strip of links."""
 
     interval: Interval
-    flagged_ids: tuple[str, ...]  # violated or not checked
+    flagged_ids: tuple[str, ...]  # violated or not checked, or NOTHING_SEEN
 
 
 def render_run_page(report: RunReport, recent_runs: Sequence[RecentRun] = ()) -> str:
@@ -38,6 +41,8 @@ def render_run_page(report: RunReport, recent_runs: Sequence[RecentRun] = ()) ->
 
 def flagged_ids(report: RunReport) -> tuple[str, ...]:
     """Return the ids that keep a run from being good."""
+    if report.nothing_seen:
+        return (NOTHING_SEEN,)
     return tuple(outcome.invariant.id for outcome in (*report.violated, *report.not_checked))
 
 

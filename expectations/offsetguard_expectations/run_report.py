@@ -75,9 +75,14 @@ class RunReport:
         return tuple(outcome for outcome in self.outcomes if outcome.verdict is Verdict.NO_ROWS)
 
     @property
+    def nothing_seen(self) -> bool:
+        """Not one row was there to be checked: the snapshot is empty, which is no good news."""
+        return len(self.without_rows) == len(self.outcomes)
+
+    @property
     def success(self) -> bool:
-        """Every invariant was checked and none is violated."""
-        return not self.violated and not self.not_checked
+        """Every invariant was checked, none is violated, and there were rows at all."""
+        return not self.violated and not self.not_checked and not self.nothing_seen
 
     def by_table(self) -> Iterator[tuple[Table, tuple[InvariantOutcome, ...]]]:
         """Yield each table with its invariants, in the order of the suite."""

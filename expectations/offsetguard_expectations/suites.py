@@ -58,7 +58,7 @@ _BY_ID = {invariant.id: invariant for invariant in ALL}
 class ValidationReport:
     """What the gate says of one interval."""
 
-    success: bool  # every invariant was checked and holds
+    success: bool  # every invariant was checked, none is violated, and there were rows at all
     violated_ids: tuple[str, ...]
     not_checked_ids: tuple[str, ...]  # no result arrived for them
     data_docs_index: Path  # the newest run of the cluster
@@ -83,7 +83,7 @@ def validate(
         html = _built_page(Path(staging), cluster)
     report = run_report(cluster, interval, validation)
     return ValidationReport(
-        success=bool(validation.success),
+        success=report.success,
         violated_ids=tuple(outcome.invariant.id for outcome in report.violated),
         not_checked_ids=tuple(outcome.invariant.id for outcome in report.not_checked),
         data_docs_index=publish_page(cluster_folder, interval, html),

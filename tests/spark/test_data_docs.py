@@ -55,6 +55,11 @@ def test_a_good_interval_passes_and_has_its_page(tmp_path: Path) -> None:
     assert f"All {len(ALL)} invariants hold" in report.data_docs_page.read_text()
 
 
+def test_an_interval_without_any_row_does_not_pass(tmp_path: Path) -> None:
+    empty = [InvariantResult(one.id, one.table.name, one.violation_means.value, 0, 0) for one in ALL]
+    assert not validate("production", START, empty, tmp_path).success
+
+
 def test_violations_are_named_and_shown_with_hostile_names_escaped(tmp_path: Path) -> None:
     report = validate("production", START, results(OG_Q12=2, OG_Q01=3), tmp_path)
     assert not report.success

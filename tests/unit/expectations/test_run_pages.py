@@ -102,8 +102,20 @@ def test_an_invariant_that_was_not_checked_is_never_shown_as_good() -> None:
 
 
 def test_nothing_to_check_is_told_apart_from_checked_and_good() -> None:
-    outcome = InvariantOutcome(BY_ID["OG-M11"], 0, 0, ())
-    assert "1 had no rows to check" in render_run_page(RunReport("production", INTERVAL, (outcome,)))
+    outcomes = (InvariantOutcome(BY_ID["OG-S01"], 2, 0, ()), InvariantOutcome(BY_ID["OG-M11"], 0, 0, ()))
+    html = render_run_page(RunReport("production", INTERVAL, outcomes))
+    assert "No invariant violated" in html
+    assert "1 had no rows to check" in html
+
+
+def test_an_empty_snapshot_is_no_good_news() -> None:
+    """No broker answered: nothing is violated, and nothing is known."""
+    empty = RunReport("production", INTERVAL, tuple(InvariantOutcome(one, 0, 0, ()) for one in ALL))
+    assert not empty.success
+    shown = page(empty)
+    assert [text.strip() for text in shown.texts["h1"]] == ["Nothing was seen"]
+    assert 'class="banner good"' not in render_run_page(empty)
+    assert f'href="{INTERVAL.name}.html" class="bad this"' in render_run_page(empty)
 
 
 @settings(max_examples=40)
