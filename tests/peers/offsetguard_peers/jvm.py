@@ -51,7 +51,9 @@ def class_path(version: str, role: str, extra: tuple[Path, ...] = ()) -> str:
 def java_command(
     class_path: str, main_class: str, *, home: Path, memory: Sequence[str], properties: Mapping[str, str]
 ) -> list[str]:
-    """Build a command line up to the main class; logs and offset files go below `home`."""
-    defined = {"user.home": str(home), "java.net.preferIPv4Stack": "true", **properties}
+    """Build a command line up to the main class; logs, offset files and unpacked libraries go below `home`."""
+    temporary = home / "tmp"  # a killed 5.x broker leaves the 12 MB library of RocksDB behind
+    temporary.mkdir(parents=True, exist_ok=True)
+    defined = {"user.home": home, "java.io.tmpdir": temporary, "java.net.preferIPv4Stack": "true", **properties}
     flags = [f"-D{name}={value}" for name, value in defined.items()]
     return [java(), *QUICK_START, *OPEN_INTERNALS, *memory, *flags, "-cp", class_path, main_class]

@@ -6,8 +6,11 @@ Every function creates the topic and group that it needs.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
+from offsetguard.rocketmq.body_decoders import all_consumer_offsets
+from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce
@@ -62,8 +65,8 @@ def stage_overtaken_by_retention(
     admin.create_topic(topic, queues=queues)
     produce(cluster, topic, 10 * queues)
     commit_at_end(cluster, group, topic)
-    if by == "restart":
-        time.sleep(5.5)  # a killed broker forgets the commits of the last flush interval (5 s)
+    for broker, queue_id in admin.queues(topic):
+        _wait_until_saved(broker, group, topic, queue_id, admin.max_offset(topic, queue_id, broker=broker))
     move_min_offset_past_end(cluster, topic, by=by)
 
 
@@ -97,6 +100,20 @@ def move_min_offset_past_end(
     if by == "retention":
         for broker in brokers:
             admin.configure(broker, fileReservedTime=72)
+
+
+def _wait_until_saved(broker: Broker, group: str, topic: str, queue_id: int, offset: int) -> None:
+    """Return once the committed offset is in consumerOffset.json: a killed broker forgets what is only in memory."""
+    file = broker.store / "config" / "consumerOffset.json"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(FileNotFoundError, MalformedBytes):  # being written anew at this moment
+            saved = all_consumer_offsets(file.read_bytes()).offsets
+            if saved.get((topic, group), {}).get(queue_id) == offset:
+                return
+        time.sleep(0.05)
+    msg = f"{file}: no offset {offset} of {group} for {topic}/{queue_id} within 60 s"
+    raise TimeoutError(msg)
 
 
 def _restart_without_old_files(admin: Admin, broker: Broker) -> None:

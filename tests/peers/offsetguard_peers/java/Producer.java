@@ -28,6 +28,7 @@ public final class Producer {
             : new DefaultMQProducer("offsetguard-test-producer", signing);
         producer.setNamesrvAddr(options.getString("namesrv"));
         producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
+        producer.setSendMsgTimeout(20_000);
         producer.setRetryTimesWhenSendFailed(5);
         producer.start();
         Consumers.print("started", "producer");

@@ -1,0 +1,151 @@
+"""The real peers: clusters of both RocketMQ lines, real clients of every kind, staged trouble, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from offsetguard.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.rocketmq.signing import Credentials
+from offsetguard_peers.acl import READER_ACCESS_KEY, READER_SECRET_KEY
+from offsetguard_peers.admin import Admin, ChangingCode, send
+from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.processes import PeerNotStarted
+from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module", params=["rocketmq_4", "rocketmq_5"])
+def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
+    shared: RocketMQCluster = request.getfixturevalue(request.param)
+    return shared
+
+
+def test_name_server_knows_master_and_slave(cluster: RocketMQCluster) -> None:
+    (addresses,) = Admin(cluster).read(cluster.namesrv, GetBrokerClusterInfo()).brokers
+    assert dict(addresses.addresses) == {broker.broker_id: broker.address for broker in cluster.brokers}
+
+
+def test_consumers_of_every_kind_consume_what_they_subscribed(cluster: RocketMQCluster) -> None:
+    topic = "every-kind"
+    Admin(cluster).create_topic(topic, queues=4)
+    produce(cluster, topic, 20, tags="red")
+    produce(cluster, topic, 30, tags="blue", key="poison", queue_id=3)
+    specs = [
+        ConsumerSpec("kind-concurrent", {topic: "*"}),
+        ConsumerSpec("kind-orderly", {topic: "*"}, orderly=True),
+        ConsumerSpec("kind-red-only", {topic: "red"}, print_messages=True),
+        ConsumerSpec("kind-broadcasting", {topic: "red || blue"}, broadcasting=True),
+        ConsumerSpec("kind-failing", {topic: "*"}, orderly=True, fail_keys=["poison"]),
+    ]
+    with running_consumers(cluster, specs) as consumers:
+        for group, count in [("kind-concurrent", 50), ("kind-orderly", 50), ("kind-broadcasting", 50)]:
+            consumers.wait_until_consumed(count, group)
+        consumers.wait_until_consumed(20, "kind-failing")
+        consumers.wait_until_failed(2, "kind-failing")
+        consumers.wait_until_consumed(20, "kind-red-only")
+        assert {event["tags"] for event in consumers.events("message", "kind-red-only")} == {"red"}
+        assert consumers.consumed("kind-failing") == 20
+    assert {event["group"] for event in consumers.events("stopped")} == {spec.group for spec in specs}
+    assert not consumers.process.alive
+    ends = [Admin(cluster).max_offset(topic, queue_id) for queue_id in range(4)]
+    assert [Admin(cluster).committed("kind-concurrent", topic, queue_id) for queue_id in range(4)] == ends
+
+
+def test_a_killed_consumer_commits_nothing_more(cluster: RocketMQCluster) -> None:
+    topic = "killed"
+    Admin(cluster).create_topic(topic, queues=1)
+    produce(cluster, topic, 40)
+    with running_consumer(cluster, "killed-group", topic, handling_ms=20, threads=1) as consumers:
+        consumers.wait_until_consumed(3)
+        consumers.kill()
+    assert consumers.events("stopped") == []
+    assert (Admin(cluster).committed("killed-group", topic, 0) or 0) < 40
+
+
+def test_staged_groups_stand_where_the_staging_says(cluster: RocketMQCluster) -> None:
+    admin = Admin(cluster)
+    stage_backlog(cluster, "staged-late", "staged", 100, queues=2)
+    commit_beyond_end(cluster, "staged-beyond", "staged", by=7)
+    for broker, queue_id in admin.queues("staged"):
+        end = admin.max_offset("staged", queue_id, broker=broker)
+        assert end - (admin.committed("staged-late", "staged", queue_id, broker=broker) or 0) == 50
+        assert admin.committed("staged-beyond", "staged", queue_id, broker=broker) == end + 7
+
+
+def test_read_and_write_queues_may_differ(cluster: RocketMQCluster) -> None:
+    admin = Admin(cluster)
+    admin.create_topic("shrunk", read_queues=2, write_queues=4)
+    assert sum(produce(cluster, "shrunk", 8).values()) == 8
+    assert [queue_id for _, queue_id in admin.queues("shrunk")] == [0, 1]
+    assert admin.max_offset("shrunk", 3) == 2
+
+
+@pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
+def test_retention_overtakes_a_group_and_the_whole_cluster_leaves_nothing(version: str) -> None:
+    with RocketMQCluster(version) as cluster:
+        stage_overtaken_by_retention(cluster, "overtaken", "orders", queues=2)
+        admin = Admin(cluster)
+        for queue_id in range(2):
+            kept_from = admin.min_offset("orders", queue_id)
+            assert (
+                admin.committed("overtaken", "orders", queue_id)
+                == 10
+                < kept_from
+                < admin.max_offset("orders", queue_id)
+            )
+        process_ids = [process.pid for process in cluster.processes]
+        assert len(process_ids) == 3  # name server, master, producer
+    assert [process_id for process_id in process_ids if Path(f"/proc/{process_id}").exists()] == []
+    assert not cluster.folder.exists()
+
+
+def test_nothing_survives_a_killed_parent(tmp_path: Path) -> None:
+    program = (
+        "import sys, time, pathlib\n"
+        "from offsetguard_peers.rocketmq import RocketMQCluster\n"
+        "cluster = RocketMQCluster(folder=pathlib.Path(sys.argv[1]))\n"
+        "cluster.start_namesrv()\n"
+        "print(cluster.processes[0].pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = Path(f"/proc/{int(parent.stdout.readline())}")
+        assert child.exists()
+        os.kill(parent.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while child.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not child.exists()
+
+
+def test_a_broker_that_cannot_start_says_why() -> None:
+    with (
+        pytest.raises(PeerNotStarted, match=r"(?s)broker-a-0 .*Slave's brokerId must be > 0"),
+        RocketMQCluster("4.9.7", broker_conf={"brokerRole": "SLAVE"}),
+    ):
+        pass
+
+
+def test_access_control_refuses_what_is_not_signed_or_not_allowed() -> None:
+    with RocketMQCluster("4.9.7", acl=True) as cluster:
+        signed = Admin(cluster, signed=True)
+        signed.create_topic("guarded", queues=1)
+        produce(cluster, "guarded", 3, signed=True)
+        assert signed.max_offset("guarded", 0) == 3
+        address = cluster.broker().address
+        fields = {"topic": "guarded", "queueId": "0"}
+        assert send(address, 30, fields).code != 0
+        reader = Credentials(READER_ACCESS_KEY, READER_SECRET_KEY)
+        refused = send(address, ChangingCode.DELETE_TOPIC_IN_BROKER, {"topic": "guarded"}, credentials=reader)
+        assert refused.code == 1
+        assert "AclException" in (refused.remark or "")
