@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsetguard.cli.config_live import find_consumer_groups
+from offsetguard.cli.output import wants_json
 from offsetguard.config import EffectivePolicy
 from offsetguard.config_file import ConfigProblems, Problem, did_you_mean, read_config_file
 from offsetguard.config_shadowing import fields_set, shadowed_fields
@@ -67,8 +68,7 @@ def check(file: Path | None, live: bool, output_format: str) -> None:
     """  # noqa: D301 click wants the character itself
     path = file or Workspace.from_environment().config_file
     lines, exit_code = _check(path, live=live)
-    as_json = output_format == "json" or (output_format == "auto" and not sys.stdout.isatty())
-    for text in map(json.dumps, lines) if as_json else _table(path, lines):
+    for text in map(json.dumps, lines) if wants_json(output_format) else _table(path, lines):
         click.echo(text)
     sys.exit(exit_code)
 

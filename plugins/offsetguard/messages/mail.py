@@ -99,6 +99,7 @@ def _words(view: MessageView) -> dict[str, object]:
         "news": wording.news(view),
         "headline": wording.headline,
         "ending": wording.ending,
+        "label": wording.label,
         "history": wording.history,
         "resolution": wording.resolution,
         "more": wording.more,

@@ -120,7 +120,7 @@ def _resolved_in_short(resolved: tuple[IncidentView, ...]) -> list[Block]:
     if not resolved:
         return []
     lines = [
-        f"{_MARKS[wording.RESOLVED]} {_name(incident)} {code(wording.resolution(incident), 120)}, "
+        f"{_MARKS[wording.RESOLVED]} {_name(incident)} {quiet(wording.resolution(incident), 120)}, "
         f"lasted {wording.history(incident)}"
         for incident in resolved[:NAMES_SHOWN]
     ]
@@ -157,7 +157,7 @@ def _name_fields(incident: IncidentView) -> list[Block]:
 
 
 def _field(figure: FigureView) -> Block:
-    label = quiet(figure.label, 100)
+    label = quiet(wording.label(figure), 100)
     return _mrkdwn(f"*{label}*\n{quiet(figure.value, 200)}")
 
 

@@ -9,7 +9,7 @@ from offsetguard.messages.view import NotificationReason
 from offsetguard.rules.text import format_duration, format_messages, format_moment
 
 if TYPE_CHECKING:
-    from offsetguard.messages.view import IncidentView, MessageView
+    from offsetguard.messages.view import FigureView, IncidentView, MessageView
 
 RESOLVED = "resolved"
 _WHY_NOW = {
@@ -76,6 +76,11 @@ def history(incident: IncidentView) -> str:
 def resolution(incident: IncidentView) -> str:
     """Return how it ended, in a few words."""
     return incident.resolution or "no longer found"
+
+
+def label(figure: FigureView) -> str:
+    """Return a figure's label as it stands at the head of a table row."""
+    return figure.label[:1].upper() + figure.label[1:]
 
 
 def why_now(view: MessageView) -> str:
