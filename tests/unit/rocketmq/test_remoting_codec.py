@@ -102,7 +102,7 @@ def test_codes_above_32767_need_json() -> None:
         (SerializeType.JSON, b'{"code":0,"opaque":1,"extFields":[1]}'),
         (SerializeType.ROCKETMQ, b""),
         (SerializeType.ROCKETMQ, bytes.fromhex("0000 00 0199 00000009 00000001 000000ff") + b"cut"),
-        (SerializeType.ROCKETMQ, bytes.fromhex("0000 00 0199 00000009 00000001 ffffffff")),
+        (SerializeType.ROCKETMQ, bytes.fromhex("0000 00 0199 00000009 00000001 fffffffc")),
         (7, b"{}"),
     ],
 )
