@@ -7,7 +7,8 @@ deleted before they were consumed; min beyond max (OG-Q05) = the broker's queue 
 Evidence: suspect queues whose rows break an invariant after a second reading.
 Not judged: broadcasting groups; what the broker keeps under their name is not where their clients are.
 Do next: by variant, mostly a reset to a moment.
-Source: `offsets.QueueOffsets.order_violations`.
+Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET_OVERFLOW_BADLY and is sent to the end
+(DefaultMessageStore.getMessage, 4.9.8 and 5.3.3).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ RULE = Rule(
             + _WORST
             + "committed {consumer_offset:messages}, end {max_offset:messages}): the offset was set wrongly, the queue "
             "was recreated, or its broker lost its tail; up to {beyond:messages} new message{beyond:plural} will be "
-            "skipped until the end passes the committed offset.",
+            "skipped, until the end passes the committed offset or the broker sends a client back to the end.",
             do_next="Find out which it was (topic recreated, broker restored, offset reset), then set the group to a "
             "moment before the first message that it must not miss: " + _RESET + ".",
         ),
