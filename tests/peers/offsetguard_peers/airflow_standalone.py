@@ -25,7 +25,7 @@ from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.processes import ChildProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -56,12 +56,15 @@ class AirflowStandalone:
         password: str | None = None,
         port: int | None = None,
         parallelism: int = 3,
+        components: Sequence[str] = tuple(COMPONENTS),
     ) -> None:
         """Describe it; nothing runs yet.
 
-        `connections`: id -> URI or JSON. `environment`: e.g. OFFSETGUARD_HOME, for tasks and pages alike.
+        `connections`: id -> URI or JSON. `environment`: e.g. OFFSETGUARD_HOME. `components`: those
+        that are started.
         """
         self.folder = folder
+        self._components = components
         self.password = password or secrets.token_urlsafe(9)
         self._reserved = None if port else ReservedPort()
         self.port = self._reserved.port if self._reserved else port
@@ -85,15 +88,15 @@ class AirflowStandalone:
             raise AirflowFailed("Airflow is not running; call start() first")
         return self._api
 
-    def start(self, *, timeout_s: float = 120) -> None:
+    def start(self, *, timeout_s: float = 300) -> None:
         """Create the metadata database, start the components and wait until the API and the scheduler are healthy."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "logs").mkdir(exist_ok=True)
         (self.folder / "passwords.json").write_text(json.dumps({self.username: self.password}) + "\n")
         try:
             self._launch("migrate", ["db", "migrate"]).wait_for("Database migration done!", timeout_s=timeout_s)
-            for name, arguments in COMPONENTS.items():
-                self._launch(name, arguments)
+            for name in self._components:
+                self._launch(name, COMPONENTS[name])
             self._wait_until_healthy(timeout_s)
             self._api = AirflowApi(self.base_url, self.username, self.password)
         except BaseException:
@@ -186,10 +189,10 @@ class AirflowStandalone:
         deadline = time.monotonic() + timeout_s
         while not self._healthy():
             for name, process in self._processes.items():
-                if name in COMPONENTS and not process.alive:
+                if name in self._components and not process.alive:
                     raise AirflowFailed(f"airflow {name} ended:\n{self._log_end(name)}")
             if time.monotonic() > deadline:
-                ends = "\n".join(f"--- {name}\n{self._log_end(name)}" for name in COMPONENTS)
+                ends = "\n".join(f"--- {name}\n{self._log_end(name)}" for name in self._components)
                 raise AirflowFailed(f"Airflow did not become healthy within {timeout_s:.0f} s:\n{ends}")
             time.sleep(0.3)
 
@@ -198,4 +201,5 @@ class AirflowStandalone:
             health = httpx.get(f"{self.base_url}/api/v2/monitor/health", timeout=5).json()
         except (httpx.HTTPError, ValueError):
             return False
-        return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+        parts = ["metadatabase", *(name.replace("-", "_") for name in self._components if name != "api-server")]
+        return all(health[part]["status"] == "healthy" for part in parts)

@@ -1,0 +1,47 @@
+"""Airflow reads its settings when it is first imported: they are set here, before any test file imports it."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_HOME = tempfile.TemporaryDirectory(prefix="offsetguard-airflow-")
+os.environ.update(
+    {
+        "AIRFLOW_HOME": _HOME.name,
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+    }
+)
+
+
+@pytest.fixture(scope="session")
+def workspace_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """OFFSETGUARD_HOME with Data Docs of one cluster, and things beside them that nobody may see."""
+    home = tmp_path_factory.mktemp("offsetguard")
+    docs = home / "data_docs" / "demo"
+    docs.mkdir(parents=True)
+    (docs / "index.html").write_text(
+        "<!doctype html><title>docs</title><h1>Data Docs of demo</h1><a href=run.html>run</a>"
+    )
+    (docs / "run.html").write_text("<!doctype html><h1>one run</h1>")
+    (docs / "run.css").write_text("h1 { color: rgb(1, 2, 3) }")
+    (docs / "notes.exe").write_text("not a kind of file that Data Docs have")
+    (home / "secret.html").write_text(SECRET)
+    (home / "data_docs" / "link.html").symlink_to(home / "secret.html")
+    return home
+
+
+SECRET = "nobody may see this"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def airflow_home() -> Iterator[None]:
+    """Remove Airflow's folder afterwards."""
+    yield
+    _HOME.cleanup()

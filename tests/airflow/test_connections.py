@@ -1,0 +1,79 @@
+"""What our channels and Spark make of Airflow connections."""
+
+import pytest
+
+from offsetguard.channels.mail import MailChannel, TlsMode
+from offsetguard.channels.receipt import Unavailable
+from offsetguard.channels.slack import SlackChannel
+from offsetguard.errors import ConfigError
+from offsetguard_airflow.hooks.channels import mail_channel, slack_channel
+from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
+from offsetguard_airflow.operators.publish import LocalByDefaultSparkSubmitHook
+
+MAIL = {
+    "smtp://mail.example.com/?disable_ssl=true&disable_tls=true": ("mail.example.com", 25, None, TlsMode.NONE),
+    "smtp://mail.example.com/?disable_ssl=true": ("mail.example.com", 587, None, TlsMode.STARTTLS),
+    "smtp://mail.example.com": ("mail.example.com", 465, None, TlsMode.TLS),
+    "smtp://me:word@mail.example.com:2525/?disable_ssl=True": ("mail.example.com", 2525, "me", TlsMode.STARTTLS),
+}
+
+
+@pytest.mark.parametrize("uri", MAIL)
+def test_a_mail_connection_means_what_the_smtp_provider_says(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MAIL", uri)
+    channel = mail_channel("mail")
+    assert isinstance(channel, MailChannel)
+    assert (channel.host, channel.port, channel.user, channel.tls_mode) == MAIL[uri]
+
+
+def test_a_slack_connection_gives_token_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SLACK", "slack://:xoxb-1@/?base_url=http%3A%2F%2F127.0.0.1%3A1%2Fapi%2F&timeout=3")
+    channel = slack_channel("slack")
+    assert isinstance(channel, SlackChannel)
+    assert (channel.client.token, channel.client.base_url, channel.client.timeout) == (
+        "xoxb-1",
+        "http://127.0.0.1:1/api/",
+        3,
+    )
+
+
+@pytest.mark.parametrize("uri", ["slack://", "smtp://"])
+def test_an_incomplete_connection_stops_only_its_own_channel(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HALF", uri)
+    channel = slack_channel("half") if uri.startswith("slack") else mail_channel("half")
+    assert isinstance(channel, Unavailable)
+    assert "'half'" in channel.reason
+    assert "create one of type" in channel.reason
+
+
+def test_rocketmq_credentials_are_login_password_and_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MQ", '{"login": "key", "password": "secret", "extra": {"security_token": "t"}}')
+    credentials = rocketmq_credentials("mq")
+    assert credentials is not None
+    assert (credentials.access_key, credentials.secret_key, credentials.security_token) == ("key", "secret", "t")
+    assert "secret" not in repr(credentials)
+
+
+def test_a_connection_without_a_secret_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MQ", '{"login": "key"}')
+    with pytest.raises(ConfigError, match="'mq' needs the RocketMQ access key as login and the secret key as password"):
+        rocketmq_credentials("mq")
+
+
+MASTERS = {
+    None: "local[2]",
+    '{"conn_type": "spark"}': "local[2]",
+    '{"conn_type": "spark", "host": "yarn"}': "yarn",
+    '{"conn_type": "spark", "host": "local[4]"}': "local[4]",
+    "spark://spark.example.com:7077": "spark://spark.example.com:7077",
+}
+
+
+@pytest.mark.parametrize("connection", MASTERS)
+def test_spark_runs_where_the_connection_says_and_else_here(
+    connection: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection is not None:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
+    hook = LocalByDefaultSparkSubmitHook(conn_id="spark_test")
+    assert hook._connection["master"] == MASTERS[connection]

@@ -1,0 +1,78 @@
+"""Every DAG file loads, and tells an operator at 3 a.m. what to do. A failure's message says what to add."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+DAGS_FOLDER = Path(__file__).parents[2] / "dags"
+DAG_IDS = ("collect_and_judge", "deliver_warnings")
+HEAVY = ("pyspark", "great_expectations", "pandas", "pyarrow", "pyiceberg", "slack_sdk", "alembic", "offsetguard_spark")
+
+
+@pytest.fixture(scope="module")
+def dag_bag() -> DagBag:
+    return DagBag(str(DAGS_FOLDER))
+
+
+@pytest.fixture
+def dag(dag_bag: DagBag, request: pytest.FixtureRequest) -> Any:
+    return dag_bag.dags[request.param]
+
+
+def test_every_file_loads_and_the_dags_are_the_ones_that_the_documentation_names(dag_bag: DagBag) -> None:
+    assert not dag_bag.import_errors, "\n".join(dag_bag.import_errors.values())
+    assert sorted(dag_bag.dags) == sorted(DAG_IDS), "name the new DAG in DAG_IDS and in docs/operations.md"
+
+
+@pytest.mark.parametrize("file", sorted(DAGS_FOLDER.glob("*.py")), ids=lambda file: file.stem)
+def test_parsing_a_dag_file_imports_nothing_heavy(file: Path) -> None:
+    """Airflow parses each file again and again: what only tasks need is imported inside of their functions."""
+    program = f"import runpy, sys; runpy.run_path({str(file)!r}); print([m for m in {HEAVY!r} if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]", f"{file.name}: import these inside of `execute`: {answer.stdout}"
+
+
+@pytest.mark.parametrize("dag", DAG_IDS, indirect=True)
+def test_the_docs_begin_with_what_a_failure_means_at_night(dag: Any) -> None:
+    first_line = (dag.doc_md or "").strip().splitlines()[0]
+    assert first_line.startswith("**At 3 a.m.:**"), (
+        "begin the module's docstring with '**At 3 a.m.:** a failed run ...'"
+    )
+    assert dag.description, "add description=: the list of DAGs shows it"
+
+
+@pytest.mark.parametrize("dag", DAG_IDS, indirect=True)
+def test_runs_neither_pile_up_nor_look_into_the_past(dag: Any) -> None:
+    assert dag.max_active_runs == 1, "set max_active_runs=1: two runs would work on the same tables"
+    assert not dag.catchup, "set catchup=False: a minute that has passed cannot be looked at again"
+    assert dag.dagrun_timeout, "set dagrun_timeout=: a run that hangs would stop all runs after it"
+
+
+@pytest.mark.parametrize("dag", DAG_IDS, indirect=True)
+def test_every_task_has_an_owner_and_an_end(dag: Any) -> None:
+    assert {"offsetguard", "rocketmq"} <= set(dag.tags), "use tags=TAGS of offsetguard_airflow.defaults"
+    for task in dag.tasks:
+        assert task.owner == "offsetguard", f"{task.task_id}: use default_args=TASK_DEFAULTS"
+        assert task.execution_timeout, f"{task.task_id}: use default_args=TASK_DEFAULTS, or set execution_timeout="
+        assert (task.retries or 0) <= 1, f"{task.task_id}: the next minute is the retry; more than one is too late"
+
+
+@pytest.mark.parametrize("dag", DAG_IDS, indirect=True)
+def test_every_field_of_the_trigger_form_is_typed_and_explained(dag: Any) -> None:
+    for name in dag.params:
+        param = dag.params.get_param(name)
+        assert param.schema.get("type"), f"param {name}: give it a type="
+        assert param.schema.get("title"), f"param {name}: give it a title="
+        assert param.description, f"param {name}: give it a description="
+
+
+def test_a_failing_cluster_does_not_stop_the_others(dag_bag: DagBag) -> None:
+    """The three steps are mapped together, so that each cluster has a chain of its own."""
+    dag = dag_bag.dags["collect_and_judge"]
+    for step in ("collect_offsets", "publish_interval", "judge_interval"):
+        group = dag.get_task(f"one_cluster.{step}").task_group
+        assert type(group).__name__ == "MappedTaskGroup", f"{step}: keep it inside of the mapped group one_cluster"

@@ -1,0 +1,109 @@
+"""Data Docs are for those who are logged in to Airflow, and nothing else is given out: on a real API server."""
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from offsetguard_peers.airflow_standalone import AirflowStandalone
+from offsetguard_peers.chromium import log_in, open_page
+
+SECRET = "nobody may see this"
+INDEX = "/offsetguard/data-docs/demo/index.html"
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory, workspace_folder: Path) -> Iterator[AirflowStandalone]:
+    standalone = AirflowStandalone(
+        tmp_path_factory.mktemp("airflow"),
+        components=("api-server",),
+        environment={"OFFSETGUARD_HOME": str(workspace_folder)},
+    )
+    with standalone:
+        yield standalone
+
+
+@pytest.mark.parametrize("path", ["/offsetguard/data-docs/", INDEX, "/offsetguard/data-docs/no-such-file.html"])
+def test_programs_without_a_token_are_refused(airflow: AirflowStandalone, path: str) -> None:
+    answer = httpx.get(airflow.base_url + path)
+    assert answer.status_code == 401
+    assert "Data Docs" not in answer.text
+
+
+def test_a_wrong_token_is_refused(airflow: AirflowStandalone) -> None:
+    answer = httpx.get(airflow.base_url + INDEX, headers={"Authorization": "Bearer made.up.token"})
+    assert answer.status_code == 403
+    assert "Data Docs" not in answer.text
+
+
+def test_a_browser_is_sent_to_the_login_and_comes_back(airflow: AirflowStandalone) -> None:
+    with open_page() as page:
+        page.goto(airflow.base_url + INDEX)
+        assert "/auth/login" in page.url
+        assert "Data Docs of demo" not in page.content()
+        log_in(page, airflow.username, airflow.password)
+        page.wait_for_url(f"**{INDEX}")
+        assert page.locator("h1").inner_text() == "Data Docs of demo"
+
+
+def test_the_menu_of_airflow_leads_to_the_page(airflow: AirflowStandalone) -> None:
+    with open_page() as page:
+        page.goto(airflow.base_url)
+        log_in(page, airflow.username, airflow.password)
+        page.get_by_role("button", name="Browse").click()
+        page.get_by_role("menuitem", name="Data Docs").click()
+        frame = page.frame_locator("iframe")
+        frame.get_by_role("link", name="demo").click()
+        assert frame.locator("h1", has_text="Data Docs of demo").is_visible(timeout=10_000)
+
+
+CONTENT_TYPES = {
+    "demo/index.html": "text/html; charset=utf-8",
+    "demo/run.css": "text/css; charset=utf-8",
+    "demo": "text/html; charset=utf-8",
+    "": "text/html; charset=utf-8",
+}
+
+
+@pytest.mark.parametrize("path", CONTENT_TYPES)
+def test_files_come_with_their_type_and_may_load_nothing_from_elsewhere(airflow: AirflowStandalone, path: str) -> None:
+    answer = httpx.get(f"{airflow.base_url}/offsetguard/data-docs/{path}", headers=_login(airflow))
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == CONTENT_TYPES[path]
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none';")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.html",
+        "demo/../../secret.html",
+        "%2e%2e/secret.html",
+        "..%2fsecret.html",
+        "demo/%2e%2e/%2e%2e/secret.html",
+        "%2e%2e%2fsecret.html",
+        "..%5csecret.html",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "link.html",
+        "demo/notes.exe",
+        "secret.html%00.html",
+    ],
+)
+def test_nothing_outside_of_the_data_docs_can_be_named(airflow: AirflowStandalone, path: str) -> None:
+    """Sent as it stands: HTTP libraries would tidy the path up before it leaves."""
+    connection = http.client.HTTPConnection("127.0.0.1", airflow.port, timeout=30)
+    connection.request("GET", f"/offsetguard/data-docs/{path}", headers=_login(airflow))
+    answer = connection.getresponse()
+    body = answer.read().decode(errors="replace")
+    connection.close()
+    assert answer.status == 404
+    assert SECRET not in body
+    assert "root:" not in body
+
+
+def _login(airflow: AirflowStandalone) -> dict[str, str]:
+    return {"Authorization": f"Bearer {airflow.api.token}"}

@@ -1,0 +1,87 @@
+"""What tasks take from the trigger form and from Airflow's dates."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from offsetguard.errors import ConfigError
+from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.intervals import Interval
+from offsetguard_airflow.clusters import chosen_clusters
+from offsetguard_airflow.facts import check_group_pattern
+from offsetguard_airflow.run_interval import interval_at
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+CONFIG = """
+clusters:
+  main: {name_servers: ["127.0.0.1:9876"]}
+  backup: {name_servers: ["127.0.0.1:9877"]}
+teams:
+  operators: {mail: [operators@example.com]}
+default_team: operators
+"""
+
+
+@pytest.mark.parametrize(
+    "moment", ["2026-11-21T10:39:00+00:00", "2026-11-21T10:39:59.9+00:00", "2026-11-21T18:39:12+08:00"]
+)
+def test_any_moment_of_a_minute_names_its_interval(moment: str) -> None:
+    assert interval_at(moment) == INTERVAL
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no time zone"):
+        interval_at("2026-11-21T10:39:00")
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "offsetguard.yml"
+    file.write_text(CONFIG)
+    monkeypatch.setenv("OFFSETGUARD_CONFIG", str(file))
+    return file
+
+
+@pytest.mark.usefixtures("config_file")
+@pytest.mark.parametrize(("field", "clusters"), [("all", ["backup", "main"]), ("main", ["main"])])
+def test_the_form_s_cluster_is_one_or_all(field: str, clusters: list[str]) -> None:
+    assert chosen_clusters(field) == clusters
+
+
+def test_an_unknown_cluster_is_answered_with_the_known_ones(config_file: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        chosen_clusters("mian")
+    assert str(raised.value).startswith(f"{config_file}: clusters: there is no cluster 'mian'; did you mean 'main'?")
+    assert "backup, main" in str(raised.value)
+
+
+def _facts(*groups: str) -> IntervalFacts:
+    return IntervalFacts(
+        "main",
+        INTERVAL,
+        INTERVAL.end,
+        groups=tuple(
+            GroupFacts(group, "orders", "normal", 4, 0, 0, 0, 0, None, None, 0, 0, 1, "CLUSTERING") for group in groups
+        ),
+    )
+
+
+@pytest.mark.parametrize("pattern", ["order-billing", "order-*", "*", "*-billing", "order-b?lling"])
+def test_a_pattern_that_matches_a_group_is_taken(pattern: str) -> None:
+    check_group_pattern(pattern, _facts("order-billing", "stock"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("order-biling", "similar: order-billing"),
+        ("ORDER-BILLING", "similar: order-billing"),
+        ("zebra", "there are 2 groups, none of a similar name"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_answered_with_similar_names(pattern: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        check_group_pattern(pattern, _facts("order-billing", "stock"))
+    assert repr(pattern) in str(raised.value)
+    assert hint in str(raised.value)
