@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from offsetguard.cli.check import credentials_from
 from offsetguard.cli.config_live import find_consumer_groups
 from offsetguard.cli.output import wants_json
 from offsetguard.config import EffectivePolicy
@@ -57,6 +59,9 @@ def check(file: Path | None, live: bool, output_format: str) -> None:
     pattern, what it sets, and what holds by default; fields that never take
     effect because an entry above sets them first.
 
+    With --live, brokers that want a login get the access key and secret key of
+    OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY.
+
     \b
     Examples:
       offsetguard config check
@@ -92,7 +97,8 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
 
 async def _look(file: ConfigFile) -> dict[str, LiveGroups]:
     clusters = file.config.clusters
-    found = await asyncio.gather(*(find_consumer_groups(cluster) for cluster in clusters.values()))
+    credentials = credentials_from(os.environ)
+    found = await asyncio.gather(*(find_consumer_groups(cluster, credentials) for cluster in clusters.values()))
     return dict(zip(clusters, found, strict=True))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,24 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.config import config
+from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard_peers.scripted_peer import Conversation
+
+LIVE = """\
+clusters:
+  orders: {{name_servers: ["{name_server}"], request_timeout_ms: 2000}}
+teams:
+  operators: {{mail: [operators@example.com]}}
+default_team: operators
+groups:
+  - match: "{match}"
+    max_lag_messages: 500
+"""
 RIGHT = """\
 clusters:
   orders: {name_servers: ["127.0.0.1:1"], request_timeout_ms: 300}
@@ -98,3 +113,47 @@ def test_a_cluster_that_cannot_be_seen_is_named_with_its_line_and_is_exit_code_2
     assert exit_code == 2
     assert [(line, field) for line, field, _ in told] == [(2, "clusters.orders.name_servers[0]")]
     assert told[0][2].startswith("does not answer: 127.0.0.1:1: ")
+
+
+def check_live(folder: Path, *brokers: ScriptedBroker, match: str = "order-*") -> tuple[int, list[tuple[str, str]]]:
+    """Check against scripted brokers; returns the exit code and (field, message) of each problem."""
+
+    async def look() -> tuple[int, list[dict[str, Any]]]:
+        async with scripted_cluster(*brokers) as (name_server, *_):
+            text = LIVE.format(name_server=name_server, match=match)
+            return await asyncio.to_thread(json_lines, folder, text, "--live")
+
+    exit_code, lines = asyncio.run(look())
+    return exit_code, [(line["field"], line["message"]) for line in lines if line["kind"] == "problem"]
+
+
+def test_a_pattern_that_no_group_of_the_cluster_matches_is_told_with_what_was_meant(tmp_path: Path) -> None:
+    broker = ScriptedBroker("broker-a", topics={"t": [(0, 10)]}, committed={("t", "order-settlement"): {0: 7}})
+    assert check_live(tmp_path, broker) == (0, [])
+    assert check_live(tmp_path, broker, match="order-setlement") == (
+        1,
+        [
+            (
+                "groups[0].match",
+                "no consumer group of orders matches 'order-setlement'; did you mean 'order-settlement'?",
+            )
+        ],
+    )
+
+
+def test_a_group_on_any_broker_of_the_cluster_matches(tmp_path: Path) -> None:
+    one = ScriptedBroker("broker-a", topics={"t": [(0, 10)]})
+    other = ScriptedBroker("broker-b", topics={"t": [(0, 10)]}, committed={("t", "order-1"): {0: 7}})
+    assert check_live(tmp_path, one, other) == (0, [])
+
+
+def test_a_broker_that_does_not_answer_is_named_and_nothing_is_said_about_patterns(tmp_path: Path) -> None:
+    async def hang_up(conversation: Conversation, request: RemotingCommand) -> bool:
+        conversation.close()
+        return True
+
+    broker = ScriptedBroker("broker-a", topics={"t": [(0, 10)]}, trouble=hang_up)
+    exit_code, problems = check_live(tmp_path, broker)
+    assert exit_code == 2
+    assert [field for field, _ in problems] == ["clusters.orders"]
+    assert problems[0][1].startswith("could not be seen whole: 127.0.0.1:")
