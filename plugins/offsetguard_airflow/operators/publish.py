@@ -38,7 +38,10 @@ class LocalByDefaultSparkSubmitHook(SparkSubmitHook):
         except AirflowNotFoundException:
             undecided = True
         resolved: dict[str, Any] = super()._resolve_connection()
-        return {**resolved, "master": LOCAL_MASTER} if undecided else resolved
+        if not undecided:
+            return resolved
+        self.log.info("Airflow connection %r names no Spark master: Spark runs here, %s", self._conn_id, LOCAL_MASTER)
+        return {**resolved, "master": LOCAL_MASTER}
 
     @property
     def runs_here(self) -> bool:

@@ -1,0 +1,70 @@
+"""`offsetguard demo`: somebody is warned, and whatever way it ends nothing of it is left running."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.live, pytest.mark.end_to_end]
+
+
+@contextmanager
+def _demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    command = [str(Path(sys.executable).parent / "offsetguard"), "demo", "--folder", str(folder), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def test_the_first_warning_arrives_and_nothing_is_left(tmp_path: Path) -> None:
+    with _demo(tmp_path / "demo", "--until-first-warning", "--for", "10m") as demo:
+        assert demo.stdout is not None
+        output = demo.stdout.read()
+        assert demo.wait() == 0, output
+    assert "password offsetguard" in output, "the login is printed"
+    assert "] demo · " in output.splitlines()[-2], "the warning is printed last, before the end"
+    assert _left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_cleanly_while_it_still_starts(tmp_path: Path, end: signal.Signals) -> None:
+    with _demo(tmp_path / "demo") as demo:
+        assert demo.stdout is not None
+        assert "starting Airflow" in demo.stdout.readline()
+        demo.send_signal(end)
+        output = demo.stdout.read()
+        assert demo.wait() == 0, output
+    assert "Traceback" not in output
+    assert _left_over(tmp_path) == []
+
+
+def test_a_folder_with_other_things_in_it_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with _demo(tmp_path) as demo:
+        assert demo.wait() == 1
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def _left_over(folder: Path) -> list[str]:
+    """Return the command lines of live processes that work in a folder or name it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            works_in = str((process / "cwd").readlink())
+        except OSError:  # it ended meanwhile
+            continue
+        if str(folder) in command or works_in.startswith(str(folder)):
+            found.append(f"{process.name} {command}")
+    return found

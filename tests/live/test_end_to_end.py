@@ -1,0 +1,203 @@
+"""The whole path, once, for real: live brokers of both lines, Airflow's own scheduler, Spark, and people who are told.
+
+One Airflow watches two clusters, RocketMQ 4.9 and 5.x; each has a group that is stopped with a backlog, in a topic of
+its own. The story is told once, in `story`; the tests look at what it left.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import text
+
+from offsetguard.store.database import open_database, reading
+from offsetguard_peers.airflow_api import wait_until
+from offsetguard_peers.clients import running_consumer
+from offsetguard_peers.staging import stage_backlog
+from offsetguard_peers.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard_peers.rocketmq import RocketMQCluster
+    from offsetguard_peers.slack_workspace import PostedMessage
+    from offsetguard_peers.smtp_server import ReceivedMail
+
+pytestmark = [pytest.mark.live, pytest.mark.end_to_end]
+
+LINES = ("rocketmq-4.9", "rocketmq-5")
+TOPIC, GROUP = "e2e-settlements", "e2e-order-settlement"
+BACKLOG = {"rocketmq-4.9": 1_234, "rocketmq-5": 2_345}
+OWNER_MAIL, OWNER_CHANNEL = "orders@example.com", "alerts"
+PATIENCE_S = 600  # a machine that does other things as well
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the receivers had got at one moment."""
+
+    mails: tuple[ReceivedMail, ...]
+    slack: tuple[PostedMessage, ...]
+
+    def about(self, cluster: str) -> Told:
+        """Keep what the owner of our group heard of a cluster; other tests' groups belong to another team."""
+        ours = [mail for mail in self.mails if mail.recipients == (OWNER_MAIL,)]
+        return Told(
+            tuple(mail for mail in ours if cluster in str(mail.message["Subject"])),
+            tuple(message for message in self.slack if cluster in message.text),
+        )
+
+
+@dataclass(frozen=True)
+class Story:
+    """The moments that the tests look at."""
+
+    warned: Told  # after both groups were told of, and two more runs
+    rerun: Told  # after a run of that time was done again
+    published: tuple[dict[str, Any], dict[str, Any]]  # before and after the rerun
+    resolved: Told  # after both groups had caught up
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(tmp_path_factory.mktemp("world")) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def story(world: World, rocketmq_4: RocketMQCluster, rocketmq_5: RocketMQCluster) -> Story:
+    clusters = dict(zip(LINES, (rocketmq_4, rocketmq_5), strict=True))
+    for line, cluster in clusters.items():
+        stage_backlog(cluster, GROUP, TOPIC, BACKLOG[line])
+    world.write_config(_config(clusters))
+    world.run_dags()
+    _wait_for_mails(world, 1, "the warning")
+    _wait_for_more_runs(world, 2)
+    warned = _told(world)
+
+    run_id = _finished_runs(world)[-1]
+    before = _published(world)
+    world.api.clear("collect_and_judge", run_id)
+    assert world.api.wait_for_run("collect_and_judge", run_id, timeout_s=PATIENCE_S) == "success"
+    after = {key: value for key, value in _published(world).items() if key in before}
+    rerun = _told(world)
+
+    for line, cluster in clusters.items():
+        with running_consumer(cluster, GROUP, TOPIC) as consumer:
+            consumer.wait_until_consumed(BACKLOG[line])
+    _wait_for_mails(world, 2, "the resolve notice")
+    return Story(warned, rerun, (before, after), _told(world))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_one_mail_says_which_group_lags_by_how_much_and_why(story: Story, line: str) -> None:
+    (mail,) = story.warned.about(line).mails
+    assert GROUP in str(mail.message["Subject"])
+    for body in (mail.text, mail.html):
+        assert body is not None
+        for fact in (GROUP, TOPIC, line, f"{BACKLOG[line]:,}", "accumulation", "offline"):
+            assert fact in body, f"{fact!r} is missing in:\n{body}"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_one_slack_message_says_the_same(story: Story, line: str) -> None:
+    (message,) = story.warned.about(line).slack
+    assert message.channel.name == OWNER_CHANNEL
+    content = f"{message.text} {message.blocks}"
+    for fact in (GROUP, TOPIC, f"{BACKLOG[line]:,}", "accumulation", "offline"):
+        assert fact in content, f"{fact!r} is missing in:\n{content}"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_owner_hears_twice_and_of_nothing_else(story: Story, line: str) -> None:
+    """The warning and the resolve notice, each exactly once by mail and once in Slack."""
+    told = story.resolved.about(line)
+    assert len(told.mails) == 2, [str(mail.message["Subject"]) for mail in told.mails]
+    assert len(told.slack) == 2, [message.text for message in told.slack]
+
+
+def test_a_rerun_of_an_interval_changes_nothing_and_sends_nothing(story: Story) -> None:
+    before, after = story.published
+    assert before == after
+    assert story.rerun == story.warned
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_when_the_group_has_caught_up_everybody_hears_of_it_once(story: Story, line: str) -> None:
+    told = story.resolved.about(line)
+    mail, message = told.mails[1], told.slack[1]
+    assert re.search("resolved", str(mail.message["Subject"]), re.IGNORECASE)
+    assert mail.text is not None
+    assert GROUP in mail.text
+    assert mail.message["References"] == told.mails[0].message["References"], "not in the thread of the warning"
+    assert message.thread_ts == told.slack[0].ts
+    assert GROUP in f"{message.text} {message.blocks}"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_data_docs_of_the_cluster_are_there(story: Story, world: World, line: str) -> None:
+    page = (world.workspace.data_docs_folder / line / "index.html").read_text(encoding="utf-8")
+    assert line in page
+
+
+def _config(clusters: dict[str, RocketMQCluster]) -> dict[str, Any]:
+    return {
+        "clusters": {line: {"name_servers": [cluster.namesrv]} for line, cluster in clusters.items()},
+        "teams": {
+            "orders": {"mail": [OWNER_MAIL], "slack": [f"#{OWNER_CHANNEL}"]},
+            "others": {"mail": ["others@example.com"]},
+        },
+        "default_team": "others",
+        "groups": [
+            {"match": GROUP, "team": "orders", "max_lag_messages": 500},
+            {"match": "*", "max_lag_messages": 10_000_000, "max_lag_ms": 10**12},
+        ],
+    }
+
+
+def _told(world: World) -> Told:
+    return Told(tuple(world.smtp.mails), tuple(world.slack.messages))
+
+
+def _wait_for_mails(world: World, count: int, what: str) -> None:
+    """Wait until each cluster's team has got `count` mails and as many Slack messages."""
+
+    def arrived() -> bool:
+        told = [_told(world).about(line) for line in LINES]
+        return all(len(each.mails) >= count and len(each.slack) >= count for each in told)
+
+    wait_until(arrived, timeout_s=PATIENCE_S, what=lambda: f"{what}; so far: {_told(world)}; {_failed_tasks(world)}")
+
+
+def _wait_for_more_runs(world: World, count: int) -> None:
+    wanted = len(_finished_runs(world)) + count
+    wait_until(lambda: len(_finished_runs(world)) >= wanted, timeout_s=PATIENCE_S, what=lambda: _failed_tasks(world))
+
+
+def _finished_runs(world: World) -> list[str]:
+    """Return the ids of successful runs, newest first."""
+    return [run["dag_run_id"] for run in world.api.runs("collect_and_judge") if run["state"] == "success"]
+
+
+def _failed_tasks(world: World) -> str:
+    """Say what is red, with the end of its log: the reason when nothing arrives."""
+    reports = []
+    for dag_id in ("collect_and_judge", "deliver_warnings"):
+        for run in world.api.runs(dag_id)[:3]:
+            for task in world.api.tasks(dag_id, run["dag_run_id"]):
+                end = ""
+                if task["state"] in ("failed", "up_for_retry"):
+                    end = "\n".join(world.api.log(dag_id, run["dag_run_id"], task).splitlines()[-15:])
+                reports.append(f"{run['run_after']} {task['task_id']}[{task['map_index']}] {task['state']} {end}")
+    return "\n".join(reports)
+
+
+def _published(world: World) -> dict[str, Any]:
+    """Return what each published interval shows to readers."""
+    engine = open_database(world.workspace.database_url)
+    query = text("SELECT cluster, interval_start, snapshot_ids, verdict, run_id FROM published_intervals")
+    with reading(engine) as session:
+        return {f"{row.cluster} {row.interval_start}": tuple(row) for row in session.execute(query)}

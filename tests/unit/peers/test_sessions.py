@@ -1,0 +1,30 @@
+"""Whatever a peer started is found again, also in a process group of its own and after it ignored the polite signal."""
+
+import subprocess
+import sys
+
+from offsetguard_peers import sessions
+
+STUBBORN_GRANDCHILD = """
+import subprocess, sys, time
+child = '''
+import os, signal, time
+os.setpgid(0, 0)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+time.sleep(99)
+'''
+process = subprocess.Popen([sys.executable, "-c", child])
+time.sleep(99)
+"""
+
+
+def test_a_whole_session_ends() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUBBORN_GRANDCHILD], start_new_session=True, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert len(sessions.members({process.pid})) == 2
+        sessions.stop({process.pid}, patience_s=0.3)
+        assert sessions.members({process.pid}) == []
