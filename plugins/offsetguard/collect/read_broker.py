@@ -45,6 +45,9 @@ Body = TypeVar("Body")
 MAX_QUEUES = 65_536  # of one topic on one broker
 CONCURRENT_REQUESTS = 8  # per broker: it has other work
 
+# 4.9.7 in its first second: `NoSuchElementException, java.util.LinkedList.getLast`, before the first statistics sample
+NOT_YET = frozenset({ResponseCode.SYSTEM_ERROR})
+FIRST_STATISTICS_S = 1.0
 OFFLINE = frozenset({ResponseCode.CONSUMER_NOT_ONLINE})
 NO_SUCH_TOPIC = frozenset({ResponseCode.TOPIC_NOT_EXIST})
 # 5.x answers 26 or 17 for a group that was deleted between two of our requests
@@ -53,7 +56,11 @@ NO_SUCH_GROUP = frozenset({ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUBSCRIPTI
 
 async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
     """Ask what every replica is asked, slaves too: its own figures and its settings."""
-    if runtime := await link.ask(GetBrokerRuntimeInfo()):
+    runtime = await link.ask(GetBrokerRuntimeInfo(), answers=NOT_YET)
+    if runtime is not None and runtime.body is None:
+        await asyncio.sleep(FIRST_STATISTICS_S)
+        runtime = await link.ask(GetBrokerRuntimeInfo())
+    if runtime is not None:
         reading.runtime = runtime.body
     if settings := await link.ask(GetBrokerConfig()):
         reading.settings = settings.body

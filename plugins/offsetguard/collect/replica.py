@@ -78,7 +78,7 @@ class ReplicaLink:
         try:
             body = await self._client.call(self.replica.address, request)
         except BrokerRefused as refusal:
-            if refusal.code in answers:
+            if refusal.code in answers and not isinstance(refusal, AccessDenied):
                 return self._answered(None)
             self._refused(refusal, str(request))
             return None

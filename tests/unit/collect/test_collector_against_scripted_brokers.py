@@ -445,3 +445,18 @@ def test_what_does_not_fit_a_column_is_kept_beside_and_stops_nothing() -> None:
     kept = {row["source"]: row["reason"] for row in rows["undecodable_records"]}
     assert "beyond 32 bits" in kept["topic_settings"]
     assert kept["GET_ALL_CONSUMER_OFFSET of broker-a"] == "the key is not topic@group"
+
+
+def test_a_broker_that_has_just_booted_is_asked_for_its_figures_again() -> None:
+    broker = healthy_broker()
+
+    async def no_statistics_yet(conversation: Conversation, request: RemotingCommand) -> bool:
+        if request.code == RequestCode.GET_BROKER_RUNTIME_INFO and broker.asked.count(RequestCode(request.code)) == 1:
+            conversation.answer(request, 1, "java.util.NoSuchElementException, java.util.LinkedList.getLast")
+            return True
+        return False
+
+    broker.trouble = no_statistics_yet
+    manifest, rows = collect(broker)
+    assert manifest.complete
+    assert rows[BROKER_SNAPSHOTS.name][0]["version"] == "V4_9_7"

@@ -1,0 +1,264 @@
+"""The collector against real brokers of both lines: its figures are those that were produced and committed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.config import Config
+from offsetguard.errors import BrokerRefused
+from offsetguard.intervals import Interval
+from offsetguard.offsets import OffsetOrderViolation
+from offsetguard.rocketmq.requests import PullMessage
+from offsetguard.rocketmq.signing import Credentials
+from offsetguard.snapshot_facts import facts_from_snapshot, offsets_of
+from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_peers import acl
+from offsetguard_peers.admin import Admin
+from offsetguard_peers.clients import Producer, produce, running_consumer
+from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.manifest import Manifest
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
+def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
+    shared: RocketMQCluster = request.getfixturevalue(request.param)
+    return shared
+
+
+@pytest.fixture(params=["4.9.7", "5.5.0"])
+def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
+    """Two masters that a test may kill."""
+    with RocketMQCluster(request.param, masters=2) as own:
+        yield own
+
+
+def config_for(cluster: RocketMQCluster, *, connection: str | None = None) -> Config:
+    return Config.model_validate(
+        {
+            "clusters": {"main": {"name_servers": [cluster.namesrv], "connection": connection}},
+            "teams": {"operators": {"mail": ["operators@example.com"]}},
+            "default_team": "operators",
+        }
+    )
+
+
+def collect(cluster: RocketMQCluster, credentials: Credentials | None = None) -> tuple[Manifest, dict[str, list[Row]]]:
+    now = datetime.now(UTC)
+    config = config_for(cluster, connection="rocketmq_main")
+    interval = Interval.containing(now)
+    return asyncio.run(collect_snapshot("main", config, interval, credentials=credentials, started_at=now))
+
+
+def queues_of(rows: dict[str, list[Row]], group: str, topic: str) -> dict[int, Row]:
+    return {
+        row["queue_id"]: row
+        for row in rows[QUEUE_SNAPSHOTS.name]
+        if (row["consumer_group"], row["topic"]) == (group, topic)
+    }
+
+
+def test_figures_are_those_that_were_produced_and_committed(cluster: RocketMQCluster) -> None:
+    admin = Admin(cluster)
+    admin.create_topic("FigureTopic", queues=4)
+    admin.create_group("figure-group")
+    for queue_id in range(4):
+        produce(cluster, "FigureTopic", 10 + queue_id, queue_id=queue_id, broker_name="broker-a")
+    for queue_id, offset in ((0, 10), (1, 4), (2, 0)):
+        admin.commit("figure-group", "FigureTopic", queue_id, offset)
+    before = datetime.now(UTC)
+    manifest, rows = collect(cluster)
+    queues = queues_of(rows, "figure-group", "FigureTopic")
+    assert {
+        queue_id: (row["consumer_offset"], row["min_offset"], row["max_offset"]) for queue_id, row in queues.items()
+    } == {
+        0: (10, 0, 10),
+        1: (4, 0, 11),
+        2: (0, 0, 12),
+    }, "queue 3 was never committed and nobody is online: no row, and no 0"
+    assert queues[0]["oldest_unconsumed_at"] is None
+    for queue_id in (1, 2):
+        # the broker tells an age, which is as old as its answer when we read it: at most the time-out
+        assert abs(before - queues[queue_id]["oldest_unconsumed_at"]) < timedelta(seconds=60)
+    kept = {
+        row["queue_id"]: row["max_offset"] for row in rows[TOPIC_QUEUE_SNAPSHOTS.name] if row["topic"] == "FigureTopic"
+    }
+    assert kept == {0: 10, 1: 11, 2: 12, 3: 13}
+    assert manifest.complete, manifest.gaps
+    brokers = {row["broker_id"]: row["answered"] for row in rows[BROKER_SNAPSHOTS.name]}
+    assert brokers[0]
+    assert all(brokers.values()), "slaves too, once they have registered"
+
+
+def test_never_committed_is_unknown_and_not_zero_while_the_group_is_online(cluster: RocketMQCluster) -> None:
+    admin = Admin(cluster)
+    admin.create_topic("SilentTopic", queues=2)
+    produce(cluster, "SilentTopic", 6)
+    # the listener never finishes, so nothing is committed
+    with running_consumer(cluster, "silent-group", "SilentTopic", handling_ms=600_000, commit_every_ms=600_000):
+        _, rows = collect(cluster)
+    queues = queues_of(rows, "silent-group", "SilentTopic")
+    assert queues.keys() == {0, 1}
+    (group,) = [row for row in rows["group_snapshots"] if row["consumer_group"] == "silent-group"]
+    assert (group["online_client_count"], group["message_model"], group["consume_type"]) == (
+        1,
+        "CLUSTERING",
+        "CONSUME_PASSIVELY",
+    )
+    assert all(row["consumer_offset"] in (None, 0) for row in queues.values())
+    assert {row["max_offset"] for row in queues.values()} == {3}
+
+
+def test_a_broadcasting_group_gets_no_lag(cluster: RocketMQCluster) -> None:
+    Admin(cluster).create_topic("ShoutTopic", queues=2)
+    produce(cluster, "ShoutTopic", 6)
+    with running_consumer(cluster, "shout-group", "ShoutTopic", broadcasting=True) as consumers:
+        consumers.wait_until_consumed(6)
+        _, rows = collect(cluster)
+    assert queues_of(rows, "shout-group", "ShoutTopic") == {}
+    (group,) = [row for row in rows["group_snapshots"] if row["consumer_group"] == "shout-group"]
+    assert group["message_model"] == "BROADCASTING"
+
+
+def test_a_group_beyond_the_end_breaks_the_order_in_every_round(cluster: RocketMQCluster) -> None:
+    Admin(cluster).create_topic("BeyondTopic", queues=2)
+    produce(cluster, "BeyondTopic", 6)
+    commit_beyond_end(cluster, "beyond-group", "BeyondTopic", by=1_000)
+    manifest, rows = collect(cluster)
+    now = datetime.now(UTC)
+    facts = facts_from_snapshot(manifest, rows, config_for(cluster), Interval.containing(now))
+    broken = [queue for queue in facts.queues if queue.consumer_group == "beyond-group"]
+    assert [queue.offsets.lag for queue in broken] == [-1_000, -1_000]
+    assert all(OffsetOrderViolation.CONSUMER_ABOVE_MAX.value in queue.violated_invariants for queue in broken)
+
+
+def test_a_busy_healthy_group_never_breaks_the_order(cluster: RocketMQCluster) -> None:
+    Admin(cluster).create_topic("BusyTopic", queues=8)
+    producer = Producer(cluster)
+    with running_consumer(cluster, "busy-group", "BusyTopic", commit_every_ms=50) as consumers:
+        order = producer.order("BusyTopic", 6_000, rate_per_s=600)
+        consumers.wait_until_consumed(100)
+        seen = 0
+        for _ in range(20):
+            _, rows = collect(cluster)
+            for row in queues_of(rows, "busy-group", "BusyTopic").values():
+                assert offsets_of(row).order_violations() == (), row
+                seen += row["consumer_offset"] is not None
+        producer.answer(order)
+        consumers.wait_until_consumed(6_000)
+    assert seen >= 100
+
+
+def test_an_offset_move_is_read_once_with_its_figures(cluster: RocketMQCluster, tmp_path: Path) -> None:
+    """4.x brokers write an event when a client asks for an offset that the queue does not have; 5.x write none."""
+    admin = Admin(cluster)
+    admin.create_topic("MovedTopic", queues=1)
+    produce(cluster, "MovedTopic", 5)
+    start = datetime.now(UTC)
+    with suppress(BrokerRefused):
+        admin.read(
+            cluster.masters[0].address,
+            PullMessage(topic="MovedTopic", queue_id=0, queue_offset=99, consumer_group="moved-group"),
+        )
+    config, interval = config_for(cluster), Interval.containing(start)
+
+    async def two_rounds() -> list[dict[str, int]]:
+        counts = []
+        for one in (interval, Interval(interval.end)):
+            manifest = await collect_cluster("main", config, one, tmp_path, started_at=one.end)
+            counts.append(dict(manifest.row_counts))
+        return counts
+
+    first, second = asyncio.run(two_rounds())
+    _, rows = collect(cluster)
+    mine = [row for row in rows[OFFSET_MOVES.name] if row["consumer_group"] == "moved-group"]
+    if cluster.version.startswith("4."):
+        (move,) = mine
+        assert (move["topic"], move["requested_offset"], move["corrected_offset"]) == ("MovedTopic", 99, 5)
+        assert move["moved_at"] >= start - timedelta(seconds=1)
+        assert first[OFFSET_MOVES.name] >= 1
+    else:
+        assert mine == []
+    assert second[OFFSET_MOVES.name] == 0, "the second round goes on where the first ended"
+
+
+def test_a_group_overtaken_by_retention_and_a_broker_killed_in_the_middle(cluster_to_break: RocketMQCluster) -> None:
+    cluster = cluster_to_break
+    stage_overtaken_by_retention(cluster, "overtaken-group", "OvertakenTopic", queues=1)
+    manifest, rows = collect(cluster)
+    lost = queues_of(rows, "overtaken-group", "OvertakenTopic")[0]
+    violated = offsets_of(lost).order_violations()
+    assert OffsetOrderViolation.CONSUMER_BELOW_MIN in violated
+    assert offsets_of(lost).lost == lost["min_offset"] - lost["consumer_offset"] > 0
+    assert lost["last_timestamp"] is None, "the last consumed message is deleted: unknown, not 1970"
+    assert lost["oldest_unconsumed_at"] is not None, "the oldest message that is kept"
+    assert manifest.complete, manifest.gaps
+
+    admin = Admin(cluster)
+    for number in range(300):
+        admin.create_group(f"filler-{number}")
+
+    async def kill_during_collection() -> tuple[Manifest, dict[str, list[Row]]]:
+        now = datetime.now(UTC)
+        interval = Interval.containing(now)
+        collecting = asyncio.create_task(collect_snapshot("main", config_for(cluster), interval, started_at=now))
+        await asyncio.sleep(0.05)
+        await asyncio.to_thread(cluster.broker("broker-b").kill)
+        return await collecting
+
+    manifest, rows = asyncio.run(kill_during_collection())
+    assert not manifest.complete
+    assert {gap.broker_name for gap in manifest.gaps} == {"broker-b"}
+    assert manifest.unseen_broker_names == ("broker-b",)
+    assert {row["broker_name"] for row in rows[QUEUE_SNAPSHOTS.name]} == {"broker-a"}
+
+
+def test_check_prints_findings_as_json_lines_and_exits_with_1(cluster: RocketMQCluster) -> None:
+    Admin(cluster).create_topic("CheckTopic", queues=1)
+    produce(cluster, "CheckTopic", 5)
+    commit_beyond_end(cluster, "check-group", "CheckTopic", by=50)
+    command = [sys.executable, "-m", "offsetguard.cli.main", "check", "--namesrv", cluster.namesrv]
+    result = subprocess.run(
+        [*command, "--group", "^check-group$", "--format", "json"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1, result.stderr
+    (line,) = result.stdout.splitlines()
+    finding = json.loads(line)
+    assert finding.keys() >= {
+        *("cluster", "consumer_group", "topic", "rule", "severity", "state"),
+        *("summary", "cause", "do_next", "evidence", "queues"),
+    }
+    assert (finding["consumer_group"], finding["topic"]) == ("check-group", "CheckTopic")
+    assert finding["rule"] == "offsets_violate_invariant"
+    assert "1 look" in result.stderr
+    healthy = subprocess.run([*command, "--group", "^nobody$"], capture_output=True, text=True, check=False)
+    assert (healthy.returncode, healthy.stdout) == (0, ""), healthy.stderr
+
+
+def test_a_cluster_that_asks_for_a_login_names_the_connection_and_works_with_it() -> None:
+    with RocketMQCluster("4.9.7", acl=True) as cluster:
+        refused, _ = collect(cluster)
+        wrong, _ = collect(cluster, Credentials(acl.ADMIN_ACCESS_KEY, "wrong-secret-12345"))
+        admitted, _ = collect(cluster, Credentials(acl.ADMIN_ACCESS_KEY, acl.ADMIN_SECRET_KEY))
+    for manifest in (refused, wrong):
+        assert manifest.unseen_broker_names == ("broker-a",)
+        (login,) = [gap for gap in manifest.gaps if not gap.what.endswith("not sent")]
+        assert "Airflow connection 'rocketmq_main'" in login.reason
+    assert admitted.complete, admitted.gaps
