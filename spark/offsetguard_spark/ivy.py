@@ -98,7 +98,7 @@ def _pyspark_jars() -> Path:
 
 def _settings_xml() -> str:
     mirror = os.environ.get("OFFSETGUARD_MAVEN_REPOSITORY")
-    root = f" root={quoteattr(mirror)}" if mirror else ""
+    root = f" root={quoteattr(mirror.rstrip('/') + '/')}" if mirror else ""
     return (
         '<ivysettings><settings defaultResolver="central"/>'
         '<timeout-constraints><timeout-constraint name="limits" connectionTimeout="15000" readTimeout="60000"/>'

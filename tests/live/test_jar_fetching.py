@@ -1,0 +1,110 @@
+"""Jars are fetched once, checked, and every way to fail says which set, which jar, and what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard_spark.jars import jar_paths, read_set, set_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.live
+
+SMALL_SET = "ecj"
+
+
+def fetch(cache: Path, set_name: str = SMALL_SET, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "offsetguard_spark.jars", set_name],
+        env={**os.environ, "OFFSETGUARD_CACHE": str(cache), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    jar = b""
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        body = self.jar if self.path.endswith(".jar") else b""
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def repository(content: bytes) -> Iterator[str]:
+    """Serve a Maven repository in which every jar has this content."""
+    handler = type("Handler", (_Handler,), {"jar": content})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/maven2"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("set_name", set_names())
+def test_every_set_names_its_jars_once(set_name: str) -> None:
+    file_names = [jar.file_name for jar in read_set(set_name)]
+    assert len(file_names) == len(set(file_names)) > 0
+
+
+def test_a_second_run_needs_no_repository_and_a_damaged_jar_is_fetched_again(tmp_path: Path) -> None:
+    (jar,) = read_set(SMALL_SET)
+    right = jar_paths(SMALL_SET)[0].read_bytes()
+    with repository(right) as mirror:
+        first = fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror)
+        assert first.returncode == 0, first.stderr
+        kept = tmp_path / "jars" / SMALL_SET / jar.file_name
+        kept.write_bytes(b"damaged")
+        assert fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror).returncode == 0
+        assert kept.read_bytes() == right
+    assert fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror, JAVA_HOME="/nowhere").returncode == 0
+
+
+def test_a_jar_with_a_wrong_sum_is_named_and_not_kept(tmp_path: Path) -> None:
+    (jar,) = read_set(SMALL_SET)
+    with repository(b"something else") as mirror:
+        result = fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror)
+    assert result.returncode == 1
+    assert f"{jar.coordinate} has {hashlib.sha256(b'something else').hexdigest()} instead of" in result.stderr
+    assert [path.name for path in (tmp_path / "jars" / SMALL_SET).iterdir()] == []
+
+
+FAILURES = [
+    ("no java was found", {"JAVA_HOME": "/nowhere"}),
+    ("1 of 1 jars could not be fetched", {"OFFSETGUARD_MAVEN_REPOSITORY": "http://127.0.0.1:1/maven2"}),
+]
+
+
+@pytest.mark.parametrize(("reason", "environment"), FAILURES)
+def test_what_is_missing_is_said_in_one_error(tmp_path: Path, reason: str, environment: dict[str, str]) -> None:
+    result = fetch(tmp_path, **environment)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"error: jar set {SMALL_SET}: ") or "\nerror: " in result.stderr
+    assert reason in result.stderr
+
+
+def test_an_unknown_set_is_refused_with_the_known_names(tmp_path: Path) -> None:
+    result = fetch(tmp_path, "iceberk")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: jar set 'iceberk' is unknown: choose from ecj, iceberg,")
