@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
@@ -125,6 +125,7 @@ sections = st.dictionaries(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(sections)
 def test_any_yaml_gives_a_configuration_or_problems_with_lines(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]
