@@ -8,7 +8,8 @@ write      sound rows, quarantine and results, each to the branch of its table
 facts      made of what was written, to branches as well
 audit      what was written is read back and compared
 document   Data Docs of the invariants' results (Great Expectations)
-show       fast-forward every table, then one `published_intervals` row: the moment from which readers see it
+forward    every table's main state becomes the branch; readers do not look at it
+show       one `published_intervals` row with the snapshot id of every table: the moment from which readers see them
 
 Killed anywhere before the last statement, readers stay on the last good state, and a rerun starts from main again.
 """
@@ -137,9 +138,10 @@ class Publisher:
             snapshot_ids=branches.snapshot_ids(),
             seconds=self.progress.seconds,
         )
-        with step("show", "making the interval visible"):
+        with step("forward", "making the branches the main state of their tables"):
             branches.fast_forward()
             branches.drop()
+        with step("show", "making the interval visible to readers"):
             published_intervals.record(self.engine, _row_of(report, manifest, interval, now))
         return report
 

@@ -84,7 +84,9 @@ class Snapshot:
         return self.interval.start + timedelta(seconds=5)
 
     def add(self, table_name: str, **columns: Any) -> Row:
-        row = {"cluster": self.cluster, "interval_start": self.interval.start, **columns}
+        names = next(table for table in LANDED if table.name == table_name).columns
+        row = dict.fromkeys(column.name for column in names)
+        row |= {"cluster": self.cluster, "interval_start": self.interval.start, **columns}
         self.rows[table_name].append(row)
         return row
 

@@ -1,0 +1,241 @@
+"""Publishing an interval: what readers then see, again and again, with fewer rows, with corrupt rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest
+from offsetguard.errors import PublishError
+from offsetguard.intervals import Interval
+from offsetguard.published_facts import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.store import published_intervals
+from offsetguard.store.database import open_database
+from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS
+from offsetguard_spark.branches import Branches
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish import Publisher, PublishReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from sqlalchemy import Engine
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts
+    from offsetguard.workspace import Workspace
+
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+
+
+@dataclass
+class Publications:
+    """A workspace with its database and its Spark session, and what it said."""
+
+    workspace: Workspace
+    config: Config
+    engine: Engine
+    spark: SparkSession
+    lines: list[str] = field(default_factory=list)
+
+    def publish(self, interval: Interval, *, again: bool = False) -> PublishReport:
+        publisher = Publisher(self.workspace, self.config, self.engine, lambda: self.spark, Progress(self.lines.append))
+        return publisher.publish("demo", interval, now=NOW, again=again)
+
+    def published(self, interval: Interval) -> published_intervals.PublishedInterval:
+        found = published_intervals.get(self.engine, "demo", interval)
+        assert found is not None
+        return found
+
+    def facts(self, interval: Interval) -> IntervalFacts:
+        published = self.published(interval)
+        manifest = Manifest.model_validate_json(published.manifest_json)
+        return read_interval_facts(self.workspace, published, manifest)
+
+    def branch_names(self) -> set[str]:
+        catalog = open_catalog(self.workspace)
+        return {name for table in PUBLISHED for name in load_table(catalog, table).metadata.refs}
+
+
+@pytest.fixture
+def publications(workspace: Workspace, config: Config, spark: SparkSession) -> Publications:
+    return Publications(workspace, config, open_database(workspace.database_url), spark)
+
+
+def _land_again(publications: Publications, snapshot) -> None:
+    """Put another snapshot in the place of a landed one, as after an operator's repair."""
+    folder = publications.workspace.landing_folder / "demo" / snapshot.interval.name
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    snapshot.land(publications.workspace)
+
+
+def _backlog(snapshot) -> None:
+    """One group with a backlog, one that retention overtook, one that knows nothing, one that is fine."""
+    snapshot.broker()
+    waits = {"oldest_unconsumed_at": snapshot.interval.start - timedelta(minutes=10)}
+    for topic in ("orders", "clicks", "quiet"):
+        snapshot.topic(topic)
+    for group in ("billing", "digg", "idle", "lost"):
+        snapshot.group(group, message_model="CLUSTERING")
+    for queue_id in (0, 1):
+        snapshot.topic_queue("orders", queue_id, 0, 100)
+        snapshot.queue("billing", "orders", queue_id, (0, 40, 100), **waits)
+        snapshot.queue("idle", "orders", queue_id, (0, 100, 100))
+    snapshot.topic_queue("clicks", 0, 50, 90)
+    snapshot.queue("digg", "clicks", 0, (50, 10, 90))
+    snapshot.topic_queue("quiet", 0, None, None)
+    snapshot.queue("lost", "quiet", 0, (None, 7, None))
+    moved = snapshot.interval.start + timedelta(seconds=1)
+    snapshot.move(1, 10, 50, moved)
+    snapshot.move(2, 10, 51, moved + timedelta(seconds=20))
+
+
+def test_readers_see_the_facts_that_pure_python_makes_of_the_same_snapshot(publications, snapshot) -> None:
+    _backlog(snapshot)
+    snapshot.land(publications.workspace)
+    report = publications.publish(snapshot.interval)
+    pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, publications.config, snapshot.interval)
+
+    facts = publications.facts(snapshot.interval)
+
+    assert set(facts.queues) == set(pure.queues)
+    assert set(facts.groups) == set(pure.groups)
+    assert set(facts.offset_moves) == set(pure.offset_moves)
+    assert (facts.cluster, facts.interval, facts.now) == (pure.cluster, pure.interval, pure.now)
+    assert {"OG-Q01": 1, "OG-S02": 1}.items() <= report.violations.items()
+    results = {result.invariant_id: result for result in facts.invariant_results}
+    assert results["OG-Q01"].examples == ("digg in clicks broker-a/0: min_offset 50 > consumer_offset 10 (by 40)",)
+    assert (publications.workspace.data_docs_folder / "demo" / "index.html").is_file()
+    assert publications.branch_names() == {"main"}
+
+
+def test_what_is_published_already_is_left_alone_and_a_rerun_gives_the_same_rows(publications, snapshot) -> None:
+    _backlog(snapshot)
+    snapshot.land(publications.workspace)
+    first = publications.publish(snapshot.interval)
+    before = publications.facts(snapshot.interval)
+
+    same = publications.publish(snapshot.interval)
+    assert (same.verdict, same.run_id, same.snapshot_ids) == ("already published", first.run_id, first.snapshot_ids)
+
+    again = publications.publish(snapshot.interval, again=True)
+    assert again.verdict == "published"
+    assert again.rows == first.rows
+    assert publications.facts(snapshot.interval) == before
+
+
+def test_another_snapshot_with_fewer_or_no_rows_really_replaces_the_interval(publications, snapshot) -> None:
+    _backlog(snapshot)
+    snapshot.land(publications.workspace)
+    earlier = replace_interval(snapshot, snapshot.interval.start - timedelta(minutes=1))
+    earlier.land(publications.workspace)
+    publications.publish(earlier.interval)
+    untouched = publications.facts(earlier.interval)
+    publications.publish(snapshot.interval)
+
+    snapshot.rows["queue_snapshots"] = snapshot.rows["queue_snapshots"][:1]
+    snapshot.manifest_extra = {"gap_count": 1}
+    _land_again(publications, snapshot)
+    publications.publish(snapshot.interval)
+    assert [group.consumer_group for group in publications.facts(snapshot.interval).groups] == ["billing"]
+
+    snapshot.rows = {name: [] for name in snapshot.rows}
+    _land_again(publications, snapshot)
+    report = publications.publish(snapshot.interval)
+    facts = publications.facts(snapshot.interval)
+    assert (facts.queues, facts.groups) == ((), ())
+    # What is left: the results, and the earlier interval's moves, which are history of the look-back window.
+    assert {name for name, rows in report.rows.items() if rows} == {"invariant_results", "offset_move_facts"}
+    assert publications.facts(earlier.interval) == untouched
+
+
+def replace_interval(snapshot, start: datetime):
+    """Return the same snapshot, as if it had been taken in another interval."""
+    rows = {name: [{**row, "interval_start": start} for row in rows] for name, rows in snapshot.rows.items()}
+    return replace(snapshot, interval=Interval(start), rows=rows)
+
+
+def test_corrupt_rows_are_kept_in_quarantine_and_out_of_the_facts(publications, snapshot) -> None:
+    _backlog(snapshot)
+    corrupt = snapshot.queue("billing", "orders", 2, (0, -5, 100), last_timestamp=NOW + timedelta(days=300))
+    snapshot.add(
+        "undecodable_records",
+        source="OFFSET_MOVED_EVENT of broker-a",
+        position=4,
+        reason="not JSON",
+        body_base64="e30=",
+    )
+    snapshot.land(publications.workspace)
+
+    report = publications.publish(snapshot.interval)
+
+    published = publications.published(snapshot.interval)
+    catalog = open_catalog(publications.workspace)
+    quarantine = read_rows(catalog, QUARANTINE, published)
+    assert [(row["table_name"], row["invariant_id"], row["row_key"]) for row in quarantine] == [
+        ("queue_snapshots", "OG-Q11", "broker-a orders 2 billing"),
+        ("queue_snapshots", "OG-Q13", "broker-a orders 2 billing"),
+        ("undecodable_records", "UNDECODABLE", "OFFSET_MOVED_EVENT of broker-a 4"),
+    ]
+    kept = json.loads(quarantine[0]["row_json"])
+    assert {name: kept[name] for name in ("consumer_offset", "pull_offset", "queue_id")} == {
+        "consumer_offset": -5,
+        "pull_offset": None,
+        "queue_id": 2,
+    }
+    assert set(kept) == {column.name for column in QUEUE_SNAPSHOTS.columns}
+    assert json.loads(quarantine[2]["row_json"])["reason"] == "not JSON"
+    assert report.quarantined == 3
+    assert corrupt["queue_id"] not in {row["queue_id"] for row in read_rows(catalog, QUEUE_SNAPSHOTS, published)}
+    billing = next(group for group in publications.facts(snapshot.interval).groups if group.consumer_group == "billing")
+    assert (billing.queue_count, billing.lag) == (2, 120)
+
+
+def test_rows_changed_behind_the_writer_fail_the_audit_and_readers_stay(publications, snapshot) -> None:
+    """A row lost and one made corrupt between writing and audit: nothing of the run becomes visible."""
+    _backlog(snapshot)
+    snapshot.land(publications.workspace)
+
+    def damage(line: str) -> None:
+        if line.startswith("audit:"):
+            name = next(iter(publications.branch_names() - {"main"}))
+            branches = Branches(publications.spark, publications.workspace, "demo", snapshot.interval, name)
+            rows = branches.read(QUEUE_SNAPSHOTS).where("consumer_group <> 'digg'")
+            broken = F.when(F.col("queue_id") == 1, F.lit(-1)).otherwise(F.col("queue_id"))
+            changed = rows.withColumn("queue_id", broken).localCheckpoint()
+            branches.write({QUEUE_SNAPSHOTS: (changed, 1)})
+
+    publisher = Publisher(
+        publications.workspace, publications.config, publications.engine, lambda: publications.spark, Progress(damage)
+    )
+    with pytest.raises(PublishError, match="audit failed: queue_snapshots: 5 rows written instead of 6") as failure:
+        publisher.publish("demo", snapshot.interval, now=NOW)
+    assert "queue_snapshots: 2 corrupt rows were written" in str(failure.value)
+    assert "OG-Q01: 0 violations written, 1 landed" in str(failure.value)
+    assert published_intervals.get(publications.engine, "demo", snapshot.interval) is None
+
+    assert publications.publish(snapshot.interval).verdict == "published"
+    assert "tables: dropped 13 branches of a run that did not end" in publications.lines
+    assert publications.branch_names() == {"main"}
+
+
+def test_a_reader_is_told_when_there_is_no_catalog_or_the_snapshot_has_expired(publications, snapshot) -> None:
+    _backlog(snapshot)
+    folder = snapshot.land(publications.workspace)
+    assert (folder / MANIFEST_FILE_NAME).exists()
+    missing = published_intervals.PublishedInterval("demo", snapshot.interval, "r", NOW, "", {}, "{}")
+    with pytest.raises(PublishError, match=r"catalog\.db: there is no catalog, .* run spark/jobs/publish_interval"):
+        read_interval_facts(publications.workspace, missing, snapshot.manifest())
+    publications.publish(snapshot.interval)
+    expired = replace(publications.published(snapshot.interval), snapshot_ids={"queue_facts": 12345})
+    with pytest.raises(
+        PublishError, match=r"queue_facts: the published snapshot 12345 .* is not in the table any more"
+    ):
+        read_interval_facts(publications.workspace, expired, snapshot.manifest())

@@ -1,0 +1,43 @@
+"""Spark, Iceberg and Parquet have the columns of `offsetguard.tables`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from offsetguard.collect.landing import arrow_schema
+from offsetguard.published_facts import load_table, open_catalog
+from offsetguard.tables import LANDED, PUBLISHED, Table
+from offsetguard_expectations.invariants import ALL
+from offsetguard_spark.tables import create_tables, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from offsetguard.workspace import Workspace
+
+
+@pytest.mark.parametrize("table", LANDED, ids=lambda table: table.name)
+def test_landed_files_and_spark_agree_on_every_column(table: Table) -> None:
+    from_parquet = from_arrow_schema(arrow_schema(table), prefer_timestamp_ntz=False)
+    assert [(f.name, f.dataType.simpleString()) for f in from_parquet] == [
+        (f.name, f.dataType.simpleString()) for f in spark_schema(table)
+    ]
+
+
+def test_tables_carry_meanings_and_are_created_once(spark: SparkSession, workspace: Workspace) -> None:
+    assert create_tables(spark) == [table.name for table in PUBLISHED]
+    assert create_tables(spark) == []
+    catalog = open_catalog(workspace)
+    for table in PUBLISHED:
+        created = load_table(catalog, table)
+        found = {field.name: (field.doc, field.optional) for field in created.schema().fields}
+        assert found == {column.name: (column.meaning, column.nullable) for column in table.columns}
+        assert [field.name for field in created.spec().fields] == ["interval_start_day", "cluster"]
+        assert created.properties["write.metadata.delete-after-commit.enabled"] == "true"
+
+
+def test_every_invariant_speaks_about_a_landed_table() -> None:
+    assert {invariant.table.name for invariant in ALL} <= {table.name for table in LANDED}
