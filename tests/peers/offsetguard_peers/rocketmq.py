@@ -17,11 +17,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from offsetguard.rocketmq.requests import GetBrokerClusterInfo
 from offsetguard_peers.acl import write_acl_files
+from offsetguard_peers.admin import Admin
 from offsetguard_peers.jvm import class_path, java_command
 from offsetguard_peers.logback import write_logback_files
 from offsetguard_peers.ports import ReservedPort
-from offsetguard_peers.processes import ChildProcess, stop_all
+from offsetguard_peers.processes import ChildProcess, PeerNotStarted, stop_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +52,7 @@ BROKER_CONF = {
     "slaveReadEnable": "true",
     "fileReservedTime": "72",
     "flushConsumerOffsetInterval": "1000",
+    "registerNameServerPeriod": "10000",
     "diskMaxUsedSpaceRatio": "95",
 }
 # What keeps a fresh 5.x broker busy: TransactionMetricsFlushService spins for one flush interval (10 s of a whole core
@@ -239,6 +242,19 @@ class RocketMQCluster:
                 broker.start(wait=False)
             for broker in together:
                 broker.wait_until_ready()
+        self._wait_until_registered()
+
+    def _wait_until_registered(self) -> None:
+        """Return once the name server lists all brokers: a 5.x broker says that it is ready before."""
+        expected = {broker.address for broker in self.brokers}
+        deadline = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline:
+            listed = Admin(self).read(self.namesrv, GetBrokerClusterInfo()).brokers
+            if expected <= {address for data in listed for address in data.addresses.values()}:
+                return
+            time.sleep(0.1)
+        msg = f"name server {self.namesrv} does not list all of {sorted(expected)} within {READY_WITHIN_S:.0f} s"
+        raise PeerNotStarted(msg)
 
     def start_namesrv(self) -> None:
         """Start the name server on its port; returns when it serves."""
