@@ -1,6 +1,7 @@
 """Stopping everything that descends from a process that we started in a session of its own.
 
 Airflow's tasks move into process groups of their own and rename themselves; the session (`setsid`) they keep.
+`SessionGuard` is a process beside ours that does so when we cannot any more: after `kill -9`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +34,31 @@ def stop(session_ids: Collection[int], *, patience_s: float) -> None:
             time.sleep(0.1)
 
 
+class SessionGuard:
+    """Ends sessions when this process has ended, however; idle until then."""
+
+    def __init__(self) -> None:
+        """Start it: it waits for the end of its standard input, which the kernel closes with us."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "offsetguard_peers.sessions"],
+            stdin=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def add(self, session_id: int) -> None:
+        """Have it watch one more session."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{session_id}\n")
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        """End it, and what is left of its sessions."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
 def _live_session(process: Path) -> int | None:
     try:
         state, _parent, _group, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
@@ -42,3 +70,7 @@ def _live_session(process: Path) -> int | None:
 def _send(process_id: int, signal_number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):  # it ended by itself
         os.kill(process_id, signal_number)
+
+
+if __name__ == "__main__":
+    stop({int(line) for line in sys.stdin}, patience_s=0)

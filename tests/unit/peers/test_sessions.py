@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 from offsetguard_peers import sessions
 
@@ -28,3 +29,26 @@ def test_a_whole_session_ends() -> None:
         assert len(sessions.members({process.pid})) == 2
         sessions.stop({process.pid}, patience_s=0.3)
         assert sessions.members({process.pid}) == []
+
+
+def test_a_guard_ends_sessions_when_their_owner_was_killed() -> None:
+    """The owner has no chance to clean up; the guard sees its pipe close."""
+    owner = "\n".join(
+        [
+            "import subprocess, time",
+            "from offsetguard_peers.sessions import SessionGuard",
+            "guard, child = SessionGuard(), subprocess.Popen(['sleep', '99'], start_new_session=True)",
+            "guard.add(child.pid)",
+            "print(child.pid, flush=True)",
+            "time.sleep(99)",
+        ]
+    )
+    with subprocess.Popen([sys.executable, "-c", owner], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        session = int(process.stdout.readline())
+        assert sessions.members({session}) == [session]
+        process.kill()
+    deadline = time.monotonic() + 30
+    while sessions.members({session}) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sessions.members({session}) == []
