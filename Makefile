@@ -6,10 +6,10 @@ RUN := uv run --frozen --no-sync
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: install ## Real brokers with groups in trouble, Airflow, and the warnings that come of it; Ctrl-C ends it
+demo: install-demo ## Real brokers with groups in trouble, Airflow, and the warnings that come of it; Ctrl-C ends it
 	@$(RUN) offsetguard demo
 
 .PHONY: test
@@ -18,7 +18,7 @@ test: install-test ## All checks and all tests (what CI runs)
 	@$(RUN) pytest
 
 .PHONY: unit
-unit: install ## Tests without a JVM: seconds
+unit: install-test ## Tests without a JVM: seconds
 	@$(RUN) pytest tests/unit tests/architecture
 
 .PHONY: check
@@ -39,8 +39,12 @@ docs: ## Write the generated pages again (tables, invariants, rules)
 	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
 
 .PHONY: install
-install: ## Install what is missing for real use and the demo
-	@tools/install.sh run
+install: ## Install what is missing for real use
+	@tools/install.sh use
+
+.PHONY: install-demo
+install-demo: ## Install what is missing for the demo, too
+	@tools/install.sh demo
 
 .PHONY: install-test
 install-test: ## Install what is missing for the tests, too

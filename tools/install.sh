@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what a bare Debian-like machine lacks, and nothing twice.
-#   tools/install.sh run    for `make demo` and for real use: uv, the locked environment, Java 17+, jars
+#   tools/install.sh use    for real use: uv, the locked environment, Java 17+, the jars that Spark needs
+#   tools/install.sh demo   the same, and RocketMQ's published jars
 #   tools/install.sh test   the same, and what only tests need: a browser, a PostgreSQL server
 set -euo pipefail
 cd "$(dirname "$0")/.."
-purpose=${1:-run}
+purpose=${1:-use}
 export PATH="$PWD/.cache/uv/bin:$PATH" UV_PYTHON_DOWNLOADS=never
 # Networks with a certificate authority of their own tell it to the system, not to uv.
 if [ -e /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=true; fi
@@ -40,24 +41,24 @@ install_uv() {
     .cache/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv-requirements.txt
 }
 
-java_is_enough() { # Java 17+ with its compiler: the test programs are compiled on first use
-    command -v java >/dev/null && command -v javac >/dev/null &&
+java_is_enough() {
+    command -v java >/dev/null &&
         [ "$(java -XshowSettings:properties -version 2>&1 | sed -n 's/.*java.specification.version = \([0-9]*\).*/\1/p')" -ge 17 ]
 }
 
 install_java() {
     java_is_enough && return
     local package
-    for package in openjdk-17-jdk-headless openjdk-21-jdk-headless default-jdk-headless; do
-        if apt-cache show "$package" >/dev/null 2>&1 || [ "$package" = default-jdk-headless ]; then break; fi
+    for package in openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless; do
+        if apt-cache show "$package" >/dev/null 2>&1 || [ "$package" = default-jre-headless ]; then break; fi
     done
-    install_packages "a Java 17+ development kit" "$package"
+    install_packages "a Java 17+ runtime" "$package"
     java_is_enough || fail "java is older than 17: put a newer one first in PATH"
 }
 
 install_browser() {
     command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
-        install_packages "a browser for the tests of pages" chromium
+        install_packages "a browser for the tests of pages" chromium fonts-noto-color-emoji
 }
 
 install_postgresql() {
@@ -69,14 +70,16 @@ install_uv
 say "checking the locked environment (.venv)"
 uv sync --frozen --quiet
 install_java
+command -v setpriv >/dev/null || install_packages "setpriv, which ends our brokers with their parent" util-linux
 case $purpose in
-    run) jar_sets=(iceberg rocketmq-4.9.7) ;;
+    use) jar_sets=(iceberg) ;;
+    demo) jar_sets=(iceberg ecj rocketmq-4.9.7) ;;
     test)
         install_browser
         install_postgresql
-        jar_sets=(iceberg rocketmq-4.9.7 rocketmq-5.5.0)
+        jar_sets=(iceberg ecj rocketmq-4.9.7 rocketmq-5.5.0)
         ;;
-    *) fail "usage: tools/install.sh run|test" ;;
+    *) fail "usage: tools/install.sh use|demo|test" ;;
 esac
 uv run --frozen --no-sync python -m offsetguard_spark.jars "${jar_sets[@]}"
 say "everything is installed"
