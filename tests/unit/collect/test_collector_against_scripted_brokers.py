@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
-QUICK_MS = 200
+QUICK_MS = 400  # where a time-out must pass
+PATIENT_MS = 5_000  # where none may pass, however busy the machine is
 NOW = datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC)
 INTERVAL = Interval.containing(NOW)
 
@@ -37,7 +38,7 @@ INTERVAL = Interval.containing(NOW)
 def config_for(*name_servers: str, **cluster: object) -> Config:
     return Config.model_validate(
         {
-            "clusters": {"main": {"name_servers": list(name_servers), "request_timeout_ms": QUICK_MS, **cluster}},
+            "clusters": {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
             "groups": [{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],
             "teams": {"operators": {"mail": ["operators@example.com"]}},
             "default_team": "operators",
@@ -54,11 +55,17 @@ def healthy_broker(name: str = "broker-a") -> ScriptedBroker:
     )
 
 
-def collect(*brokers: ScriptedBroker, deadline_s: float = 5.0) -> tuple[Manifest, dict[str, list[Row]]]:
+def collect(
+    *brokers: ScriptedBroker, deadline_s: float = 20.0, timeout_ms: int = PATIENT_MS
+) -> tuple[Manifest, dict[str, list[Row]]]:
     async def run() -> tuple[Manifest, dict[str, list[Row]]]:
         async with scripted_cluster(*brokers) as (name_server, _):
             return await collect_snapshot(
-                "main", config_for(name_server), INTERVAL, started_at=NOW, deadline_s=deadline_s
+                "main",
+                config_for(name_server, request_timeout_ms=timeout_ms),
+                INTERVAL,
+                started_at=NOW,
+                deadline_s=deadline_s,
             )
 
     return asyncio.run(run())
@@ -249,8 +256,9 @@ def test_a_broker_in_trouble_costs_only_itself(trouble: Trouble, outcome: str) -
     bad = healthy_broker("broker-b")
     bad.trouble = trouble
     begun = time.monotonic()
-    manifest, rows = collect(healthy_broker("broker-a"), bad)
-    assert time.monotonic() - begun < 8 * QUICK_MS / 1000
+    manifest, rows = collect(healthy_broker("broker-a"), bad, timeout_ms=QUICK_MS)
+    assert time.monotonic() - begun < 4, "one time-out, and the time that a busy machine takes"
+    assert len(bad.asked) <= 4, "after a few failures nothing more is sent"
     assert manifest.unseen_broker_names == ("broker-b",)
     assert manifest.master_broker_names == ("broker-a", "broker-b")
     assert not manifest.complete
@@ -312,7 +320,7 @@ def test_a_broker_that_dies_in_the_middle_leaves_what_it_said_before() -> None:
 
 def test_a_slow_broker_gives_a_partial_snapshot_at_the_deadline() -> None:
     broker = healthy_broker()
-    broker.topics |= {f"topic-{number}": [(0, 1)] for number in range(200)}
+    broker.topics |= {f"topic-{number}": [(0, 1)] for number in range(400)}
 
     async def slow(conversation: Conversation, request: RemotingCommand) -> bool:
         await asyncio.sleep(0.01)
@@ -320,8 +328,8 @@ def test_a_slow_broker_gives_a_partial_snapshot_at_the_deadline() -> None:
 
     broker.trouble = slow
     begun = time.monotonic()
-    manifest, rows = collect(broker, deadline_s=0.6)
-    assert time.monotonic() - begun < 1.2
+    manifest, rows = collect(broker, deadline_s=0.8)
+    assert time.monotonic() - begun < 3
     assert any("deadline" in gap.reason for gap in manifest.gaps)
     assert not manifest.complete
     assert rows[TOPIC_QUEUE_SNAPSHOTS.name]
@@ -330,7 +338,7 @@ def test_a_slow_broker_gives_a_partial_snapshot_at_the_deadline() -> None:
 def test_name_servers_are_tried_in_order_and_each_failure_names_its_key() -> None:
     async def run() -> tuple[Manifest, dict[str, list[Row]]]:
         async with scripted_cluster(healthy_broker()) as (name_server, _), ScriptedPeer(silence) as silent:
-            config = config_for("127.0.0.1:9", silent.address, name_server)
+            config = config_for("127.0.0.1:9", silent.address, name_server, request_timeout_ms=QUICK_MS)
             return await collect_snapshot("main", config, INTERVAL, started_at=NOW)
 
     manifest, rows = asyncio.run(run())
