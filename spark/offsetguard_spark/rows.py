@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from offsetguard.collect.landing import arrow_schema
 from offsetguard.tables import (
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
@@ -23,7 +27,6 @@ from offsetguard.tables import (
 from offsetguard_spark.facts import group_facts, queue_facts, topic_facts
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.moves import offset_move_facts
-from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,10 +89,7 @@ def quarantined_count(checks: Mapping[str, TableCheck]) -> int:
 
 
 def _results_rows(branches: Branches, results: Sequence[InvariantResult]) -> DataFrame:
-    schema = spark_schema(INVARIANT_RESULTS)
-    transaction = (branches.cluster, branches.interval.start)
-    figures = [
-        (one.invariant_id, one.table_name, one.violation_means, one.rows_checked, one.violations, list(one.examples))
-        for one in results
-    ]
-    return branches.spark.createDataFrame([(*transaction, *row) for row in figures], schema)
+    """Give Spark the results as Arrow: rows of Python would start a Python worker to convert them."""
+    transaction = {"cluster": branches.cluster, "interval_start": branches.interval.start}
+    rows = [transaction | asdict(result) for result in results]
+    return branches.spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(INVARIANT_RESULTS)))

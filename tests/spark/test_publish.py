@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest
+from offsetguard.collect.manifest import Manifest
 from offsetguard.errors import PublishError
 from offsetguard.intervals import Interval
 from offsetguard.published_facts import load_table, open_catalog, read_interval_facts, read_rows
@@ -114,6 +114,12 @@ def test_readers_see_the_facts_that_pure_python_makes_of_the_same_snapshot(publi
     assert results["OG-Q01"].examples == ("digg in clicks broker-a/0: min_offset 50 > consumer_offset 10 (by 40)",)
     assert (publications.workspace.data_docs_folder / "demo" / "index.html").is_file()
     assert publications.branch_names() == {"main"}
+
+    expired = replace(publications.published(snapshot.interval), snapshot_ids={"queue_facts": 12345})
+    with pytest.raises(
+        PublishError, match=r"queue_facts: the published snapshot 12345 .* is not in the table any more"
+    ):
+        read_interval_facts(publications.workspace, expired, snapshot.manifest())
 
 
 def test_what_is_published_already_is_left_alone_and_a_rerun_gives_the_same_rows(publications, snapshot) -> None:
@@ -226,16 +232,7 @@ def test_rows_changed_behind_the_writer_fail_the_audit_and_readers_stay(publicat
     assert publications.branch_names() == {"main"}
 
 
-def test_a_reader_is_told_when_there_is_no_catalog_or_the_snapshot_has_expired(publications, snapshot) -> None:
-    _backlog(snapshot)
-    folder = snapshot.land(publications.workspace)
-    assert (folder / MANIFEST_FILE_NAME).exists()
-    missing = published_intervals.PublishedInterval("demo", snapshot.interval, "r", NOW, "", {}, "{}")
+def test_a_reader_is_told_when_nothing_was_published_in_the_workspace(workspace, snapshot) -> None:
+    published = published_intervals.PublishedInterval("demo", snapshot.interval, "r", NOW, "", {}, "{}")
     with pytest.raises(PublishError, match=r"catalog\.db: there is no catalog, .* run spark/jobs/publish_interval"):
-        read_interval_facts(publications.workspace, missing, snapshot.manifest())
-    publications.publish(snapshot.interval)
-    expired = replace(publications.published(snapshot.interval), snapshot_ids={"queue_facts": 12345})
-    with pytest.raises(
-        PublishError, match=r"queue_facts: the published snapshot 12345 .* is not in the table any more"
-    ):
-        read_interval_facts(publications.workspace, expired, snapshot.manifest())
+        read_interval_facts(workspace, published, snapshot.manifest())

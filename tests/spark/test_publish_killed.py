@@ -40,12 +40,7 @@ default_team: ops
 
 def _kill_at(step: str, workspace: Workspace, interval: Interval) -> None:
     """Run the real job, and kill it and its JVM at the moment when it announces a step."""
-    command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", interval.start.isoformat()]
-    environment = os.environ | {
-        "OFFSETGUARD_HOME": str(workspace.home),
-        "OFFSETGUARD_CONFIG": str(workspace.config_file),
-        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
-    }
+    command, environment = _job(workspace, interval)
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as job:
@@ -58,6 +53,27 @@ def _kill_at(step: str, workspace: Workspace, interval: Interval) -> None:
         os.killpg(job.pid, signal.SIGKILL)
         assert job.stderr is not None
         assert lines[-1].startswith(f"{step}:"), (lines, job.stderr.read())
+
+
+def _job(workspace: Workspace, interval: Interval) -> tuple[list[str], dict[str, str]]:
+    """Return command and environment of the real job."""
+    command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", interval.start.isoformat()]
+    return command, os.environ | {
+        "OFFSETGUARD_HOME": str(workspace.home),
+        "OFFSETGUARD_CONFIG": str(workspace.config_file),
+        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
+    }
+
+
+def test_a_truncated_file_is_one_line_on_stderr_and_exit_code_1(workspace, snapshot) -> None:
+    workspace.config_file.write_text(CONFIG, encoding="utf-8")
+    file = snapshot.land(workspace) / "topic_settings.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    command, environment = _job(workspace, snapshot.interval)
+    job = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert job.returncode == 1
+    assert job.stderr.startswith(f"error: {file}: cannot be read as Parquet: ")
+    assert job.stderr.count("\n") == 1
 
 
 def _read(engine: Engine, workspace: Workspace, interval: Interval) -> IntervalFacts | None:
