@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from offsetguard.rebalance_lock import LOCK_INTERVALS_PER_LIFE
 from offsetguard.tables import GROUP_SNAPSHOTS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 
-RENEWALS_PER_LOCK_LIFE = 3  # an owner may miss two renewals before it loses its queues
-
 LOCK_OUTLIVES_RENEWALS = Invariant(
     id="OG-L01",
-    title=f"A rebalance lock lives for at least {RENEWALS_PER_LOCK_LIFE} lock intervals",
+    title=f"A rebalance lock lives for at least {LOCK_INTERVALS_PER_LIFE} lock intervals",
     violation="A rebalance lock expires before its third renewal",
     table=GROUP_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
     applies_when="declared_orderly AND lock_interval_ms IS NOT NULL AND lock_max_live_time_ms IS NOT NULL",
-    holds_when=f"lock_max_live_time_ms >= {RENEWALS_PER_LOCK_LIFE} * lock_interval_ms",
+    holds_when=f"lock_max_live_time_ms >= {LOCK_INTERVALS_PER_LIFE} * lock_interval_ms",
     example=(
         "consumer_group || ': lock life ' || lock_max_live_time_ms || ' ms, renewed every ' || lock_interval_ms"
-        f" || ' ms: at least ' || ({RENEWALS_PER_LOCK_LIFE} * lock_interval_ms) || ' ms needed'"
+        f" || ' ms: at least ' || ({LOCK_INTERVALS_PER_LIFE} * lock_interval_ms) || ' ms needed'"
     ),
     meaning=(
         "Orderly consumers renew their queue locks every `lockInterval` (default 20 s); the broker drops a lock"

@@ -109,7 +109,7 @@ QUEUE_SNAPSHOTS = Table(
 )
 TOPIC_QUEUE_SNAPSHOTS = Table(
     "topic_queue_snapshots",
-    "every queue of every topic, whether or not a group consumes it",
+    "every queue of every topic, whether or not a group consumes it; RocketMQ's own topics excepted",
     ("cluster", "broker_name", "topic", "queue_id", "interval_start"),
     (
         CLUSTER,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from offsetguard.rules.rule import Figure
 
 LABELS = {
-    "available": "not handed out",
+    "available": "available",
     "beyond": "beyond the end",
     "brokers": "unseen brokers",
     "consumer_offset": "consumer offset",
@@ -19,7 +19,7 @@ LABELS = {
     "effective_lag": "lag",
     "first_moved_at": "first moved",
     "gap_count": "unanswered requests",
-    "inflight": "in process",
+    "inflight": "inflight",
     "lag_ms": "oldest unconsumed",
     "last_moved_at": "last moved",
     "last_timestamp": "last consumed, stored at",

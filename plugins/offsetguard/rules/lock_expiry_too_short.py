@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.rebalance_lock import LOCK_INTERVALS_PER_LIFE
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts
-
-INTERVALS_PER_LIFE = 3
 
 RULE = Rule(
     id="lock_expiry_too_short",
@@ -56,7 +55,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if not group.declared_orderly or interval_ms is None or life_ms is None or group.consumer_group in seen:
             continue
         seen.add(group.consumer_group)
-        if life_ms < INTERVALS_PER_LIFE * interval_ms:
+        if life_ms < LOCK_INTERVALS_PER_LIFE * interval_ms:
             yield Finding(
                 rule=RULE,
                 cluster=facts.cluster,
@@ -67,7 +66,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 figures={
                     "lock_interval_ms": interval_ms,
                     "lock_max_live_time_ms": life_ms,
-                    "least_lock_max_live_time_ms": INTERVALS_PER_LIFE * interval_ms,
-                    "most_lock_interval_ms": life_ms // INTERVALS_PER_LIFE,
+                    "least_lock_max_live_time_ms": LOCK_INTERVALS_PER_LIFE * interval_ms,
+                    "most_lock_interval_ms": life_ms // LOCK_INTERVALS_PER_LIFE,
                 },
             )

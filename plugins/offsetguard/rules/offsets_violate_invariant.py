@@ -71,8 +71,8 @@ RULE = Rule(
             + _WORST
             + "oldest {min_offset:messages}, end {max_offset:messages}): its consume queue "
             "is damaged or being rebuilt; consumer group {consumer_group} cannot read there.",
-            do_next="Look at store.log of {broker_name} for recovery and truncation; if it does not end by itself, "
-            "restart the broker so that it rebuilds its consume queues from the commit log.",
+            do_next="Look at store.log and storeerror.log of {broker_name} for recovery, truncation and consume queue "
+            "errors, and check its disk.",
         ),
         "pull_beyond_max": Texts(
             summary="{consumer_group} pulls beyond the end of {topic}",
