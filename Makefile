@@ -26,7 +26,7 @@ check: ## Format, lint, types and layers, without changing a file
 	@$(RUN) ruff format --check --quiet .
 	@$(RUN) ruff check --quiet .
 	@$(RUN) mypy
-	@$(RUN) lint-imports --no-logo 2>/dev/null || $(RUN) lint-imports
+	@$(RUN) lint-imports > /dev/null || $(RUN) lint-imports
 
 .PHONY: format
 format: ## Format and fix what can be fixed
