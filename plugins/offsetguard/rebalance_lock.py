@@ -1,0 +1,8 @@
+"""The one rule about the settings of RocketMQ's rebalance lock.
+
+A client renews the locks of an orderly group every `rocketmq.client.rebalance.lockInterval` (20 s by default); a broker
+forgets a lock `rocketmq.broker.rebalance.lockMaxLiveTime` (60 s by default) after its last renewal.
+Source: RebalanceLockManager, ConsumeMessageOrderlyService (4.9.8, 5.3.3).
+"""
+
+LOCK_INTERVALS_PER_LIFE = 3  # with fewer, two late renewals hand a queue to another client while the first consumes
