@@ -19,7 +19,7 @@ test: install-test ## All checks and all tests (what CI runs)
 
 .PHONY: unit
 unit: install-test ## Tests without a JVM: seconds
-	@$(RUN) pytest tests/unit tests/architecture
+	@$(RUN) pytest tests/unit tests/architecture -m "not live"
 
 .PHONY: check
 check: ## Format, lint, types and layers, without changing a file

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from offsetguard.collect.manifest import Manifest
 
 
-def check_landed(folder: Path, manifest: Manifest) -> None:
+def check_landed(folder: Path, manifest: Manifest) -> frozenset[str]:
     """Check every file of a snapshot before Spark starts: it takes milliseconds, and the errors name file and column.
 
+    Returns the names of the tables in which a key occurs more than once.
     Raises SnapshotError for a file that is missing, truncated or of another schema; for a required column without a
     value; for rows of another cluster or interval; and when a file has not as many rows as the manifest says.
     """
+    repeated = set()
     for table in LANDED:
         file = folder / f"{table.name}.parquet"
         landed = read_table(folder, table)
@@ -34,16 +36,21 @@ def check_landed(folder: Path, manifest: Manifest) -> None:
         _check_required_columns(file, table, landed)
         _check_only_value(file, landed, "cluster", manifest.cluster)
         _check_only_value(file, landed, "interval_start", manifest.interval_start)
+        if landed.group_by(list(table.key)).aggregate([]).num_rows != landed.num_rows:
+            repeated.add(table.name)
+    return frozenset(repeated)
 
 
-def read_landed(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    """Return every landed table by name, one row per key; nothing is read yet."""
-    return {
-        table.name: one_row_per_key(
-            spark.read.schema(spark_schema(table)).parquet(str(folder / f"{table.name}.parquet")), table
-        )
-        for table in LANDED
-    }
+def read_landed(spark: SparkSession, folder: Path, repeated: frozenset[str]) -> dict[str, DataFrame]:
+    """Return every landed table by name, one row per key; nothing is read yet.
+
+    `repeated`: the tables whose keys repeat. They are rare, and a table without any needs no shuffle to find that out.
+    """
+    tables = {}
+    for table in LANDED:
+        rows = spark.read.schema(spark_schema(table)).parquet(str(folder / f"{table.name}.parquet"))
+        tables[table.name] = one_row_per_key(rows, table) if table.name in repeated else rows
+    return tables
 
 
 def one_row_per_key(rows: DataFrame, table: Table, key: tuple[str, ...] | None = None) -> DataFrame:

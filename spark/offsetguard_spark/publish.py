@@ -93,17 +93,23 @@ class Publisher:
                 before = published_intervals.get(self.engine, cluster, interval)
                 if before is not None and before.manifest_json == manifest.model_dump_json() and not again:
                     return _already_published(before)
-                check_landed(folder, manifest)
+                repeated = check_landed(folder, manifest)
             with ThreadPoolExecutor(1) as background:
                 # Importing GX takes seconds of one core; starting the JVM leaves this process idle.
                 suites = background.submit(importlib.import_module, "offsetguard_expectations.suites")
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
                     suit_row_count(spark, sum(manifest.row_counts.values()))
-                return self._publish(spark, manifest, interval, suites, now)
+                return self._publish(spark, manifest, interval, repeated, suites, now)
 
     def _publish(
-        self, spark: SparkSession, manifest: Manifest, interval: Interval, suites: Future[ModuleType], now: datetime
+        self,
+        spark: SparkSession,
+        manifest: Manifest,
+        interval: Interval,
+        repeated: frozenset[str],
+        suites: Future[ModuleType],
+        now: datetime,
     ) -> PublishReport:
         step = self.progress.step
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
@@ -114,7 +120,7 @@ class Publisher:
                 self.progress.say(f"tables: dropped {left_over} branches of a run that did not end")
         with step("check", "evaluating the invariants"):
             folder = snapshot_folder(self.workspace.landing_folder, manifest.cluster, interval)
-            landed = read_landed(spark, folder)
+            landed = read_landed(spark, folder, repeated)
             marked = {table.name: mark(landed[table.name], table) for table in LANDED}
             checks = check_tables(marked)
         results = [result for check in checks.values() for result in check.results]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,15 +38,29 @@ def test_the_first_warning_arrives_and_nothing_is_left(tmp_path: Path) -> None:
     assert _left_over(tmp_path) == []
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_cleanly_while_it_still_starts(tmp_path: Path, end: signal.Signals) -> None:
+@pytest.mark.parametrize(("line", "end"), [("starting Airflow", signal.SIGTERM), ("RocketMQ serves", signal.SIGINT)])
+def test_it_ends_cleanly_while_it_still_starts(tmp_path: Path, line: str, end: signal.Signals) -> None:
     with _demo(tmp_path / "demo") as demo:
         assert demo.stdout is not None
-        assert "starting Airflow" in demo.stdout.readline()
+        while line not in (printed := demo.stdout.readline()):
+            assert printed, f"the demo ended before it said {line!r}"
         demo.send_signal(end)
         output = demo.stdout.read()
         assert demo.wait() == 0, output
     assert "Traceback" not in output
+    assert _left_over(tmp_path) == []
+
+
+def test_a_killed_demo_leaves_nothing_either(tmp_path: Path) -> None:
+    """No chance to clean up: the kernel and the guard do it."""
+    with _demo(tmp_path / "demo") as demo:
+        assert demo.stdout is not None
+        while "RocketMQ serves" not in (printed := demo.stdout.readline()):
+            assert printed, "the demo ended before RocketMQ served"
+        demo.kill()
+    deadline = time.monotonic() + 30
+    while _left_over(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.2)
     assert _left_over(tmp_path) == []
 
 

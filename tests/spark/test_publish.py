@@ -170,6 +170,7 @@ def replace_interval(snapshot, start: datetime):
 
 def test_corrupt_rows_are_kept_in_quarantine_and_out_of_the_facts(publications, snapshot) -> None:
     _backlog(snapshot)
+    snapshot.queue("billing", "orders", 1, (0, 39, 100))  # its key again, knowing less: the other row stays
     corrupt = snapshot.queue("billing", "orders", 2, (0, -5, 100), last_timestamp=NOW + timedelta(days=300))
     snapshot.add(
         "undecodable_records",
@@ -198,7 +199,7 @@ def test_corrupt_rows_are_kept_in_quarantine_and_out_of_the_facts(publications, 
     }
     assert set(kept) == {column.name for column in QUEUE_SNAPSHOTS.columns}
     assert json.loads(quarantine[2]["row_json"])["reason"] == "not JSON"
-    assert report.quarantined == 3
+    assert (report.quarantined, report.duplicates) == (3, 1)
     assert corrupt["queue_id"] not in {row["queue_id"] for row in read_rows(catalog, QUEUE_SNAPSHOTS, published)}
     billing = next(group for group in publications.facts(snapshot.interval).groups if group.consumer_group == "billing")
     assert (billing.queue_count, billing.lag) == (2, 120)

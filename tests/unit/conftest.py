@@ -41,7 +41,7 @@ def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
     opened.dispose()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
 def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Open a fresh database of each kind."""
     if request.param == "sqlite":
