@@ -64,6 +64,7 @@ class Story:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with World(tmp_path_factory.mktemp("world")) as world:
+        world.start()
         yield world
 
 

@@ -75,6 +75,7 @@ class AirflowStandalone:
         self._processes: dict[str, ChildProcess] = {}
         self._api: AirflowApi | None = None
         self._launching = threading.Lock()
+        self._stopping = threading.RLock()
         self._guard: sessions.SessionGuard | None = None
         self._ended = False
         self.environment = {
@@ -112,11 +113,15 @@ class AirflowStandalone:
 
         May be called from another thread while `start` is under way, which then raises AirflowFailed.
         """
+        with self._launching:
+            self._ended = True
+        with self._stopping:
+            self._stop()
+
+    def _stop(self) -> None:
         if self._api is not None:
             self._api.close()
             self._api = None
-        with self._launching:
-            self._ended = True
         sessions.stop({process.pid for process in self._processes.values()}, patience_s=8)
         for process in self._processes.values():
             process.stop(hard=True)

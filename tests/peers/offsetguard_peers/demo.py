@@ -20,9 +20,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from offsetguard.errors import OffsetGuardError
 from offsetguard_peers import demo_groups
+from offsetguard_peers.airflow_standalone import AirflowFailed
 from offsetguard_peers.demo_config import demo_config
 from offsetguard_peers.demo_feed import WarningFeed
+from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
 from offsetguard_peers.world import World
 
@@ -42,7 +45,10 @@ class DemoEnded(BaseException):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo until it is ended. Exit code 1: `--until-first-warning`, and none came within `--for`."""
+    """Run the demo until it is ended; returns the exit code.
+
+    0: ended as asked; 1: `--until-first-warning`, and none came within `--for`; 2: something did not start.
+    """
     options = _parser().parse_args(arguments)
     tell = _clock()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -52,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(folder, options, tell)
     except DemoEnded:
         return 0
+    except (AirflowFailed, PeerNotStarted, OffsetGuardError, RuntimeError, TimeoutError) as error:
+        tell(f"error: {error}")
+        return 2
     finally:
         tell("ended; nothing is left running")
 
@@ -60,7 +69,7 @@ def _run(folder: Path, options: argparse.Namespace, tell: Tell) -> int:
     tell(f"starting Airflow, SMTP and Slack, and beside them RocketMQ {options.rocketmq} (name server, master, slave)")
     world = World(folder, airflow_port=_usual_port_if_free(), password=PASSWORD)
     cluster = RocketMQCluster(options.rocketmq, slaves=1, folder=folder / "rocketmq")
-    with _started_aside(world) as airflow_started, cluster:
+    with world, _airflow_beside(world) as airflow_started, cluster:
         tell("RocketMQ serves")
         demo_groups.stage_trouble(cluster, tell)
         with demo_groups.living_groups(cluster):
@@ -99,14 +108,14 @@ def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> No
 
 
 @contextmanager
-def _started_aside(world: World) -> Iterator[Future[World]]:
-    """Start the world in another thread, since brokers start at the same time; stop it in any case."""
-    with ThreadPoolExecutor(1, "demo-world") as starter:
-        starting = starter.submit(world.__enter__)
+def _airflow_beside(world: World) -> Iterator[Future[None]]:
+    """Start Airflow in another thread, since brokers start at the same time; stop it in any case."""
+    with ThreadPoolExecutor(1, "demo-airflow") as starter:
+        starting = starter.submit(world.start)
         try:
             yield starting
         finally:
-            world.close()
+            world.airflow.stop()
 
 
 @contextmanager
@@ -131,7 +140,8 @@ def _own_folder(folder: Path) -> Iterator[Path]:
 
 def _end(_number: int, _frame: object) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # cleaning up takes a few seconds and is not interrupted
+        signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted
+    print("ending, this takes a few seconds", flush=True)
     raise DemoEnded
 
 

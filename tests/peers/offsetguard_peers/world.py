@@ -27,7 +27,7 @@ DAGS = ("collect_and_judge", "deliver_warnings")
 
 
 class World:
-    """Entering starts the receivers at once and Airflow until it is healthy; leaving stops all of it."""
+    """Entering opens the receivers; `start` starts Airflow, which takes a while; leaving stops all of it."""
 
     def __init__(self, folder: Path, *, airflow_port: int | None = None, password: str | None = None) -> None:
         """`folder`: an empty one; mails, configuration, Airflow's home and OffsetGuard's own folder go there."""
@@ -44,7 +44,7 @@ class World:
 
     @property
     def airflow(self) -> AirflowStandalone:
-        """Airflow, once the context was entered."""
+        """Airflow; it runs after `start`."""
         assert self._airflow is not None, "the world is not entered"
         return self._airflow
 
@@ -64,6 +64,10 @@ class World:
         whole = {**config, "delivery": {**delivery, **config.get("delivery", {})}}
         self.config_file.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
 
+    def start(self) -> None:
+        """Start Airflow; returns when it is healthy. Raises AirflowFailed, also when the world is left meanwhile."""
+        self.airflow.start()
+
     def run_dags(self) -> None:
         """Let Airflow's scheduler run our DAGs from now on."""
         self.api.wait_for_dags(*DAGS, timeout_s=90)
@@ -71,7 +75,7 @@ class World:
             self.api.unpause(dag_id)
 
     def __enter__(self) -> Self:
-        """Start everything; on a failure stop what was started."""
+        """Open SMTP, Slack and the inbox; on a failure close what was opened."""
         try:
             for server in (self.smtp, self.slack, self.inbox):
                 self._stack.enter_context(server)
@@ -85,7 +89,7 @@ class World:
                 port=self._airflow_port,
                 password=self._password,
             )
-            self._stack.enter_context(self._airflow)
+            self._stack.callback(self._airflow.stop)
         except BaseException:
             self._stack.close()
             raise
@@ -94,13 +98,7 @@ class World:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop everything."""
-        self.close()
-
-    def close(self) -> None:
-        """Stop everything; also, from another thread, a start that is under way."""
-        if self._airflow is not None:
-            self._airflow.stop()
+        """Stop everything; also a start that is under way in another thread."""
         self._stack.close()
 
     @property
