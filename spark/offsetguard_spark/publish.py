@@ -100,13 +100,14 @@ class Publisher:
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
                     suit_row_count(spark, sum(manifest.row_counts.values()))
-                return self._publish(spark, manifest, interval, repeated, suites, now)
+                return self._publish(spark, manifest, interval, repeated=repeated, suites=suites, now=now)
 
     def _publish(
         self,
         spark: SparkSession,
         manifest: Manifest,
         interval: Interval,
+        *,
         repeated: frozenset[str],
         suites: Future[ModuleType],
         now: datetime,
