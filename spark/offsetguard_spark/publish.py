@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.errors import PublishError
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, QUARANTINE
@@ -132,7 +133,9 @@ class Publisher:
         with step("audit", "reading back what was written"):
             rows = audit(branches, checks, len(results))
         with step("document", "writing Data Docs"):
-            suites.result().validate(manifest.cluster, interval.start, results, self.workspace.data_docs_folder)
+            gate = suites.result().validate(manifest.cluster, interval.start, results, self.workspace.data_docs_folder)
+            if gate.not_checked_ids:  # violations are published as what they are; what was not checked is not
+                raise PublishError(f"invariants without a result: {', '.join(gate.not_checked_ids)}; nothing published")
         report = PublishReport(
             cluster=manifest.cluster,
             interval_start=interval.start.isoformat(),

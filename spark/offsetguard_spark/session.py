@@ -28,7 +28,7 @@ SMALL_SNAPSHOT_ROWS = 50_000
 SERVER_CONFIG = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
 
 # A cycle runs for seconds: compiling it further than C1 does, or collecting garbage in parallel, costs more than it
-# gives (measured: 34 s -> 19 s for 13 writes on two busy cores).
+# gives.
 _LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
 
 

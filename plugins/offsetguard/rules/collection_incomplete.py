@@ -90,10 +90,16 @@ def _relevant(facts: IntervalFacts) -> Sequence[CollectionGap]:
 
 
 def _reasons(gaps: Sequence[CollectionGap]) -> str:
-    counted = Counter((gap.broker_name or gap.address, gap.outcome, gap.reason[:_REASON_LENGTH]) for gap in gaps)
+    counted = Counter((gap.broker_name or gap.address, gap.outcome, _reason(gap)) for gap in gaps)
     shown = [
         f"{name} {outcome.replace('_', ' ')}: {reason}" + (f" ({count} times)" if count > 1 else "")
         for (name, outcome, reason), count in counted.most_common(_REASONS_SHOWN)
     ]
     hidden = len(counted) - len(shown)
     return "; ".join(shown) + (f"; and {hidden} more" if hidden else "")
+
+
+def _reason(gap: CollectionGap) -> str:
+    """Return the reason without the address where the gap is called by its address already."""
+    reason = gap.reason if gap.broker_name else gap.reason.removeprefix(f"{gap.address}: ")
+    return reason[:_REASON_LENGTH]
