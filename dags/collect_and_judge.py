@@ -50,7 +50,7 @@ with DAG(
             type="string",
             title="Cluster",
             pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-            description="A name below `clusters:` in config/offsetguard.yml, or `all`.",
+            description="A cluster's name in config/offsetguard.yml, or: all",
         ),
         "group_pattern": Param(
             "*",
@@ -58,7 +58,7 @@ with DAG(
             title="Consumer groups",
             minLength=1,
             maxLength=255,
-            description="Judge only the groups that this glob matches, e.g. `orders*`. Case matters. `*` = all.",
+            description="Judge only the groups that this pattern matches, e.g. order-* (case matters; * alone: all groups).",
         ),
         "dry_run": Param(
             False,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
 from offsetguard_airflow.assets import OUTBOX, OUTBOX_CHANGES
 from offsetguard_airflow.run_interval import interval_at
@@ -50,6 +51,7 @@ class JudgeOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
         from offsetguard.config_file import load_config
+        from offsetguard.errors import ConfigError
         from offsetguard.pipeline.judge import judge_interval
         from offsetguard.store.database import open_database
         from offsetguard.workspace import Workspace
@@ -61,7 +63,10 @@ class JudgeOperator(BaseOperator):
         facts = read_facts(workspace, engine, self.cluster, interval_at(self.interval_start))
         pattern = None if self.group_pattern == EVERY_GROUP else self.group_pattern
         if pattern is not None:
-            check_group_pattern(pattern, facts)
+            try:
+                check_group_pattern(pattern, facts)
+            except ConfigError as error:
+                raise AirflowFailException(str(error)) from None  # trying again cannot help
         report = judge_interval(
             engine,
             facts,
@@ -83,6 +88,7 @@ class JudgeOperator(BaseOperator):
         verb = "would be" if report.dry_run else "were"
         self.log.info("%d incidents %s opened, %d resolved", len(report.opened), verb, len(report.resolved))
         for decision in report.decisions:
-            self.log.info("%s: %s", decision.key, decision.decision.reason.value)
+            key = decision.key
+            self.log.info("team %s, rule %s: %s", key.team, key.rule_id, decision.decision.reason.value)
         for message in report.messages:
             self.log.info("message by %s to %s %s written", message.channel.value, message.receiver, verb)

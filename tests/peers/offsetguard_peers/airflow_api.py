@@ -60,10 +60,10 @@ class AirflowApi:
         return list(self.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=200)["task_instances"])
 
     def log(self, dag_id: str, run_id: str, task: dict[str, Any]) -> str:
-        """Return the log of a task instance's last try, one event a line."""
+        """Return the log of a task instance's last try, one event a line, an exception's text behind it."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task['task_id']}/logs/{max(task['try_number'], 1)}"
         content = self.get(path, map_index=task["map_index"], full_content=True)["content"]
-        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
+        return "\n".join(_log_line(line) for line in content)
 
     def wait_for_run(self, dag_id: str, run_id: str, *, timeout_s: float) -> str:
         """Wait until a run has finished; returns success or failed, raises TimeoutError with the tasks' states."""
@@ -87,6 +87,13 @@ class AirflowApi:
         if answer.is_error:
             raise RuntimeError(f"{answer.request.method} {answer.request.url}: {answer.status_code} {answer.text}")
         return answer.json()
+
+
+def _log_line(line: Any) -> str:
+    if not isinstance(line, dict):
+        return str(line)
+    exceptions = "; ".join(f"{each['exc_type']}: {each['exc_value']}" for each in line.get("error_detail") or ())
+    return f"{line.get('event')} {exceptions}".rstrip()
 
 
 def wait_until(condition: Callable[[], bool], *, timeout_s: float, what: Callable[[], str]) -> None:
