@@ -51,12 +51,13 @@ def test_a_browser_is_sent_to_the_login_and_comes_back(airflow: AirflowStandalon
 def test_the_menu_of_airflow_leads_to_the_page(airflow: AirflowStandalone) -> None:
     with open_page() as page:
         page.goto(airflow.base_url)
+        page.wait_for_url("**/auth/login**")
         log_in(page, airflow.username, airflow.password)
         page.get_by_role("button", name="Browse").click()
         page.get_by_role("menuitem", name="Data Docs").click()
         frame = page.frame_locator("iframe")
         frame.get_by_role("link", name="demo").click()
-        assert frame.locator("h1", has_text="Data Docs of demo").is_visible(timeout=10_000)
+        frame.locator("h1", has_text="Data Docs of demo").wait_for()
 
 
 CONTENT_TYPES = {
