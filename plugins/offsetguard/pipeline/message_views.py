@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from offsetguard.messages.view import FigureView, IncidentView, MessageView, QueueView
-from offsetguard.rules.figures import LABELS, format_figure
+from offsetguard.rules.figures import LABELS, SILENT_AT_ZERO, format_figure
 from offsetguard.rules.rule import Severity
 
 if TYPE_CHECKING:
@@ -95,11 +95,11 @@ def _peak(incident: Incident) -> str | None:
 
 
 def _figures(figures: Mapping[str, Figure]) -> tuple[FigureView, ...]:
-    """Leave out what is not known: a table of unknowns hides what is."""
+    """Leave out what is not known or did not happen: a table of unknowns and zeros hides what did."""
     return tuple(
         FigureView(label=LABELS.get(name, name.replace("_", " ")), value=format_figure(name, figure))
         for name, figure in figures.items()
-        if figure is not None
+        if figure is not None and (figure or name not in SILENT_AT_ZERO)
     )
 
 

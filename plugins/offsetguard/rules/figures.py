@@ -41,6 +41,8 @@ LABELS = {
     "violated_invariants": "violates",
 }
 
+SILENT_AT_ZERO = frozenset({"beyond", "lost"})  # "lost messages 0" in a message about something else is noise
+
 
 def format_figure(name: str, figure: Figure) -> str:
     """Return a figure as people read it; its name's suffix tells the unit, None reads "unknown"."""
