@@ -1,0 +1,106 @@
+"""`offsetguard outbox`: what waits, what was refused for good and why, and sending it again after a fix."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from offsetguard.cli.output import wants_json
+from offsetguard.messages.hostile import harmless
+from offsetguard.rules.text import format_moment
+from offsetguard.store import outbox as store
+from offsetguard.store.database import open_database
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from offsetguard.store.outbox import OutboxMessage
+
+_TEXT_LIMIT = 500
+
+
+@click.group()
+def outbox() -> None:
+    """Messages to people: what waits, what was refused for good, and why.
+
+    The database is the one that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME.
+
+    \b
+    Examples:
+      offsetguard outbox list                    everything that was not accepted yet
+      offsetguard outbox list --status sent
+      offsetguard outbox redrive --all           after a wrong address or channel was corrected
+      offsetguard outbox redrive 17 18
+    """  # noqa: D301 click wants the character itself
+
+
+@outbox.command("list")
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in store.Status]),
+    help="Only rows of this status. Without it: pending and failed ones.",
+)
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many rows.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
+)
+def list_messages(*, status: str | None, limit: int, output_format: str) -> None:
+    """Show messages, newest first, with the reason of each that was not accepted."""
+    wanted = [store.Status(status)] if status else [store.Status.PENDING, store.Status.FAILED]
+    engine = _engine()
+    rows = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
+    as_json = wants_json(output_format)
+    for row in sorted(rows, key=lambda row: -row.id)[:limit]:
+        click.echo(_as_json(row) if as_json else _as_text(row))
+    if not rows and not as_json:
+        click.echo("Nothing waits." if status is None else f"No message is {status}.")
+
+
+@outbox.command()
+@click.argument("ids", nargs=-1, type=int)
+@click.option("--all", "every", is_flag=True, help="Every message that was refused for good.")
+def redrive(*, ids: tuple[int, ...], every: bool) -> None:
+    """Make messages that were refused for good due again; the next sweep sends them."""
+    if every == bool(ids):
+        raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
+    count = store.redrive(_engine(), now=datetime.now(UTC), ids=ids or None)
+    click.echo(f"{count} message{'' if count == 1 else 's'} will be sent with the next sweep of deliver_warnings")
+
+
+def _engine() -> Engine:
+    return open_database(Workspace.from_environment().database_url)
+
+
+def _as_json(row: OutboxMessage) -> str:
+    return json.dumps(
+        {
+            "id": row.id,
+            "status": row.status.value,
+            "channel": row.channel.value,
+            "receiver": row.receiver,
+            "team": row.team,
+            "cluster": row.cluster,
+            "rule": row.rule_id,
+            "title": _title(row),
+            "created_at": row.created_at.isoformat(),
+            "attempts": row.attempts,
+            "next_attempt_at": row.next_attempt_at.isoformat(),
+            "last_error": row.last_error,
+        }
+    )
+
+
+def _as_text(row: OutboxMessage) -> str:
+    head = f"{row.id}  {row.status.value}  {row.channel.value} to {row.receiver}: {_title(row)}"
+    told = f"    {row.cluster}, {row.rule_id}, written {format_moment(row.created_at)}, {row.attempts} attempts"
+    error = f"\n    {harmless(row.last_error, _TEXT_LIMIT)}" if row.last_error else ""
+    return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}{error}"
+
+
+def _title(row: OutboxMessage) -> str:
+    """Return the message's title without its schema: a row of another version must still be shown."""
+    return str(json.loads(row.view_json).get("title", "unknown"))
