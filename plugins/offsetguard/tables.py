@@ -189,6 +189,7 @@ BROKER_SNAPSHOTS = Table(
         Column("commit_log_min_offset", _I8, "oldest byte kept in the commit log"),
         Column("commit_log_max_offset", _I8, "next byte to be written to the commit log"),
         Column("commit_log_disk_ratio", ColumnType.FLOAT64, "used share of the commit log's disk, 0..1"),
+        Column("role", _S, "broker setting brokerRole: ASYNC_MASTER, SYNC_MASTER or SLAVE"),
         Column("slave_read_enable", _B, "broker setting slaveReadEnable"),
         Column("file_reserved_time_hours", _I4, "broker setting fileReservedTime, hours"),
         Column("delete_when", _S, "broker setting deleteWhen, hour of day"),

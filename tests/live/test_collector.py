@@ -104,6 +104,7 @@ def test_figures_are_those_that_were_produced_and_committed(cluster: RocketMQClu
     assert manifest.complete, manifest.gaps
     brokers = {row["broker_id"]: row["answered"] for row in rows[BROKER_SNAPSHOTS.name]}
     assert brokers[0]
+    assert {row["broker_id"]: row["role"] for row in rows[BROKER_SNAPSHOTS.name]} == {0: "ASYNC_MASTER", 1: "SLAVE"}
     assert all(brokers.values()), "slaves too, once they have registered"
 
 

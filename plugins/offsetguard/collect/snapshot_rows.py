@@ -190,6 +190,7 @@ class SnapshotRows:
             commit_log_min_offset=runtime.commit_log_min_offset if runtime else None,
             commit_log_max_offset=runtime.commit_log_max_offset if runtime else None,
             commit_log_disk_ratio=runtime.commit_log_disk_ratio if runtime else None,
+            role=settings.get("brokerRole"),
             slave_read_enable={"true": True, "false": False}.get(settings.get("slaveReadEnable", "")),
             file_reserved_time_hours=_whole_number(settings.get("fileReservedTime")),
             delete_when=settings.get("deleteWhen"),
