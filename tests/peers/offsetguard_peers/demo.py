@@ -141,6 +141,8 @@ def _own_folder(folder: Path) -> Iterator[Path]:
 def _end(_number: int, _frame: object) -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted
+    # The exception may hit an object in the middle of its construction, whose destructor would then complain.
+    sys.unraisablehook = lambda _: None
     print("ending, this takes a few seconds", flush=True)
     raise DemoEnded
 
