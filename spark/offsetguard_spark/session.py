@@ -27,6 +27,9 @@ LOCAL_MASTER = "local[2]"
 SMALL_SNAPSHOT_ROWS = 50_000
 SERVER_CONFIG = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
 
+# Without it Spark looks up the machine's own name, which containers often cannot resolve.
+LOCAL_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
+
 # A cycle runs for seconds: compiling it further than C1 does, or collecting garbage in parallel, costs more than it
 # gives.
 _LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
@@ -45,6 +48,8 @@ def make_session(workspace: Workspace, environment: Mapping[str, str] = os.envir
         return session
     if not environment.get("PYSPARK_GATEWAY_PORT"):  # set by spark-submit for the Python program that it runs
         config |= local_config()
+        for name, value in LOCAL_ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
         builder = builder.master(environment.get("OFFSETGUARD_LOCAL_MASTER") or LOCAL_MASTER)
     for name, value in (SERVER_CONFIG | config).items():
         builder = builder.config(name, value)

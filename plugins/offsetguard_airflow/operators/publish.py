@@ -23,8 +23,9 @@ LOCAL_MASTER = "local[2]"
 JOB_FILE = Path(__file__).resolve().parents[3] / "spark" / "jobs" / "publish_interval.py"
 
 # Asked of another process: this package may not import Spark code, and the paths are needed before a session exists.
-_PRINT_LOCAL_CONFIG = (
-    "import json; from offsetguard_spark.session import local_config; print(json.dumps(local_config()))"
+_PRINT_LOCAL_SETTINGS = (
+    "import json; from offsetguard_spark.session import LOCAL_ENVIRONMENT, local_config; "
+    "print(json.dumps([local_config(), LOCAL_ENVIRONMENT]))"
 )
 
 
@@ -79,9 +80,10 @@ class PublishIntervalOperator(SparkSubmitOperator):
             application_args=self.application_args,
             env_vars=self.env_vars,
         )
-        local_config = _local_config()
+        local_config, local_environment = _local_settings()
         if hook.runs_here:
             hook._conf = {**local_config, **hook._conf}
+            hook._env_vars = {**local_environment, **(self.env_vars or {})}
         else:
             hook._jars = local_config["spark.driver.extraClassPath"].replace(":", ",")
         return hook
@@ -104,7 +106,9 @@ def workspace_variables() -> dict[str, str]:
     }
 
 
-def _local_config() -> dict[str, str]:
-    answer = subprocess.run([sys.executable, "-c", _PRINT_LOCAL_CONFIG], check=True, stdout=subprocess.PIPE, text=True)
-    config: dict[str, str] = json.loads(answer.stdout)
-    return config
+def _local_settings() -> tuple[dict[str, str], dict[str, str]]:
+    """Return configuration and environment of a Spark that runs here."""
+    command = [sys.executable, "-c", _PRINT_LOCAL_SETTINGS]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    config, environment = json.loads(answer.stdout)
+    return config, environment
