@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from offsetguard.page_addresses import DATA_DOCS_PATH, URL_PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-URL_PREFIX = "/offsetguard"
 
 
 class OffsetGuardPlugin(AirflowPlugin):
@@ -19,7 +19,7 @@ class OffsetGuardPlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012 - Airflow removes broken entries from this very list
         {
             "name": "Data Docs",
-            "href": f"{URL_PREFIX.removeprefix('/')}/data-docs/",
+            "href": f"{URL_PREFIX.removeprefix('/')}{DATA_DOCS_PATH}/",
             "destination": "nav",
             "category": "browse",
             "url_route": "offsetguard-data-docs",

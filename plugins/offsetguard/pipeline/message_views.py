@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from offsetguard.messages.view import FigureView, IncidentView, MessageView, QueueView
+from offsetguard.page_addresses import DATA_DOCS_PATH, URL_PREFIX
 from offsetguard.rules.figures import LABELS, SILENT_AT_ZERO, format_figure
 from offsetguard.rules.rule import Severity
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 QUEUES_SHOWN = 20
 DETAILED_INCIDENTS = 50  # further ones are listed without their queues: 5,000 groups must not give 30 MB of mail
-_PLUGIN_PATH = "offsetguard/data-docs"  # where offsetguard_airflow serves the Data Docs
 
 
 def message_view(
@@ -117,4 +117,4 @@ def _worst(incidents: Sequence[Incident]) -> Severity:
 
 
 def _data_docs_url(page_url: str, cluster: str) -> str:
-    return f"{page_url.rstrip('/')}/{_PLUGIN_PATH}/{quote(cluster, safe='')}/index.html"
+    return f"{page_url.rstrip('/')}{URL_PREFIX}{DATA_DOCS_PATH}/{quote(cluster, safe='')}/index.html"

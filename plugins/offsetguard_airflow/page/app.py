@@ -13,10 +13,10 @@ from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from offsetguard.page_addresses import DATA_DOCS_PATH
 from offsetguard.workspace import Workspace
 from offsetguard_airflow.page.files import CONTENT_TYPES, find_file, index_page
 
-DATA_DOCS_PATH = "/data-docs"
 DAG_THAT_MAKES_THEM = "collect_and_judge"
 
 # Pages hold names that came from brokers: they run no script, load nothing from elsewhere, send nothing anywhere, and

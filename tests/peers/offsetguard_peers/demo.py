@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from offsetguard.errors import OffsetGuardError
+from offsetguard.page_addresses import DATA_DOCS_PATH, URL_PREFIX
 from offsetguard_peers import demo_groups
 from offsetguard_peers.airflow_standalone import AirflowFailed
 from offsetguard_peers.demo_config import demo_config
@@ -99,7 +100,7 @@ def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> No
     tell(
         f"""everything runs; the first warnings come within about a minute
          Airflow     {world.airflow.base_url}  (user {world.airflow.username}, password {world.airflow.password})
-         Data Docs   {world.airflow.base_url}/offsetguard/data-docs/  (behind the same login; menu Browse)
+         Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/  (behind the same login; menu Browse)
          mails       {world.inbox.url}  (files: {world.mail_folder})
          Slack       {world.slack.url}
          try also    offsetguard check --namesrv {cluster.namesrv}
