@@ -9,8 +9,8 @@ from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 LATENESS_TOLERANCE_S = 86_400  # one day: a late run reads events that are younger than its interval
 
 _MOVE = (
-    "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
-    " || ' (event ' || event_offset || ' of ' || event_broker_name || ')'"
+    "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || coalesce(queue_id, '?')"
+    " || ' (' || origin || ' ' || position || ' of ' || source || ')'"
 )
 
 OFFSETS_NOT_NEGATIVE = Invariant(
@@ -20,7 +20,7 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
     applies_when="TRUE",
-    holds_when="event_offset >= 0 AND queue_id >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
+    holds_when="position >= 0 AND coalesce(queue_id, 0) >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
     example=f"{_MOVE} || ': requested ' || requested_offset || ', corrected to ' || corrected_offset",
     meaning=(
         "An OFFSET_MOVED_EVENT names an offset below 0. A client asked for a position that no queue can have: usually"

@@ -87,11 +87,50 @@ ConnectionId = Annotated[
     str,
     AfterValidator(_must_match(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection")),
 ]
+TimeZone = Annotated[
+    str,
+    AfterValidator(
+        _must_match(
+            r"[+-](?:0\d|1[0-4]):[0-5]\d|[A-Z][A-Za-z_]+(?:/[A-Za-z0-9_+-]+){0,2}",
+            "is not a time zone: write '+08:00' (in quotes), UTC, or a name such as Asia/Shanghai",
+        )
+    ),
+]
+FilePath = Annotated[str, AfterValidator(_must_match(r"[^\x00-\x1f]{1,4096}", "is not the path of a file"))]
 Milliseconds = Annotated[int, Field(gt=0)]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Tls(_Section):
+    """How connections to name servers and brokers are encrypted; the section's presence switches TLS on."""
+
+    ca_file: FilePath | None = None  # PEM; None = the machine's own authorities
+    check_host_name: bool = True
+    client_certificate_file: FilePath | None = None  # PEM, where brokers ask for one
+    client_key_file: FilePath | None = None
+
+
+class LogSource(_Section):
+    """A folder with logs of one broker replica or of one client, read where this machine sees it."""
+
+    name: Name
+    files: Annotated[list[Glob], Field(min_length=1)]  # globs of paths, e.g. /mnt/broker-a/logs/rocketmqlogs/*.log
+    broker_name: Glob | None = None  # None: a client's log
+    broker_id: Annotated[int, Field(ge=0)] = 0
+    time_zone: TimeZone = "+08:00"  # brokers write GMT+8 wherever they run; 4.x clients write their host's zone
+
+
+class Collection(_Section):
+    """What a round may cost a broker."""
+
+    max_in_flight: Annotated[int, Field(ge=1, le=64)] = 8  # unanswered requests per broker
+    max_requests_per_s: Annotated[int, Field(ge=10)] = 5_000  # per broker
+    detail_groups: Annotated[int, Field(ge=0)] = 64  # suspect groups that are asked in detail per broker and round
+    share_rounds: Annotated[int, Field(ge=1)] = 60  # every other group is asked in detail once in so many rounds
+    running_info_clients: Annotated[int, Field(ge=0)] = 64  # clients asked for running info per round
 
 
 class Cluster(_Section):
@@ -101,6 +140,12 @@ class Cluster(_Section):
     connection: ConnectionId | None = None  # Airflow connection with access key (login) and secret key (password)
     request_timeout_ms: Milliseconds = 3_000
     lock_max_live_time_ms: Milliseconds = 60_000  # declared: -Drocketmq.broker.rebalance.lockMaxLiveTime of its brokers
+    tls: Tls | None = None
+    address_map: dict[Address, Address] = {}  # listed by the name server -> reachable from here
+    proxies: list[Address] = []  # remoting ports of cluster-mode proxies: they know the members of gRPC groups
+    metrics_urls: dict[Glob, WebUrl] = {}  # broker name -> its Prometheus exporter, e.g. http://10.0.0.1:5557/metrics
+    logs: list[LogSource] = []
+    collection: Collection = Collection()
 
 
 class GroupPolicy(_Section):

@@ -174,7 +174,7 @@ def _offset_move_facts(moves: Iterable[Row], since: datetime) -> Iterable[Offset
             key = ("consumer_group", "client_id", "topic", "broker_name", "queue_id", "requested_offset")
             grouped[tuple(move[name] for name in key)].append(move)
     for (group, client, topic, broker, queue_id, requested), same in grouped.items():
-        newest = max(same, key=lambda move: (move["moved_at"], move["event_offset"]))
+        newest = max(same, key=lambda move: (move["moved_at"], move["position"]))
         yield OffsetMoveFacts(
             consumer_group=group,
             client_id=client,

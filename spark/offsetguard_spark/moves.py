@@ -32,7 +32,7 @@ def offset_move_facts(moves: DataFrame, cluster: str, interval: Interval, window
         & (F.col("interval_start") <= F.lit(interval.start))
         & (F.col("moved_at") >= F.lit(since))
     )
-    newest = F.max_by("corrected_offset", F.struct("moved_at", "event_offset"))
+    newest = F.max_by("corrected_offset", F.struct("moved_at", "position"))
     return (
         # An event that was read in two rounds is still one event. Its time belongs to its identity here: after the
         # event topic was recreated, offsets start again.

@@ -66,6 +66,6 @@ def test_killed_anywhere_no_event_is_lost_and_none_counted_twice(tmp_path: Path)
     assert set(exit_codes) == {0, -9}, "some rounds must have been killed and some not"
     landed = sorted(folder.name for folder in (tmp_path / "main").glob("[0-9]*"))
     moves = [read_table(snapshot_folder(tmp_path, "main", Interval.from_name(name)), OFFSET_MOVES) for name in landed]
-    offsets = [offset for table in moves for offset in table["event_offset"].to_pylist()]
+    offsets = [offset for table in moves for offset in table["position"].to_pylist()]
     assert offsets == list(range(len(broker.events)))
     assert not [path for path in (tmp_path / "main").glob(".*") if path.is_dir()], "leftovers of killed rounds"

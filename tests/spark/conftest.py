@@ -147,8 +147,8 @@ class Snapshot:
 
     def move(self, position: int, requested: int, corrected: int, moved_at: datetime, **more: Any) -> Row:
         columns = {
-            "event_broker_name": "broker-a",
-            "event_offset": position,
+            "source": "broker-a",
+            "position": position,
             "moved_at": moved_at,
             "consumer_group": "digg",
             "client_id": None,

@@ -50,6 +50,27 @@ class EventCursor(_Record):
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
 
 
+class LogCursor(_Record):
+    """How far one log file was read; as for events, the newest landed manifest is the durable cursor.
+
+    A file is known by its device and inode and by its first bytes: a rotated file keeps its cursor under its new name.
+    """
+
+    source: str  # name of the log source
+    file: str  # `log_events.file`: identity of the file, the same after its rotation
+    path: str  # where it was last seen
+    next_position: Count  # first byte not read yet, in the uncompressed file; always the start of a line
+    note: str | None = None  # e.g. truncated: read again from its start
+
+
+class NotAsked(_Record):
+    """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
+
+    what: str
+    count: Count
+    reason: str
+
+
 class MissingMaster(_Record):
     """A master that an earlier round listed and the name server does not list any more."""
 
@@ -86,6 +107,8 @@ class Manifest(_Record):
     gap_count: Count = 0
     row_counts: dict[str, Count]  # table name -> landed rows
     event_cursors: tuple[EventCursor, ...] = ()
+    log_cursors: tuple[LogCursor, ...] = ()
+    not_asked: tuple[NotAsked, ...] = ()
     master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
     missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose

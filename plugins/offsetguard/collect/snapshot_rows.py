@@ -62,7 +62,7 @@ class SnapshotRows:
             OFFSET_MOVES.name: (row for one in masters for row in self._move_rows(one)),
             UNDECODABLE_RECORDS.name: (row for one in self.readings for row in self._undecodable_rows(one)),
         }
-        fitting = {name: list(rows) for name, rows in tables.items()}
+        fitting = {table.name: list(tables.get(table.name, ())) for table in LANDED}
         for table in LANDED:
             self._keep_only_fitting(table, fitting)
         return fitting
@@ -70,9 +70,9 @@ class SnapshotRows:
     def _keep_only_fitting(self, table: Table, tables: dict[str, list[Row]]) -> None:
         """Move rows with numbers beyond their column to `undecodable_records`: one of them would stop the landing."""
         narrow = [column.name for column in table.columns if column.type is ColumnType.INT32]
-        misfits = [row for row in tables[table.name] if not all(_is_int32(row[name]) for name in narrow)]
+        misfits = [row for row in tables[table.name] if not all(_is_int32(row.get(name)) for name in narrow)]
         if misfits:
-            tables[table.name] = [row for row in tables[table.name] if all(_is_int32(row[name]) for name in narrow)]
+            tables[table.name] = [row for row in tables[table.name] if all(_is_int32(row.get(name)) for name in narrow)]
         for position, row in enumerate(misfits):
             tables[UNDECODABLE_RECORDS.name].append(
                 self._row(
@@ -157,6 +157,7 @@ class SnapshotRows:
                 declared_orderly=policy.orderly,
                 lock_interval_ms=policy.lock_interval_ms,
                 lock_max_live_time_ms=lock_max_live_time_ms,
+                in_detail=False,
             )
 
     def _client_rows(self, reading: BrokerReading) -> Iterator[Row]:
@@ -171,6 +172,7 @@ class SnapshotRows:
                     consumer_group=group,
                     client_id=client_id,
                     broker_name=reading.broker_name,
+                    broker_id=reading.replica.broker_id,
                     client_address=client.client_address,
                     language=client.language,
                     version=client.version,
@@ -201,8 +203,9 @@ class SnapshotRows:
     def _move_rows(self, reading: BrokerReading) -> Iterator[Row]:
         for event in reading.events:
             yield self._row(
-                event_broker_name=reading.broker_name,
-                event_offset=event.event_offset,
+                origin="event",
+                source=reading.broker_name,
+                position=event.event_offset,
                 moved_at=event.moved_at,
                 consumer_group=event.consumer_group,
                 client_id=None,
@@ -211,7 +214,6 @@ class SnapshotRows:
                 queue_id=event.message_queue.queue_id,
                 requested_offset=event.requested_offset,
                 corrected_offset=event.corrected_offset,
-                origin="event",
             )
 
     def _undecodable_rows(self, reading: BrokerReading) -> Iterator[Row]:

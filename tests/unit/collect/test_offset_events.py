@@ -63,7 +63,7 @@ def test_the_first_round_reads_from_the_oldest_event_and_the_next_one_goes_on(tm
 
     cursors = [manifest.event_cursors[0] for manifest in asyncio.run(run())]
     assert [(cursor.from_offset, cursor.next_offset) for cursor in cursors] == [(100, 120), (120, 123), (123, 123)]
-    assert [row["event_offset"] for row in landed(tmp_path, later(0))] == list(range(100, 120))
+    assert [row["position"] for row in landed(tmp_path, later(0))] == list(range(100, 120))
     (row, *_) = landed(tmp_path, later(1))
     assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
         "billing",
@@ -81,7 +81,7 @@ def test_an_unreadable_event_is_kept_with_its_reason_and_does_not_stop_the_readi
             return await land(name_server, tmp_path, FIRST)
 
     assert asyncio.run(run()).event_cursors[0].next_offset == 6
-    assert [row["event_offset"] for row in landed(tmp_path, FIRST)] == [0, 1, 4, 5]
+    assert [row["position"] for row in landed(tmp_path, FIRST)] == [0, 1, 4, 5]
     kept = read_table(snapshot_folder(tmp_path, "main", FIRST), UNDECODABLE_RECORDS).to_pylist()
     assert [(row["source"], row["position"]) for row in kept] == [
         ("OFFSET_MOVED_EVENT of broker-a", 2),
@@ -123,7 +123,7 @@ def test_a_round_for_an_older_interval_leaves_the_events_to_the_newer_one(tmp_pa
             await land(name_server, tmp_path, later(3))
 
     asyncio.run(run())
-    offsets = [[row["event_offset"] for row in landed(tmp_path, later(minute))] for minute in range(4)]
+    offsets = [[row["position"] for row in landed(tmp_path, later(minute))] for minute in range(4)]
     assert offsets == [[0, 1, 2, 3], [], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
@@ -155,4 +155,4 @@ def test_a_diagnosis_reads_events_without_a_landed_round() -> None:
             _, rows = await collect_snapshot("main", config_for(name_server), FIRST, started_at=FIRST.end)
             return rows
 
-    assert [row["event_offset"] for row in asyncio.run(run())[OFFSET_MOVES.name]] == [0, 1, 2]
+    assert [row["position"] for row in asyncio.run(run())[OFFSET_MOVES.name]] == [0, 1, 2]
