@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self
 
-from offsetguard.errors import UndecodableResponse
+from offsetguard.errors import RocketMQError, UndecodableResponse
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.peer import Peer
 from offsetguard.rocketmq.refusals import refusal
 from offsetguard.rocketmq.signing import signed_ext_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from offsetguard.rocketmq.header import RemotingCommand
@@ -64,6 +65,16 @@ class RocketMQClient:
             return await asyncio.to_thread(request.decode, answer)
         except MalformedBytes as error:
             raise UndecodableResponse(address, f"{request}: {error}") from error
+
+    async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
+        """Ask the peer all requests; outcomes in their order, failures as values instead of raised."""
+        return list(await asyncio.gather(*(self._outcome(address, request) for request in requests)))
+
+    async def _outcome(self, address: str, request: Request[AnswerT]) -> AnswerT | RocketMQError:
+        try:
+            return await self.call(address, request)
+        except RocketMQError as error:
+            return error
 
     async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
         """Ask and return the answer as it came, whatever its code; raises the first four errors of `call`."""
