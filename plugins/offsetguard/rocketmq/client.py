@@ -68,7 +68,8 @@ class RocketMQClient:
 
     async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
         """Ask the peer all requests; outcomes in their order, failures as values instead of raised."""
-        return list(await asyncio.gather(*(self._outcome(address, request) for request in requests)))
+        outcomes = [self._outcome(address, request) for request in requests]
+        return list(await asyncio.gather(*outcomes))
 
     async def _outcome(self, address: str, request: Request[AnswerT]) -> AnswerT | RocketMQError:
         try:
