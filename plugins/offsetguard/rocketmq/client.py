@@ -68,14 +68,14 @@ class RocketMQClient:
 
     async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
         """Ask the peer all requests; outcomes in their order, failures as values instead of raised."""
-        outcomes = [self._outcome(address, request) for request in requests]
-        return list(await asyncio.gather(*outcomes))
 
-    async def _outcome(self, address: str, request: Request[AnswerT]) -> AnswerT | RocketMQError:
-        try:
-            return await self.call(address, request)
-        except RocketMQError as error:
-            return error
+        async def outcome(request: Request[AnswerT]) -> AnswerT | RocketMQError:
+            try:
+                return await self.call(address, request)
+            except RocketMQError as error:
+                return error
+
+        return list(await asyncio.gather(*map(outcome, requests)))
 
     async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
         """Ask and return the answer as it came, whatever its code; raises the first four errors of `call`."""
