@@ -77,7 +77,7 @@ case $purpose in
     test)
         install_browser
         install_postgresql
-        jar_sets=(iceberg ecj rocketmq-4.9.7 rocketmq-5.5.0)
+        jar_sets=(iceberg ecj rocketmq-4.9.7 rocketmq-5.3.3 rocketmq-5.5.0)
         ;;
     *) fail "usage: tools/install.sh use|demo|test" ;;
 esac

@@ -30,6 +30,7 @@ SERVER_MODULES = ("rocketmq-broker", "rocketmq-namesrv", "rocketmq-controller", 
 HIDDEN_FROM = {
     "broker": (),
     "namesrv": ("rocketmq-broker", "rocketmq-proxy"),
+    "tools": ("rocketmq-broker", "rocketmq-namesrv", "rocketmq-controller", "rocketmq-proxy"),
     "client": SERVER_MODULES,
 }
 
@@ -42,7 +43,7 @@ def java() -> str:
 
 @functools.cache
 def class_path(version: str, role: str, extra: tuple[Path, ...] = ()) -> str:
-    """Jars of one RocketMQ version for the role `broker`, `namesrv` or `client`."""
+    """Jars of one RocketMQ version for the role `broker`, `namesrv`, `tools` or `client`."""
     hidden = HIDDEN_FROM[role]
     jars = [path for path in jar_paths(f"rocketmq-{version}") if not path.name.startswith(hidden)]
     return os.pathsep.join(str(path) for path in [*extra, *jars])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-VERSIONS = ("4.9.7", "5.5.0")
+VERSIONS = ("4.9.7", "5.3.3", "5.5.0")
 READY_SIGN = "boot success"
 READY_WITHIN_S = 180.0  # 2 to 8 s on an idle machine
 
