@@ -1,0 +1,204 @@
+"""OffsetGuard's round against mqadmin's and rocketmq-exporter's, on one real broker, in the same rounds.
+
+    uv run python benchmarks/collect_against_peers.py [--rounds 5] [--groups 1000] [--exporter-jar FILE]
+
+Compared are whole commands, from the start of the process to their last line or written snapshot:
+    mqadmin consumerProgress                what operators type (published jars)
+    offsetguard collect --namesrv ... --out the product's command
+and, where its jar is given, one round of a *warm* rocketmq-exporter. Besides the time: the CPU that the broker spent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from many_groups import (
+    OnlineGroups,
+    commit_offsets,
+    cpu_s,
+    create_topics,
+    send_messages,
+    subscriptions,
+)
+
+from offsetguard_peers.jvm import OPEN_INTERNALS, java
+from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_spark.jars import jar_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
+EXPORTER_WITHIN_S = 600
+MESSAGES_PER_QUEUE = 5
+
+
+@dataclass
+class Peer:
+    """One way to collect, and what its rounds cost."""
+
+    name: str
+    run: Callable[[], float | None]  # returns the round's seconds where waiting for it took longer than it did
+    seconds: list[float] = field(default_factory=list)
+    broker_cpu_s: list[float] = field(default_factory=list)
+
+
+def main() -> None:
+    arguments = parsed_arguments()
+    with ExitStack() as stack:
+        cluster = stack.enter_context(RocketMQCluster(arguments.version))
+        broker = cluster.masters[0]
+        groups = subscriptions(arguments.groups, arguments.topics)
+        prepare(cluster, groups, stack)
+        out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        peers = [
+            Peer("mqadmin consumerProgress", lambda: run_mqadmin(cluster)),
+            Peer("offsetguard collect", lambda: run_offsetguard(cluster.namesrv, out)),
+        ]
+        if arguments.exporter_jar:
+            exporter = stack.enter_context(WarmExporter(arguments.exporter_jar, cluster, out))
+            peers.append(Peer("rocketmq-exporter, warm round", exporter.wait_for_round))
+        assert broker.pid is not None
+        for number in range(1, arguments.rounds + 1):
+            for peer in peers:
+                cpu_before, started = cpu_s(broker.pid), time.perf_counter()
+                seconds = peer.run()
+                peer.seconds.append(time.perf_counter() - started if seconds is None else seconds)
+                time.sleep(1)  # the broker's own work after the last answer belongs to the round
+                peer.broker_cpu_s.append(cpu_s(broker.pid) - cpu_before)
+                print(
+                    f"round {number}: {peer.name}: {peer.seconds[-1]:.2f} s, broker {peer.broker_cpu_s[-1]:.2f} s CPU",
+                    flush=True,
+                )
+        check_figures(out, groups)
+        print_ratios(peers)
+
+
+def parsed_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", default="5.3.3", help="RocketMQ version (default: 5.3.3)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--groups", type=int, default=1000)
+    parser.add_argument("--topics", type=int, default=200)
+    parser.add_argument("--exporter-jar", type=Path, help="rocketmq-exporter, built from its source")
+    return parser.parse_args()
+
+
+def prepare(cluster: RocketMQCluster, groups: dict[str, list[str]], stack: ExitStack) -> None:
+    """Bring the broker into the state that is compared."""
+    started = time.perf_counter()
+    address = cluster.masters[0].address
+    topics = sorted({topic for names in groups.values() for topic in names})
+    create_topics(address, topics)
+    send_messages(address, topics, MESSAGES_PER_QUEUE)
+    stack.enter_context(OnlineGroups(address, groups))
+    commit_offsets(address, groups, at_most=MESSAGES_PER_QUEUE)
+    rows = sum(len(names) * 16 + 1 for names in groups.values())
+    took_s = time.perf_counter() - started
+    print(f"{cluster.version}: {len(groups)} groups online, {len(topics)} topics, {rows:,} offsets ({took_s:.0f} s)")
+    time.sleep(15)  # let the JVM and the name server come to rest
+
+
+def run_mqadmin(cluster: RocketMQCluster) -> None:
+    class_path = os.pathsep.join(map(str, jar_paths(f"rocketmq-{cluster.version}")))
+    environment = {**os.environ, "ROCKETMQ_HOME": str(cluster.home), "NAMESRV_ADDR": cluster.namesrv}
+    command = [java(), *OPEN_INTERNALS, f"-Duser.home={cluster.folder}", "-cp", class_path, MQADMIN, "consumerProgress"]
+    ended = subprocess.run(
+        [*command, "-n", cluster.namesrv], env=environment, capture_output=True, text=True, check=True
+    )
+    shown = [line for line in ended.stdout.splitlines() if line.startswith("GID_svc_order_")]
+    assert shown, ended.stdout[-2000:]
+
+
+def run_offsetguard(namesrv: str, out: Path) -> None:
+    command = [str(Path(sys.executable).with_name("offsetguard")), "collect", "--namesrv", namesrv]
+    folder = out / f"{time.time_ns()}"
+    ended = subprocess.run([*command, "--out", str(folder)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def check_figures(out: Path, groups: dict[str, list[str]]) -> None:
+    """Every row that should be there is there, with a consumer offset and a max offset."""
+    newest = max(out.glob("[0-9]*"))
+    (file,) = newest.rglob("queue_snapshots.parquet")
+    rows = pq.read_table(file)
+    expected = sum(len(topics) * 16 + 1 for topics in groups.values())
+    known = pc.sum(pc.and_(rows["consumer_offset"].is_valid(), rows["max_offset"].is_valid())).as_py()
+    print(f"offsetguard: {known:,} of {expected:,} rows with consumer and max offset; {json.dumps(sizes(newest))}")
+    assert known == expected == rows.num_rows
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in sorted(folder.rglob("*.parquet"))[:3]}
+
+
+def print_ratios(peers: list[Peer]) -> None:
+    ours = next(peer for peer in peers if peer.name.startswith("offsetguard"))
+    print("\n| collector | seconds, median (range) | broker CPU, median | time / ours, median (worst) | CPU / ours |")
+    print("|---|---|---|---|---|")
+    for peer in peers:
+        time_ratios = [theirs / own for theirs, own in zip(peer.seconds, ours.seconds, strict=True)]
+        cpu = statistics.median(peer.broker_cpu_s)
+        cpu_ratio = cpu / max(statistics.median(ours.broker_cpu_s), 0.01)
+        spread = f"{min(peer.seconds):.2f} to {max(peer.seconds):.2f}"
+        print(
+            f"| {peer.name} | {statistics.median(peer.seconds):.2f} ({spread}) | {cpu:.2f} s"
+            f" | {statistics.median(time_ratios):.1f} ({min(time_ratios):.1f}) | {cpu_ratio:.1f} |"
+        )
+
+
+class WarmExporter:
+    """A running rocketmq-exporter, whose own log says when its tasks start and end."""
+
+    def __init__(self, jar: Path, cluster: RocketMQCluster, out: Path) -> None:
+        self._log = out / "exporter.log"
+        self._command = [
+            java(),
+            f"-Duser.home={out}",
+            "-jar",
+            str(jar),
+            f"--rocketmq.config.namesrvAddr={cluster.namesrv}",
+            "--server.port=0",
+        ]
+
+    def __enter__(self) -> WarmExporter:
+        self._output = self._log.open("w")
+        self._process = subprocess.Popen(self._command, stdout=self._output, stderr=subprocess.STDOUT)
+        self.wait_for_round()  # the first one is cold
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._output.close()
+
+    def wait_for_round(self) -> float:
+        """Return how long its next round's tasks took together, seconds, as its own log says (they run in turn)."""
+        seen = len(self._finished())
+        deadline = time.monotonic() + EXPORTER_WITHIN_S
+        while not any(task.startswith("consumer offset") for task, _ in self._finished()[seen:]):
+            assert self._process.poll() is None, f"the exporter ended: {self._log.read_text()[-2000:]}"
+            assert time.monotonic() < deadline, f"no round within {EXPORTER_WITHIN_S} s: {self._log}"
+            time.sleep(0.2)
+        return sum(int(milliseconds) for _, milliseconds in self._finished()[seen:]) / 1000
+
+    def _finished(self) -> list[tuple[str, str]]:
+        return re.findall(r"(\w[\w ]*) collection task finished\.+(\d+)", self._log.read_text())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""A real cluster with the state that collectors are compared on: many groups, many topics, every group online.
+
+1,000 groups with 5 topics of 16 queues each out of 200 topics, and a retry topic per group: 81,000 offset rows.
+Made with the requests that clients and mqadmin send; nothing of it is written into files behind the broker's back.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard_peers.admin import ChangingCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+
+SEND_MESSAGE, HEART_BEAT = 10, 34
+TOPICS_PER_GROUP, QUEUES = 5, 16
+HEARTBEAT_S = 25  # brokers forget a client after 120 s
+IN_FLIGHT = 256
+
+Ask = tuple[int, dict[str, str], bytes]  # code, ext fields, body
+
+
+class Pipeline:
+    """One connection that sends many requests before it reads their answers."""
+
+    def __init__(self, address: str, timeout_s: float = 120.0) -> None:
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self._frames = FrameReader()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def ask_all(self, asks: Iterable[Ask]) -> None:
+        """Send all and check that every answer is SUCCESS."""
+        waiting = list(asks)
+        for start in range(0, len(waiting), IN_FLIGHT):
+            part = waiting[start : start + IN_FLIGHT]
+            self._socket.sendall(b"".join(_frame(opaque, *ask) for opaque, ask in enumerate(part, 1)))
+            for answer in self._answers(len(part)):
+                assert answer.code == 0, f"{part[answer.opaque - 1][:2]}: code {answer.code}, {answer.remark}"
+
+    def _answers(self, count: int) -> Iterable[RemotingCommand]:
+        received = 0
+        while received < count:
+            while (frame := self._frames.next_frame()) is None:
+                data = self._socket.recv(1 << 20)
+                assert data, "the broker closed the connection"
+                self._frames.feed(data)
+            answer = decode_header(frame.serialize_type, frame.header, frame.body)
+            if answer.is_response:  # a broker sends requests to consumers, too
+                received += 1
+                yield answer
+
+
+class OnlineGroups:
+    """Keeps every group online with one client, as a consumer's heartbeat does."""
+
+    def __init__(self, address: str, subscriptions: dict[str, list[str]], groups_per_connection: int = 50) -> None:
+        self._address = address
+        names = sorted(subscriptions)
+        self._parts = [
+            {name: subscriptions[name] for name in names[start : start + groups_per_connection]}
+            for start in range(0, len(names), groups_per_connection)
+        ]
+        self._pipelines: list[Pipeline] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep_online, daemon=True)
+
+    def __enter__(self) -> Self:
+        for part in self._parts:
+            pipeline = Pipeline(self._address)
+            pipeline.ask_all([(HEART_BEAT, {}, _heartbeat(part))])
+            self._pipelines.append(pipeline)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        for pipeline in self._pipelines:
+            pipeline.__exit__(kind, error, trace)
+
+    def _keep_online(self) -> None:
+        while not self._stop.wait(HEARTBEAT_S):
+            for pipeline, part in zip(self._pipelines, self._parts, strict=True):
+                pipeline.ask_all([(HEART_BEAT, {}, _heartbeat(part))])
+
+
+def subscriptions(groups: int, topics: int) -> dict[str, list[str]]:
+    """Group -> its topics; the same for the same numbers."""
+    chosen = random.Random(4)  # noqa: S311 not a secret
+    names = [f"TP_order_event_{number:03}" for number in range(topics)]
+    return {f"GID_svc_order_{number:04}": sorted(chosen.sample(names, TOPICS_PER_GROUP)) for number in range(groups)}
+
+
+def create_topics(address: str, topics: Sequence[str], *, queues: int = QUEUES) -> None:
+    """Create topics on one broker."""
+    with Pipeline(address) as pipeline:
+        for topic in topics:  # one by one: a broker tells the name server of each
+            fields = {
+                "topic": topic,
+                "defaultTopic": "TBW102",
+                "readQueueNums": str(queues),
+                "writeQueueNums": str(queues),
+                "perm": "6",
+                "topicFilterType": "SINGLE_TAG",
+                "topicSysFlag": "0",
+                "order": "false",
+            }
+            pipeline.ask_all([(ChangingCode.UPDATE_AND_CREATE_TOPIC, fields, b"")])
+
+
+def send_messages(address: str, topics: Sequence[str], per_queue: int) -> None:
+    """Write `per_queue` small messages into every queue."""
+    now_ms = str(time.time_ns() // 1_000_000)
+    with Pipeline(address) as pipeline:
+        pipeline.ask_all(
+            (
+                SEND_MESSAGE,
+                {
+                    "producerGroup": "benchmark",
+                    "topic": topic,
+                    "defaultTopic": "TBW102",
+                    "defaultTopicQueueNums": "4",
+                    "queueId": str(queue_id),
+                    "sysFlag": "0",
+                    "bornTimestamp": now_ms,
+                    "flag": "0",
+                    "properties": "",
+                    "reconsumeTimes": "0",
+                    "unitMode": "false",
+                },
+                b"x" * 100,
+            )
+            for _ in range(per_queue)
+            for topic in topics
+            for queue_id in range(QUEUES)
+        )
+
+
+def commit_offsets(address: str, groups: dict[str, list[str]], *, at_most: int) -> None:
+    """Commit an offset between 0 and `at_most` for every queue.
+
+    Queue 0 of each topic first: of several first commits at once a broker loses some.
+    """
+    chosen = random.Random(5)  # noqa: S311 not a secret
+    with Pipeline(address) as pipeline:
+        for queue_ids in (range(1), range(1, QUEUES)):
+            pipeline.ask_all(
+                (
+                    ChangingCode.UPDATE_CONSUMER_OFFSET,
+                    {
+                        "consumerGroup": group,
+                        "topic": topic,
+                        "queueId": str(queue_id),
+                        "commitOffset": str(chosen.randint(0, at_most)),
+                    },
+                    b"",
+                )
+                for group, topics in groups.items()
+                for topic in topics
+                for queue_id in queue_ids
+            )
+        pipeline.ask_all(
+            (
+                ChangingCode.UPDATE_CONSUMER_OFFSET,
+                {"consumerGroup": group, "topic": f"%RETRY%{group}", "queueId": "0", "commitOffset": "0"},
+                b"",
+            )
+            for group in groups
+        )
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process so far, user and system, seconds. Source: proc(5), /proc/pid/stat fields 14 and 15."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def _frame(opaque: int, code: int, ext_fields: dict[str, str], body: bytes) -> bytes:
+    return encode_frame(Frame(0, encode_header(RemotingCommand(code=code, opaque=opaque, ext_fields=ext_fields)), body))
+
+
+def _heartbeat(groups: dict[str, list[str]]) -> bytes:
+    version = time.time_ns() // 1_000_000
+    return json.dumps(
+        {
+            "clientID": "192.0.2.50@benchmark",
+            "producerDataSet": [],
+            "consumerDataSet": [
+                {
+                    "groupName": group,
+                    "consumeType": "CONSUME_PASSIVELY",
+                    "messageModel": "CLUSTERING",
+                    "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+                    "unitMode": False,
+                    "subscriptionDataSet": [
+                        {
+                            "topic": topic,
+                            "subString": "*",
+                            "tagsSet": [],
+                            "codeSet": [],
+                            "subVersion": version,
+                            "classFilterMode": False,
+                            "expressionType": "TAG",
+                        }
+                        for topic in [*topics, f"%RETRY%{group}"]
+                    ],
+                }
+                for group, topics in groups.items()
+            ],
+        }
+    ).encode()
