@@ -7,7 +7,9 @@ OffsetGuardError
  |    +-- RequestTimedOut        connected, no answer in time             (retry helps)
  |    +-- ConnectionLost         closed in mid-frame or before the answer (retry helps)
  |    +-- UndecodableResponse    bytes that are not the protocol          (retry does not help)
+ |    +-- NotRecorded            asked of a bundle or of state files that do not have it (retry does not help)
  |    +-- BrokerRefused          an answer with a code other than 0; one subclass per code in `rocketmq.refusals`
+ +-- BundleError                 a support bundle or a state file: names file and line
  +-- SnapshotError               a landed file: names file and column
  |    +-- IntervalHasPassed      nothing landed then, and nobody can look into the past
  +-- PublishError                facts that could not be audited or published
@@ -55,6 +57,12 @@ class UndecodableResponse(RocketMQError):
     retryable = False
 
 
+class NotRecorded(RocketMQError):
+    """A bundle or a folder of state files was asked for what it does not hold; nothing is made up instead."""
+
+    retryable = False
+
+
 class BrokerRefused(RocketMQError):
     """The peer answered with a code other than SUCCESS."""
 
@@ -68,6 +76,10 @@ class BrokerRefused(RocketMQError):
         super().__init__(address, f"refused with code {code}: {shown}" + (f"; {self.advice}" if self.advice else ""))
         self.code = code
         self.remark = remark
+
+
+class BundleError(OffsetGuardError):
+    """A support bundle or a folder of state files cannot be read or written; the text names file and line."""
 
 
 class SnapshotError(OffsetGuardError):

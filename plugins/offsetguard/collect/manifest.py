@@ -23,6 +23,7 @@ class Outcome(StrEnum):
     UNREACHABLE = "unreachable"  # no connection
     CONNECTION_LOST = "connection_lost"  # closed before the answer
     UNDECODABLE = "undecodable"
+    NOT_RECORDED = "not_recorded"  # a bundle or state files do not hold it
 
 
 class _Record(BaseModel):
@@ -39,6 +40,7 @@ class RequestCounts(_Record):
     unreachable: Count = 0
     connection_lost: Count = 0
     undecodable: Count = 0
+    not_recorded: Count = 0
 
 
 class EventCursor(_Record):

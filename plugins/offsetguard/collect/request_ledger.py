@@ -9,6 +9,7 @@ from offsetguard.collect.manifest import MAX_GAPS, Gap, Outcome, RequestCounts
 from offsetguard.errors import (
     BrokerRefused,
     ConnectionLost,
+    NotRecorded,
     PeerUnreachable,
     RequestTimedOut,
     RocketMQError,
@@ -21,6 +22,7 @@ _OUTCOMES: tuple[tuple[type[RocketMQError], Outcome], ...] = (
     (PeerUnreachable, Outcome.UNREACHABLE),
     (UndecodableResponse, Outcome.UNDECODABLE),
     (ConnectionLost, Outcome.CONNECTION_LOST),
+    (NotRecorded, Outcome.NOT_RECORDED),
 )
 
 

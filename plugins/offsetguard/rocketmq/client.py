@@ -8,6 +8,7 @@ is the caller's decision (`error.retryable`).
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from offsetguard.errors import RocketMQError, UndecodableResponse
@@ -50,6 +51,10 @@ class RocketMQClient:
         """Close all connections; whoever still waits gets ConnectionLost."""
         peers, self._peers = self._peers, {}
         await asyncio.gather(*(peer.close() for peer in peers.values()))
+
+    def now(self, address: str | None = None) -> datetime:
+        """Return the present: a live answer is as old as its arrival."""
+        return datetime.now(UTC)
 
     async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
         """Ask the peer at `host:port` and return the decoded answer.
