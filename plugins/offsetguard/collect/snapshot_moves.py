@@ -1,0 +1,109 @@
+"""Offset moves that only the difference of two rounds shows: what neither an event nor a log line told us.
+
+Two kinds, each a row of `offset_moves` with origin `snapshot`:
+
+overtaken    the group had messages waiting, the oldest kept message passed its committed offset, and it has committed
+             beyond that since: requested = what it had committed, corrected = the oldest message kept now. The
+             difference is the most that it can have lost: what it consumed between the two readings is in it.
+moved back   the committed offset is smaller now: requested = before, corrected = now; these are consumed again.
+
+What healthy groups do as well, and what is therefore no move:
+
+- A group that had read everything is not overtaken: what is deleted now was written and consumed in between.
+- After a longer time than MAX_DISTANCE between the readings the same holds for a group with a backlog.
+- The commit that a pull carries and the timed commit of a client (every 5 s) overtake each other on their way; the
+  broker takes both and says "[NOTIFYME]update consumer offset less than store", store - request = 1 where we saw it
+  (facts: RocketMQ 4.9.8, 5.3.3 ConsumerOffsetManager.commitOffset). It is as much as a client consumes within the
+  few ms between the two, hence MOVED_BACK_FLOOR.
+- POP groups commit what was handed out; a message that comes back does not move the offset as others do.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.intervals import Interval
+
+MOVED_BACK_FLOOR = 10  # messages: a smaller step back is a race of two commits
+MAX_DISTANCE = timedelta(minutes=10)  # between the two readings
+
+_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+EARLIER_COLUMNS = (*_QUEUE, "consumer_offset", "max_offset", "consumer_offset_read_at")
+NOW_COLUMNS = (*_QUEUE, "consumer_offset", "min_offset", "consumer_offset_read_at")
+
+
+def snapshot_moves(
+    earlier: pa.Table, now: pa.Table, cluster: str, interval: Interval, *, pop_groups: Collection[str] = ()
+) -> list[Row]:
+    """Return rows of `offset_moves`, one at most per queue of a group, in no particular order.
+
+    `earlier`, `now`: `queue_snapshots` of the last landed round and of this one, or only EARLIER_COLUMNS and
+    NOW_COLUMNS of them. `pop_groups`: left out. A queue with an offset or time unknown on either side gives no row.
+    """
+    both = _both_sides(earlier, now, pop_groups)
+    before, after, low = (both[name] for name in ("earlier_consumer_offset", "consumer_offset", "min_offset"))
+    had_waiting = pc.less(before, both["earlier_max_offset"])
+    read_soon_after = pc.less_equal(
+        pc.subtract(both["consumer_offset_read_at"], both["earlier_consumer_offset_read_at"]),
+        pa.scalar(MAX_DISTANCE, pa.duration("us")),
+    )
+    overtaken = _all(had_waiting, read_soon_after, pc.less(before, low), pc.greater_equal(after, low))
+    moved_back = pc.less(after, pc.subtract(before, MOVED_BACK_FLOOR))
+    corrected = pc.if_else(overtaken, low, after)
+    moved = both.append_column("corrected_offset", corrected).filter(pc.or_(overtaken, moved_back))
+    position = int(interval.start.timestamp() * 1000)
+    return [_row(queue, cluster, interval, position) for queue in moved.to_pylist()]
+
+
+def _both_sides(earlier: pa.Table, now: pa.Table, pop_groups: Collection[str]) -> pa.Table:
+    """Join the rounds by queue and group; an unknown or negative committed offset cannot be compared with anything."""
+    before, after = (_comparable(one) for one in (earlier.select(EARLIER_COLUMNS), now.select(NOW_COLUMNS)))
+    if pop_groups:
+        after = after.filter(pc.invert(pc.is_in(after["consumer_group"], pa.array(list(pop_groups), pa.string()))))
+    before = before.rename_columns([name if name in _QUEUE else f"earlier_{name}" for name in before.column_names])
+    if all(before[name].equals(after[name]) for name in _QUEUE):  # two rounds usually list the same queues
+        return pa.table({**dict(_columns(before)), **dict(_columns(after))})
+    return after.join(before, list(_QUEUE), join_type="inner")
+
+
+def _columns(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    return zip(table.column_names, table.columns, strict=True)
+
+
+def _comparable(queues: pa.Table) -> pa.Table:
+    known = (pc.is_valid(queues["consumer_offset_read_at"]), pc.greater_equal(queues["consumer_offset"], 0))
+    return queues.filter(_all(*known))
+
+
+def _all(*conditions: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether all are true; NULL is not."""
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = pc.and_kleene(result, condition)
+    return pc.fill_null(result, fill_value=False)
+
+
+def _row(queue: dict[str, Any], cluster: str, interval: Interval, position: int) -> Row:
+    return {
+        "cluster": cluster,
+        "interval_start": interval.start,
+        "origin": "snapshot",
+        "source": f"{queue['broker_name']}/{queue['topic']}/{queue['queue_id']}/{queue['consumer_group']}",
+        "position": position,
+        "moved_at": queue["consumer_offset_read_at"],
+        "consumer_group": queue["consumer_group"],
+        "client_id": None,
+        "topic": queue["topic"],
+        "broker_name": queue["broker_name"],
+        "queue_id": queue["queue_id"],
+        "requested_offset": queue["earlier_consumer_offset"],
+        "corrected_offset": queue["corrected_offset"],
+    }

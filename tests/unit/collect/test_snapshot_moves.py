@@ -1,0 +1,138 @@
+"""What the difference of two rounds tells of moved offsets: cases, and a naive version that must say the same."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.collect.landing import arrow_schema
+from offsetguard.collect.snapshot_moves import MAX_DISTANCE, MOVED_BACK_FLOOR, snapshot_moves
+from offsetguard.intervals import Interval
+from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
+
+if TYPE_CHECKING:
+    from offsetguard.collect.landing import Row
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+READ_AT = INTERVAL.start + timedelta(seconds=2)
+MINUTE = timedelta(minutes=1)
+UNKNOWN = None
+
+
+def queue(offsets: tuple[int | None, int | None, int | None], read_at: datetime | None, **more: Any) -> Row:
+    """Return a queue's row; `offsets` are min, consumer and max."""
+    low, committed, high = offsets
+    row = dict.fromkeys(column.name for column in QUEUE_SNAPSHOTS.columns)
+    row |= {"cluster": "main", "interval_start": INTERVAL.start, "consumer_group": "billing", "topic": "orders"}
+    row |= {"broker_name": "broker-a", "queue_id": 0, "min_offset": low, "max_offset": high, "origin": "broker"}
+    return row | {"consumer_offset": committed, "consumer_offset_read_at": read_at} | more
+
+
+def table(*rows: Row) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(QUEUE_SNAPSHOTS))
+
+
+@pytest.mark.parametrize(
+    ("why", "earlier", "now", "move"),
+    [
+        ("it went on", (0, 100, 500), (0, 300, 600), None),
+        ("it stands still", (0, 100, 500), (0, 100, 600), None),
+        ("retention passed it and it went on behind that", (0, 100, 500), (200, 230, 600), (100, 200)),
+        ("it goes on exactly at the oldest message", (0, 100, 500), (200, 200, 600), (100, 200)),
+        ("retention passed it and it has not moved yet: another rule's case", (0, 100, 500), (200, 100, 600), None),
+        ("it had read everything: what is deleted now came later", (0, 500, 500), (550, 600, 600), None),
+        ("nobody knows whether it had read everything", (0, 100, UNKNOWN), (200, 230, 600), None),
+        ("the oldest message is unknown", (0, 100, 500), (UNKNOWN, 230, 600), None),
+        ("it was set back", (0, 400, 500), (0, 120, 600), (400, 120)),
+        ("the race of two commits", (0, 400, 500), (0, 400 - MOVED_BACK_FLOOR, 500), None),
+        ("one more than the race", (0, 400, 500), (0, 400 - MOVED_BACK_FLOOR - 1, 500), (400, 389)),
+        ("set back, and the end is unknown", (0, 400, UNKNOWN), (UNKNOWN, 120, UNKNOWN), (400, 120)),
+        ("the queue was recreated", (100, 400, 500), (0, 20, 30), (400, 20)),
+        ("never committed before", (0, UNKNOWN, 500), (200, 230, 600), None),
+        ("the offset is gone", (0, 400, 500), (200, UNKNOWN, 600), None),
+        ("a negative offset is corrupt, not moved", (0, 400, 500), (0, -5, 600), None),
+    ],
+)
+def test_a_pair_of_readings_is_a_move_or_not(
+    why: str,
+    earlier: tuple[int | None, int | None, int | None],
+    now: tuple[int | None, int | None, int | None],
+    move: tuple[int, int] | None,
+) -> None:
+    found = snapshot_moves(table(queue(earlier, READ_AT - MINUTE)), table(queue(now, READ_AT)), "main", INTERVAL)
+    assert [(row["requested_offset"], row["corrected_offset"]) for row in found] == ([move] if move else []), why
+
+
+def test_a_row_is_complete_and_names_its_queue() -> None:
+    before = table(queue((0, 400, 500), READ_AT - MINUTE), queue((0, 1, 1), READ_AT - MINUTE, queue_id=1))
+    (row,) = snapshot_moves(before, table(queue((0, 120, 600), READ_AT)), "main", INTERVAL)
+    assert row.keys() == {column.name for column in OFFSET_MOVES.columns}
+    assert row["source"] == "broker-a/orders/0/billing"
+    assert row["position"] == 1_795_257_540_000
+    assert (row["moved_at"], row["origin"], row["client_id"]) == (READ_AT, "snapshot", None)
+
+
+def test_overtaken_is_not_told_of_readings_that_lie_far_apart() -> None:
+    """In hours a group with a backlog may have consumed what was deleted since; an offset that went back did so."""
+    long_ago = READ_AT - MAX_DISTANCE - timedelta(seconds=1)
+    before = table(queue((0, 100, 500), long_ago), queue((0, 400, 500), long_ago, queue_id=1))
+    now = table(queue((200, 230, 600), READ_AT), queue((0, 120, 600), READ_AT, queue_id=1))
+    assert [row["queue_id"] for row in snapshot_moves(before, now, "main", INTERVAL)] == [1]
+
+
+def test_pop_groups_are_left_out() -> None:
+    before, now = table(queue((0, 400, 500), READ_AT - MINUTE)), table(queue((0, 120, 600), READ_AT))
+    assert snapshot_moves(before, now, "main", INTERVAL, pop_groups={"billing"}) == []
+    assert len(snapshot_moves(before, now, "main", INTERVAL, pop_groups={"other"})) == 1
+
+
+def naive(earlier: list[Row], now: list[Row]) -> set[tuple[str, int, int, int]]:
+    """Say the same in plain words, row by row."""
+    before_by_queue = {(row["consumer_group"], row["queue_id"]): row for row in earlier}
+    found = set()
+    for after in now:
+        before = before_by_queue.get((after["consumer_group"], after["queue_id"]))
+        if before is None or None in (before["consumer_offset"], after["consumer_offset"]):
+            continue
+        requested, committed, low = before["consumer_offset"], after["consumer_offset"], after["min_offset"]
+        had_waiting = before["max_offset"] is not None and requested < before["max_offset"]
+        if had_waiting and low is not None and requested < low <= committed:
+            found.add((after["consumer_group"], after["queue_id"], requested, low))
+        elif committed < requested - MOVED_BACK_FLOOR:
+            found.add((after["consumer_group"], after["queue_id"], requested, committed))
+    return found
+
+
+OFFSETS = st.none() | st.integers(0, 30) | st.integers(0, 2**63 - 1)
+ROUNDS = st.dictionaries(
+    st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3)), st.tuples(OFFSETS, OFFSETS, OFFSETS), max_size=8
+)
+
+
+def rows_of(drawn: dict[tuple[str, int], tuple[int | None, int | None, int | None]], read_at: datetime) -> list[Row]:
+    return [
+        queue(offsets, read_at, consumer_group=group, queue_id=queue_id) for (group, queue_id), offsets in drawn.items()
+    ]
+
+
+@given(ROUNDS, ROUNDS)
+def test_the_columns_say_what_the_naive_version_says(earlier: Any, now: Any) -> None:
+    before, after = rows_of(earlier, READ_AT - MINUTE), rows_of(now, READ_AT)
+    found = snapshot_moves(table(*before), table(*after), "main", INTERVAL)
+    names = ("consumer_group", "queue_id", "requested_offset", "corrected_offset")
+    assert {tuple(row[name] for name in names) for row in found} == naive(before, after)
+    assert len(found) == len(naive(before, after))
+
+
+@given(st.lists(st.tuples(OFFSETS, OFFSETS, OFFSETS, OFFSETS, OFFSETS, OFFSETS), max_size=6), st.randoms())
+def test_the_order_of_the_queues_does_not_matter(drawn: list[tuple[int | None, ...]], random: Any) -> None:
+    before = [queue(one[:3], READ_AT - MINUTE, queue_id=at) for at, one in enumerate(drawn)]
+    after = [queue(one[3:], READ_AT, queue_id=at) for at, one in enumerate(drawn)]
+    shuffled = random.sample(after, len(after))
+    in_order, in_disorder = (snapshot_moves(table(*before), table(*now), "main", INTERVAL) for now in (after, shuffled))
+    assert sorted(in_order, key=lambda row: row["queue_id"]) == sorted(in_disorder, key=lambda row: row["queue_id"])
