@@ -78,6 +78,7 @@ case $purpose in
         install_browser
         install_postgresql
         jar_sets=(iceberg ecj rocketmq-4.9.7 rocketmq-5.3.3 rocketmq-5.5.0)
+        jar_sets+=(rocketmq-proxy-5.5.0 rocketmq-client-java-5.2.0) # groups that consume by POP and over gRPC
         ;;
     *) fail "usage: tools/install.sh use|demo|test" ;;
 esac
