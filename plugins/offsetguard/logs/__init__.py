@@ -1,0 +1,1 @@
+"""Logs of brokers and clients: patterns as data, records, tailing with a cursor, and the rows that are landed."""
