@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from offsetguard.offsets import MessageQueue
+from offsetguard.rocketmq.json_fields import timestamp_of
+
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Mapping
 
-    from offsetguard.offsets import MessageQueue
+    from offsetguard.rocketmq.offset_table import OffsetTable
 
 MASTER_ID = 0
-
-TopicAtGroup = tuple[str, str]  # (topic, consumer group)
-OffsetTable = dict[TopicAtGroup, dict[int, int]]  # -> queue id -> next offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,9 @@ class SubscriptionGroupTable:
 class AllConsumerOffsets:
     """Answer of 43: every committed offset of one broker; a missing entry = never committed.
 
-    The tables are kept apart: `broadcast_offsets` is what broadcasting clients *pulled* (5.1+, no commit),
-    `pull_offsets` exists only in 5.5.0. LMQ offsets (lite topics) are not read.
+    Each table reads as (topic, group) -> queue id -> offset and gives columns. They are kept apart:
+    `broadcast_offsets` is what broadcasting clients *pulled* (5.1+, no commit), `pull_offsets` exists only in 5.5.0.
+    LMQ offsets (lite topics) are not read.
     """
 
     offsets: OffsetTable
@@ -149,9 +151,24 @@ class TopicOffsets:
 
 @dataclass(frozen=True, slots=True)
 class TopicStats:
-    """Answer of 202: the queues of one topic on one broker."""
+    """Answer of 202: the queues of one topic on one broker, ascending, as columns; `queues` are the same rows."""
 
-    queues: Mapping[MessageQueue, TopicOffsets]
+    owners: tuple[tuple[str, str], ...]  # (topic, broker name)
+    queue_ids: array[int]  # int32
+    min_offsets: array[int]  # int64
+    max_offsets: array[int]  # int64
+    last_update_ms: array[int]  # int64; store time of the newest message, 0 or less = unknown
+
+    @property
+    def queues(self) -> dict[MessageQueue, TopicOffsets]:
+        """Return one record for each queue."""
+        rows = zip(self.owners, self.queue_ids, self.min_offsets, self.max_offsets, self.last_update_ms, strict=True)
+        return {
+            MessageQueue(topic, broker_name, queue_id): TopicOffsets(
+                low, high, timestamp_of(updated_ms, "lastUpdateTimestamp") if updated_ms > 0 else None
+            )
+            for (topic, broker_name), queue_id, low, high, updated_ms in rows
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ Fields that a version does not have are None or their Java default; unknown fiel
 
 from __future__ import annotations
 
+import operator
+from array import array
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.rocketmq import bodies, fastjson
@@ -26,15 +28,18 @@ from offsetguard.rocketmq.json_fields import (
     text_field,
     texts_field,
     timestamp_field,
+    timestamp_ms_field,
 )
 from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.rocketmq.offset_table import INT32, INT64, KeyedOffsets, by_topic_and_group
+from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from offsetguard.offsets import MessageQueue
 
-BROADCAST_SUFFIX = "broadcast"
+OFFSET_TABLES = ("offsetTable", "pullOffsetTable")
 NO_MESSAGE_DELAY_MS = 10**12
 """From here on a delayTime of 303 is "now minus no timestamp" (AdminBrokerProcessor subtracts -1), not an age:
 31 years are more than RocketMQ exists."""
@@ -45,7 +50,7 @@ def cluster_info(body: bytes) -> bodies.ClusterInfo:
     document = fastjson.decode_object(body)
     brokers = tuple(_broker_data(value) for value in object_field(document, "brokerAddrTable").values())
     clusters = object_field(document, "clusterAddrTable")
-    return bodies.ClusterInfo(brokers, {name: tuple(_texts(clusters, name)) for name in clusters})
+    return bodies.ClusterInfo(brokers, {name: tuple(texts(clusters, name)) for name in clusters})
 
 
 def topic_route(body: bytes) -> bodies.TopicRoute:
@@ -75,9 +80,12 @@ def subscription_group_table(body: bytes) -> bodies.SubscriptionGroupTable:
 
 def all_consumer_offsets(body: bytes) -> bodies.AllConsumerOffsets:
     """43 GET_ALL_CONSUMER_OFFSET. Keys are split at the first `@`; `topic@group@broadcast` has a table of its own."""
-    document = fastjson.decode_object(body)
-    committed, broadcast, unreadable = _offset_tables(document, "offsetTable")
-    pulled, _, unreadable_pulled = _offset_tables(document, "pullOffsetTable")
+    tables = plain_offset_tables(body, OFFSET_TABLES)
+    if tables is None:
+        document = fastjson.decode_object(body)
+        tables = {name: _keyed_offsets(document, name) for name in OFFSET_TABLES}
+    committed, broadcast, unreadable = by_topic_and_group(tables["offsetTable"])
+    pulled, _, unreadable_pulled = by_topic_and_group(tables["pullOffsetTable"])
     return bodies.AllConsumerOffsets(committed, broadcast, pulled, unreadable + unreadable_pulled)
 
 
@@ -91,24 +99,14 @@ def consume_stats(body: bytes) -> bodies.ConsumeStats:
             pull_offset=optional_int_field(value, "pullOffset"),
             last_timestamp=timestamp_field(value, "lastTimestamp"),
         )
-        for queue, value in _by_message_queue(document, "offsetTable")
+        for queue, value in by_message_queue(document, "offsetTable")
     }
     return bodies.ConsumeStats(queues, float_field(document, "consumeTps"))
 
 
 def topic_stats(body: bytes) -> bodies.TopicStats:
     """202 GET_TOPIC_STATS_INFO."""
-    document = fastjson.decode_object(body)
-    return bodies.TopicStats(
-        {
-            queue: bodies.TopicOffsets(
-                min_offset=int_field(value, "minOffset"),
-                max_offset=int_field(value, "maxOffset"),
-                last_update_timestamp=timestamp_field(value, "lastUpdateTimestamp"),
-            )
-            for queue, value in _by_message_queue(document, "offsetTable")
-        }
-    )
+    return plain_topic_stats(body) or _topic_stats(fastjson.decode_object(body))
 
 
 def consumer_connections(body: bytes) -> bodies.ConsumerConnections:
@@ -122,7 +120,7 @@ def consumer_connections(body: bytes) -> bodies.ConsumerConnections:
         consume_type=optional_text_field(document, "consumeType"),
         message_model=optional_text_field(document, "messageModel"),
         consume_from_where=optional_text_field(document, "consumeFromWhere"),
-        subscriptions={topic: _subscription(topic, as_object(value, topic)) for topic, value in subscriptions.items()},
+        subscriptions={topic: subscription(topic, as_object(value, topic)) for topic, value in subscriptions.items()},
     )
 
 
@@ -219,36 +217,44 @@ def _connection(document: Mapping[str, Any]) -> bodies.Connection:
     )
 
 
-def _subscription(topic: str, document: Mapping[str, Any]) -> bodies.Subscription:
+def subscription(topic: str, document: Mapping[str, Any]) -> bodies.Subscription:
+    """Return a SubscriptionData object, as 203 and 307 have it."""
     return bodies.Subscription(
         topic=topic,
         sub_string=optional_text_field(document, "subString") or "",
         expression_type=optional_text_field(document, "expressionType"),
-        tags=frozenset(_texts(document, "tagsSet")),
+        tags=frozenset(texts(document, "tagsSet")),
         sub_version=int_field(document, "subVersion", default=0),
     )
 
 
-def _by_message_queue(document: Mapping[str, Any], name: str) -> Iterator[tuple[MessageQueue, dict[str, Any]]]:
+def by_message_queue(document: Mapping[str, Any], name: str) -> Iterator[tuple[MessageQueue, dict[str, Any]]]:
+    """Yield the entries of a field that maps message queues to objects."""
     for key, value in object_field(document, name).items():
         yield message_queue_key(key), as_object(value, name)
 
 
-def _offset_tables(
-    document: Mapping[str, Any], name: str
-) -> tuple[bodies.OffsetTable, bodies.OffsetTable, tuple[str, ...]]:
-    """Return the offsets by (topic, group), those of `topic@group@broadcast`, and the keys that are neither."""
-    offsets: bodies.OffsetTable = {}
-    broadcast_offsets: bodies.OffsetTable = {}
-    unreadable_keys: list[str] = []
-    for key, queues in object_field(document, name).items():
-        topic, _, rest = key.partition("@")
-        group, separator, suffix = rest.partition("@")
-        if not topic or not group or (separator and suffix != BROADCAST_SUFFIX):
-            unreadable_keys.append(key)
-        else:
-            (broadcast_offsets if separator else offsets)[topic, group] = _offsets_by_queue_id(queues, key)
-    return offsets, broadcast_offsets, tuple(unreadable_keys)
+def _topic_stats(document: Mapping[str, Any]) -> bodies.TopicStats:
+    by_queue = dict(sorted(by_message_queue(document, "offsetTable"), key=operator.itemgetter(0)))
+    updated = [timestamp_ms_field(value, "lastUpdateTimestamp") for value in by_queue.values()]
+    return bodies.TopicStats(
+        owners=tuple((queue.topic, queue.broker_name) for queue in by_queue),
+        queue_ids=array(INT32, (queue.queue_id for queue in by_queue)),
+        min_offsets=array(INT64, (int_field(value, "minOffset") for value in by_queue.values())),
+        max_offsets=array(INT64, (int_field(value, "maxOffset") for value in by_queue.values())),
+        last_update_ms=array(INT64, updated),
+    )
+
+
+def _keyed_offsets(document: Mapping[str, Any], name: str) -> KeyedOffsets:
+    by_key = {key: _offsets_by_queue_id(queues, key) for key, queues in object_field(document, name).items()}
+    table = KeyedOffsets(list(by_key), array(INT32, [0]), array(INT32), array(INT64))
+    for by_queue_id in by_key.values():
+        queue_ids = sorted(by_queue_id)
+        table.queue_ids.extend(queue_ids)
+        table.offsets.extend(map(by_queue_id.__getitem__, queue_ids))
+        table.starts.append(len(table.offsets))
+    return table
 
 
 def _offsets_by_queue_id(queues: object, name: str) -> dict[int, int]:
@@ -258,7 +264,8 @@ def _offsets_by_queue_id(queues: object, name: str) -> dict[int, int]:
     return by_queue_id
 
 
-def _texts(document: Mapping[str, Any], name: str) -> list[str]:
+def texts(document: Mapping[str, Any], name: str) -> list[str]:
+    """Return a field that is a list of texts; [] when it is missing."""
     values = list_field(document, name)
     if all(isinstance(value, str) for value in values):
         return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64_END = 2**63
+LAST_TIMESTAMP_MS = 253_402_300_799_999  # the last that a datetime can show: the end of the year 9999
 _REQUIRED: Any = object()
 
 
@@ -54,9 +56,12 @@ def float_field(document: Mapping[str, Any], name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(name, "a number", value)
     try:
-        return float(value)
+        number = float(value)
     except OverflowError as error:
         raise _wrong(name, "a number", value) from error
+    if not math.isfinite(number):  # 1e999
+        raise _wrong(name, "a number", value)
+    return number
 
 
 def bool_field(document: Mapping[str, Any], name: str, *, default: bool) -> bool:
@@ -67,6 +72,11 @@ def bool_field(document: Mapping[str, Any], name: str, *, default: bool) -> bool
     if isinstance(value, bool):
         return value
     raise _wrong(name, "true or false", value)
+
+
+def optional_bool_field(document: Mapping[str, Any], name: str) -> bool | None:
+    """Return true or false; None when it is missing."""
+    return None if document.get(name) is None else bool_field(document, name, default=False)
 
 
 def text_field(document: Mapping[str, Any], name: str) -> str:
@@ -91,6 +101,14 @@ def timestamp_field(document: Mapping[str, Any], name: str) -> datetime | None:
     """Return a time given in ms; None for 0 and below: never, or deleted."""
     milliseconds = int_field(document, name, default=0)
     return timestamp_of(milliseconds, name) if milliseconds > 0 else None
+
+
+def timestamp_ms_field(document: Mapping[str, Any], name: str) -> int:
+    """Return a time as it was given, in ms; 0 when it is missing."""
+    milliseconds = int_field(document, name, default=0)
+    if milliseconds > LAST_TIMESTAMP_MS:
+        raise _wrong(name, "a time in ms", milliseconds)
+    return milliseconds
 
 
 def timestamp_of(milliseconds: int, name: str) -> datetime:

@@ -1,0 +1,155 @@
+"""Readers for exactly the text that brokers put into bodies of 43 and 202; None for every other text.
+
+Goal: the bodies that make up nearly all bytes of a round, four to eight times faster than by `fastjson`.
+Plan: one expression matches whole entries; when they cover the table without a gap, its numbers go through one
+`json.loads`, and what stands around the table is read by `fastjson`. Everything else is left to the general reader.
+Not allowed here: to accept what the general reader refuses, or to read anything differently (a property test).
+Every quantifier of the expressions is possessive or bounded: the bytes may come from anybody.
+Source: bodies of 4.9.8, 5.3.3 and 5.5.1; bean fields come sorted by name, without spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from typing import TYPE_CHECKING
+
+from offsetguard.rocketmq import fastjson
+from offsetguard.rocketmq.bodies import TopicStats
+from offsetguard.rocketmq.json_fields import LAST_TIMESTAMP_MS
+from offsetguard.rocketmq.offset_table import INT32, INT64, KeyedOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_STRING = r'"([^"\\\x00-\x1f]*+)"'
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"
+_OFFSETS_OF_KEY = re.compile(rf"{_STRING}:\{{((?:{_NUMBER}:{_NUMBER}(?:,(?!\}})|(?=\}})))*+)\}}")
+_OFFSETS_OF_KEY_SIGNS = len('"":{}')
+_ENDS_OF_QUEUE = re.compile(
+    rf'\{{"brokerName":{_STRING},"queueId":({_NUMBER}),"topic":{_STRING}\}}'
+    rf':\{{"lastUpdateTimestamp":({_NUMBER}),"maxOffset":({_NUMBER}),"minOffset":({_NUMBER})\}}'
+)
+_ENDS_OF_QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}:{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
+_TOPIC_STATS_START = '{"offsetTable":{'
+_TOPIC_STATS_END = re.compile(r'\}(?:,"topicPutTps":-?[0-9]{1,18}+(?:\.[0-9]{1,18}+)?(?:E-?[0-9]{1,3}+)?)?\}')
+_KEYS_AT_ONCE = 4096  # bounds what lies beside the arrays while they are filled
+
+
+def plain_offset_tables(body: bytes, names: Collection[str]) -> dict[str, KeyedOffsets] | None:
+    """Read the tables `key -> {queue id: offset}` with these names; a missing one is empty."""
+    text = _text(body)
+    if text is None:
+        return None
+    tables = {name: KeyedOffsets([], array(INT32, [0]), array(INT32), array(INT64)) for name in names}
+    cut_out = []
+    for name, table in tables.items():
+        start = _start_of_table(text, name)
+        if start is None:
+            return None
+        if start:
+            end = text.find("}}", start) + 1 if text[start] != "}" else start
+            if not _read_offsets(text[start:end], table):
+                return None
+            text = f"{text[: start - 1]}null{text[end + 1 :]}"
+            cut_out.append(name)
+    around = fastjson.decode(text.encode())
+    is_whole = isinstance(around, dict) and all(around.get(name, "absent") is None for name in cut_out)
+    return tables if is_whole else None
+
+
+def plain_topic_stats(body: bytes) -> TopicStats | None:
+    """Read a body of 202 whose queues are of one topic on one broker."""
+    text = _text(body)
+    if text is None or not text.startswith(_TOPIC_STATS_START):
+        return None
+    start = len(_TOPIC_STATS_START)
+    end = text.find("}}", start) + 1
+    table = text[start:end]
+    found = _ENDS_OF_QUEUE.findall(table)
+    covered = sum(map(len, map("".join, found))) + len(found) * (_ENDS_OF_QUEUE_SIGNS + 1) - 1
+    if not found or covered != len(table) or _TOPIC_STATS_END.fullmatch(text, end) is None:
+        return None
+    broker_names, queue_ids, topics, updated, high, low = zip(*found, strict=True)
+    rows = sorted(zip(map(int, queue_ids), map(int, low), map(int, high), map(int, updated), strict=True))
+    queue_ids, low, high, updated = zip(*rows, strict=True)
+    try:
+        stats = TopicStats(
+            owners=((topics[0], broker_names[0]),) * len(found),
+            queue_ids=array(INT32, queue_ids),
+            min_offsets=array(INT64, low),
+            max_offsets=array(INT64, high),
+            last_update_ms=array(INT64, updated),
+        )
+    except OverflowError:
+        return None
+    is_one_topic = topics.count(topics[0]) == broker_names.count(broker_names[0]) == len(found)
+    is_plain = is_one_topic and len(set(stats.queue_ids)) == len(found)
+    return stats if is_plain and max(stats.last_update_ms) <= LAST_TIMESTAMP_MS else None
+
+
+def _text(body: bytes) -> str | None:
+    if len(body) > fastjson.MAX_DOCUMENT_BYTES:
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _start_of_table(text: str, name: str) -> int | None:
+    """Return where the table's first entry starts; 0 when there is none, None when that is not plain to see."""
+    quoted = f'"{name}"'
+    if "\\" in text or text.count(quoted) > 1:
+        return None
+    position = text.find(quoted)
+    if position < 0:
+        return 0
+    start = position + len(quoted) + len(":{")
+    return start if text.startswith(":{", position + len(quoted)) and start < len(text) else None
+
+
+def _read_offsets(text: str, table: KeyedOffsets) -> bool:
+    """Fill the table; False when the text is not plain or names anything twice."""
+    if not text:
+        return True
+    found: list[tuple[str, str]] = _OFFSETS_OF_KEY.findall(text)
+    covered = sum(len(key) + len(offsets) for key, offsets in found) + len(found) * (_OFFSETS_OF_KEY_SIGNS + 1) - 1
+    if covered != len(text):
+        return False
+    table.keys.extend(key for key, _ in found)
+    try:
+        for first in range(0, len(found), _KEYS_AT_ONCE):
+            _append_offsets([offsets for _, offsets in found[first : first + _KEYS_AT_ONCE]], table)
+    except OverflowError:
+        return False
+    return len(set(table.keys)) == len(table.keys) and _sort_by_queue_id(table)
+
+
+def _append_offsets(texts: list[str], table: KeyedOffsets) -> None:
+    """Append the numbers of texts such as `0:7,1:9`, one text for each key; raises OverflowError."""
+    numbers = json.loads(f"[{','.join(filter(None, texts)).replace(':', ',')}]")
+    table.queue_ids.extend(numbers[::2])
+    table.offsets.extend(numbers[1::2])
+    row = table.starts[-1]
+    for text in texts:
+        row += text.count(":")
+        table.starts.append(row)
+
+
+def _sort_by_queue_id(table: KeyedOffsets) -> bool:
+    """Sort the rows of each key; False when a queue id comes twice."""
+    ascending: set[bytes] = set()  # most keys have the same few ids, in order
+    for start, end in zip(table.starts, table.starts[1:], strict=False):
+        queue_ids = table.queue_ids[start:end]
+        as_bytes = queue_ids.tobytes()
+        if as_bytes in ascending:
+            continue
+        if len(set(queue_ids)) < len(queue_ids):
+            return False
+        in_order = sorted(zip(queue_ids, table.offsets[start:end], strict=True))
+        table.queue_ids[start:end] = array(INT32, (queue_id for queue_id, _ in in_order))
+        table.offsets[start:end] = array(INT64, (offset for _, offset in in_order))
+        ascending.add(table.queue_ids[start:end].tobytes())
+    return True
