@@ -2,6 +2,7 @@
 
 BrokerRefused (offsetguard.errors)
  +-- BrokerSystemError          1   the broker failed; its remark says why
+ |    +-- NotThere              1   nothing failed: what was asked for is not there (38, 307, 315)
  +-- SystemBusy                 2   flow control or a slave that serves no reads      (retry helps)
  +-- RequestCodeNotSupported    3   the broker is too old, or it is a proxy
  +-- ServiceNotAvailable       14   e.g. disk full, shutting down                      (retry helps)
@@ -13,11 +14,14 @@ BrokerRefused (offsetguard.errors)
  +-- SubscriptionGroupNotExist 26
  +-- InvalidParameter          29
  +-- ConsumerNotOnline        206   the group has no connected client
+ +-- ClientTimedOut           207   the client that the broker asked for us (307) did not answer
 
 Codes and remarks: `ResponseCode`, `RemotingSysResponseCode` (apache/rocketmq 4.9.8, 5.3.3).
 """
 
 from __future__ import annotations
+
+import re
 
 from offsetguard.errors import BrokerRefused
 from offsetguard.rocketmq.codes import ResponseCode
@@ -25,6 +29,10 @@ from offsetguard.rocketmq.codes import ResponseCode
 
 class BrokerSystemError(BrokerRefused):
     """The broker failed while it handled the request."""
+
+
+class NotThere(BrokerSystemError):
+    """What was asked for is not there: nothing counted yet (315), client (307) or group (38) not connected."""
 
 
 class SystemBusy(BrokerRefused):
@@ -85,6 +93,10 @@ class ConsumerNotOnline(BrokerRefused):
     """The group has no connected client."""
 
 
+class ClientTimedOut(BrokerRefused):
+    """The broker asked a client for us, and the client did not answer within 10 s."""
+
+
 _BY_CODE: dict[int, type[BrokerRefused]] = {
     ResponseCode.SYSTEM_ERROR: BrokerSystemError,
     ResponseCode.SYSTEM_BUSY: SystemBusy,
@@ -98,11 +110,17 @@ _BY_CODE: dict[int, type[BrokerRefused]] = {
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: SubscriptionGroupNotExist,
     ResponseCode.INVALID_PARAMETER: InvalidParameter,
     ResponseCode.CONSUMER_NOT_ONLINE: ConsumerNotOnline,
+    ResponseCode.CONSUME_MSG_TIMEOUT: ClientTimedOut,
 }
+_NOT_THERE = re.compile(r"The stats <.*> not exist|The Consumer <.*> not online|no consumer for this group", re.DOTALL)
+"""What AdminBrokerProcessor (315, 307) and ConsumerManageProcessor (38) say with code 1, 4.9.7 to 5.5.1."""
+_REMARK_START = 1000  # characters; two names of 255 fit
 
 
 def refusal(address: str, code: int, remark: str | None) -> BrokerRefused:
     """Return the error for an answer that is no success; an unknown code gives BrokerRefused itself."""
     if code == ResponseCode.SYSTEM_ERROR and remark is not None and "AclException" in remark:
         return AccessDenied(address, code, remark)
+    if code == ResponseCode.SYSTEM_ERROR and remark is not None and _NOT_THERE.match(remark[:_REMARK_START]):
+        return NotThere(address, code, remark)
     return _BY_CODE.get(code, BrokerRefused)(address, code, remark)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from offsetguard.rocketmq import body_decoders
+from offsetguard.rocketmq import body_decoders, detail_decoders
 from offsetguard.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.rocketmq.pull import PullResult, decode_pull_result
 
 if TYPE_CHECKING:
-    from offsetguard.rocketmq import bodies
+    from offsetguard.rocketmq import bodies, detail_bodies
     from offsetguard.rocketmq.header import RemotingCommand
 
 MONITOR_GROUP = "OFFSETGUARD_MONITOR"
@@ -222,6 +222,94 @@ class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
     def decode(self, answer: RemotingCommand) -> bodies.ConsumeTimeSpans:
         """Body of 303."""
         return body_decoders.consume_time_spans(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
+    """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
+
+    Refused with 1 (NotThere) when the client is not connected to this broker, and with 207 when it does not answer;
+    clients that speak gRPC never do: do not ask them. The thread stacks (jstackEnable) are never asked for.
+    """
+
+    code = RequestCode.GET_CONSUMER_RUNNING_INFO
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.ConsumerRunningInfo:
+        """Body of 307, written by the client."""
+        return detail_decoders.consumer_running_info(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewBrokerStatsData(Request["detail_bodies.BrokerStats"]):
+    """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
+
+    code = RequestCode.VIEW_BROKER_STATS_DATA
+    stats_name: str
+    stats_key: str
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.BrokerStats:
+        """Body of 315."""
+        return detail_decoders.broker_stats(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class GetConsumerListByGroup(Request["detail_bodies.ConsumerList"]):
+    """The members of a group as this broker gives them to each other; refused with 1 (NotThere) when it has none."""
+
+    code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
+    consumer_group: str
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.ConsumerList:
+        """Body of 38."""
+        return detail_decoders.consumer_list(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class GetSystemTopicListFromBroker(Request["detail_bodies.TopicList"]):
+    """The topics that this broker takes for RocketMQ's own."""
+
+    code = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.TopicList:
+        """Body of 305."""
+        return detail_decoders.topic_list(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class GetAllTopicListFromNameServer(Request["detail_bodies.TopicList"]):
+    """Name server: every topic of every broker."""
+
+    code = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.TopicList:
+        """Body of 206."""
+        return detail_decoders.topic_list(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
+    """Which groups consume a topic: those that are online for it, and those with offsets of it."""
+
+    code = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
+    topic: str
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.GroupList:
+        """Body of 300."""
+        return detail_decoders.group_list(answer.body)
+
+
+@dataclass(frozen=True, slots=True)
+class GetAllDelayOffset(Request["detail_bodies.DelayOffsets"]):
+    """How far the broker has delivered the messages of each delay level."""
+
+    code = RequestCode.GET_ALL_DELAY_OFFSET
+
+    def decode(self, answer: RemotingCommand) -> detail_bodies.DelayOffsets:
+        """Body of 45."""
+        return detail_decoders.delay_offsets(answer.body)
 
 
 @dataclass(frozen=True, slots=True)

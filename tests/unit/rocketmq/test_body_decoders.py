@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import bodies, body_decoders
+from offsetguard.rocketmq import bodies, body_decoders, detail_decoders
 from offsetguard.rocketmq.malformed import MalformedBytes
 
 if TYPE_CHECKING:
@@ -21,18 +21,26 @@ if TYPE_CHECKING:
 
 BODIES = Path(__file__).parent / "bodies"
 VERSIONS = ("4.9.8", "5.3.3", "5.5.1")
+LINES = ("4.9.", "5.3.", "5.5.")
 DECODERS: dict[int, Callable[[bytes], Any]] = {
     21: body_decoders.topic_config_table,
     26: body_decoders.broker_config,
     28: body_decoders.broker_runtime_info,
+    38: detail_decoders.consumer_list,
     43: body_decoders.all_consumer_offsets,
+    45: detail_decoders.delay_offsets,
     105: body_decoders.topic_route,
     106: body_decoders.cluster_info,
     201: body_decoders.subscription_group_table,
     202: body_decoders.topic_stats,
     203: body_decoders.consumer_connections,
+    206: detail_decoders.topic_list,
     208: body_decoders.consume_stats,
+    300: detail_decoders.group_list,
     303: body_decoders.consume_time_spans,
+    305: detail_decoders.topic_list,
+    307: detail_decoders.consumer_running_info,
+    315: detail_decoders.broker_stats,
 }
 JSON_DECODERS = [decoder for code, decoder in DECODERS.items() if code != 26]
 
@@ -50,8 +58,8 @@ def utc(milliseconds: int) -> datetime:
 def test_every_body_has_a_decoder_and_every_decoder_a_body_of_each_line() -> None:
     seen = {tuple(file.name.split("_", 1)) for file in BODIES.iterdir()}
     for code in DECODERS:
-        for version in VERSIONS:
-            assert any(number == str(code) and name.startswith(version) for number, name in seen), (code, version)
+        for line in LINES:
+            assert any(number == str(code) and name.startswith(line) for number, name in seen), (code, line)
     assert {int(number) for number, _ in seen} == set(DECODERS)
 
 

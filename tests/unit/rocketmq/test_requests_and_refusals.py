@@ -29,15 +29,75 @@ READ_ONLY_CODES = {
     28: "GET_BROKER_RUNTIME_INFO",
     30: "GET_MAX_OFFSET",
     31: "GET_MIN_OFFSET",
+    38: "GET_CONSUMER_LIST_BY_GROUP",
     43: "GET_ALL_CONSUMER_OFFSET",
+    45: "GET_ALL_DELAY_OFFSET",
     105: "GET_ROUTEINFO_BY_TOPIC",
     106: "GET_BROKER_CLUSTER_INFO",
     201: "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
     202: "GET_TOPIC_STATS_INFO",
     203: "GET_CONSUMER_CONNECTION_LIST",
+    206: "GET_ALL_TOPIC_LIST_FROM_NAMESERVER",
     208: "GET_CONSUME_STATS",
+    300: "QUERY_TOPIC_CONSUME_BY_WHO",
     303: "QUERY_CONSUME_TIME_SPAN",
+    305: "GET_SYSTEM_TOPIC_LIST_FROM_BROKER",
+    307: "GET_CONSUMER_RUNNING_INFO: the broker asks the client; without thread stacks",
+    315: "VIEW_BROKER_STATS_DATA",
 }
+
+# `RequestCode` of 4.9.8 and 5.5.1: what commits, locks, registers, creates, deletes, resets, moves or wakes anything.
+CHANGING_CODES = {
+    10: "SEND_MESSAGE",
+    15: "UPDATE_CONSUMER_OFFSET",
+    17: "UPDATE_AND_CREATE_TOPIC",
+    25: "UPDATE_BROKER_CONFIG",
+    34: "HEART_BEAT",
+    35: "UNREGISTER_CLIENT",
+    36: "CONSUMER_SEND_MSG_BACK",
+    37: "END_TRANSACTION",
+    39: "CHECK_TRANSACTION_STATE",
+    41: "LOCK_BATCH_MQ",
+    42: "UNLOCK_BATCH_MQ",
+    50: "UPDATE_AND_CREATE_ACL_CONFIG",
+    51: "DELETE_ACL_CONFIG",
+    53: "UPDATE_GLOBAL_WHITE_ADDRS_CONFIG",
+    100: "PUT_KV_CONFIG",
+    102: "DELETE_KV_CONFIG",
+    103: "REGISTER_BROKER",
+    104: "UNREGISTER_BROKER",
+    200: "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP",
+    205: "WIPE_WRITE_PERM_OF_BROKER",
+    207: "DELETE_SUBSCRIPTIONGROUP",
+    215: "DELETE_TOPIC_IN_BROKER",
+    216: "DELETE_TOPIC_IN_NAMESRV",
+    217: "REGISTER_TOPIC_IN_NAMESRV",
+    220: "RESET_CONSUMER_CLIENT_OFFSET",
+    222: "INVOKE_BROKER_TO_RESET_OFFSET",
+    301: "REGISTER_FILTER_SERVER",
+    302: "REGISTER_MESSAGE_FILTER_CLASS",
+    306: "CLEAN_EXPIRED_CONSUMEQUEUE",
+    309: "CONSUME_MESSAGE_DIRECTLY",
+    310: "SEND_MESSAGE_V2",
+    314: "CLONE_GROUP_OFFSET",
+    316: "CLEAN_UNUSED_TOPIC",
+    318: "UPDATE_NAMESRV_CONFIG",
+    320: "SEND_BATCH_MESSAGE",
+    323: "RESUME_CHECK_HALF_MESSAGE",
+    324: "SEND_REPLY_MESSAGE",
+    327: "ADD_WRITE_PERM_OF_BROKER",
+    329: "DELETE_EXPIRED_COMMITLOG",
+    513: "UPDATE_AND_CREATE_STATIC_TOPIC",
+    901: "ADD_BROKER",
+    902: "REMOVE_BROKER",
+    1007: "UPDATE_CONTROLLER_CONFIG",
+    2000: "UPDATE_COLD_DATA_FLOW_CTR_CONFIG",
+    200050: "POP_MESSAGE",
+    200051: "ACK_MESSAGE",
+    200053: "CHANGE_MESSAGE_INVISIBLETIME",
+}
+# Read-only, and yet not for us: what it costs.
+COSTLY_CODES = {317: "GET_BROKER_CONSUME_STATS: 17 MB in one frame at 113,000 rows; 43 and 202 give the same figures"}
 
 
 def test_no_request_changes_anything_on_a_broker() -> None:
@@ -45,6 +105,17 @@ def test_no_request_changes_anything_on_a_broker() -> None:
     assert codes == set(READ_ONLY_CODES), (
         "read in the broker's processor that the code changes nothing, then add it to the list"
     )
+
+
+def test_no_state_changing_code_is_declared_anywhere() -> None:
+    declared = {int(code) for code in RequestCode}
+    assert not declared & CHANGING_CODES.keys()
+    assert not declared & COSTLY_CODES.keys()
+
+
+def test_running_info_is_asked_for_without_thread_stacks() -> None:
+    """A stack dump stops the threads of an application's JVM for a moment."""
+    assert requests.GetConsumerRunningInfo("G", "C").ext_fields()["jstackEnable"] == "false"
 
 
 def test_no_code_is_declared_that_nobody_sends() -> None:
@@ -89,6 +160,19 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
         (requests.GetMaxOffset("T", 3), {"topic": "T", "queueId": "3"}),
         (requests.GetMinOffset("T", 3), {"topic": "T", "queueId": "3"}),
         (requests.QueryConsumeTimeSpan("T", "G"), {"topic": "T", "group": "G"}),
+        (
+            requests.GetConsumerRunningInfo("G", "10.0.0.1@1"),
+            {"consumerGroup": "G", "clientId": "10.0.0.1@1", "jstackEnable": "false"},
+        ),
+        (
+            requests.ViewBrokerStatsData("GROUP_GET_NUMS", "T@G"),
+            {"statsName": "GROUP_GET_NUMS", "statsKey": "T@G"},
+        ),
+        (requests.GetConsumerListByGroup("G"), {"consumerGroup": "G"}),
+        (requests.GetSystemTopicListFromBroker(), {}),
+        (requests.GetAllTopicListFromNameServer(), {}),
+        (requests.QueryTopicConsumeByWho("T"), {"topic": "T"}),
+        (requests.GetAllDelayOffset(), {}),
     ],
     ids=str,
 )
@@ -109,6 +193,10 @@ def test_every_request_is_frozen_decodes_and_is_documented(declared: type[Reques
     [
         (1, "java.lang.NullPointerException", refusals.BrokerSystemError, False),
         (1, None, refusals.BrokerSystemError, False),
+        (1, "The stats <GROUP_GET_NUMS> <Archive2@G_NEVER2> not exist", refusals.NotThere, False),
+        (1, "The Consumer <G> <192.0.2.2@16789#1265283451712> not online", refusals.NotThere, False),
+        (1, "no consumer for this group, G_NEVER2", refusals.NotThere, False),
+        (1, "java.lang.RuntimeException: The stats <a> <b> not exist", refusals.BrokerSystemError, False),
         (1, "org.apache.rocketmq.acl.common.AclException: Check signature failed", refusals.AccessDenied, False),
         (2, "[REJECTREQUEST]system busy", refusals.SystemBusy, True),
         (3, " request type 361 not supported", refusals.RequestCodeNotSupported, False),
@@ -121,6 +209,7 @@ def test_every_request_is_frozen_decodes_and_is_documented(declared: type[Reques
         (26, "group not exist", refusals.SubscriptionGroupNotExist, False),
         (29, "illegal queueId", refusals.InvalidParameter, False),
         (206, "the consumer group[G] not online", refusals.ConsumerNotOnline, False),
+        (207, "consumer <G> <C> Timeout", refusals.ClientTimedOut, False),
         (4711, "?", BrokerRefused, False),
     ],
 )

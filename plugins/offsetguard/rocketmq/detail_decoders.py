@@ -1,0 +1,123 @@
+"""Bytes of the answers to detail requests -> records of `detail_bodies.py`; raises MalformedBytes and nothing else.
+
+Source of the forms: as for `body_decoders.py`. A running info (307) is written by the *client*, which may be in any
+language and version: of a queue, everything may be missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.rocketmq import detail_bodies, fastjson
+from offsetguard.rocketmq.body_decoders import by_message_queue, subscription, texts
+from offsetguard.rocketmq.json_fields import (
+    as_int64,
+    as_object,
+    float_field,
+    int_field,
+    int_key,
+    list_field,
+    object_field,
+    optional_bool_field,
+    optional_int_field,
+    text_field,
+    texts_field,
+    timestamp_field,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def consumer_running_info(body: bytes) -> detail_bodies.ConsumerRunningInfo:
+    """307 GET_CONSUMER_RUNNING_INFO."""
+    document = fastjson.decode_object(body)
+    subscriptions = (as_object(value, "subscriptionSet") for value in list_field(document, "subscriptionSet"))
+    statuses = object_field(document, "statusTable")
+    return detail_bodies.ConsumerRunningInfo(
+        settings=texts_field(document, "properties"),
+        subscriptions=tuple(subscription(text_field(value, "topic"), value) for value in subscriptions),
+        queues={queue: _process_queue(value) for queue, value in by_message_queue(document, "mqTable")},
+        pop_queues={queue: _pop_process_queue(value) for queue, value in by_message_queue(document, "mqPopTable")},
+        statuses={topic: _consume_status(as_object(value, topic)) for topic, value in statuses.items()},
+        user_consumer_info=texts_field(document, "userConsumerInfo"),
+    )
+
+
+def broker_stats(body: bytes) -> detail_bodies.BrokerStats:
+    """315 VIEW_BROKER_STATS_DATA."""
+    document = fastjson.decode_object(body)
+    return detail_bodies.BrokerStats(
+        minute=_stats_snapshot(document, "statsMinute"),
+        hour=_stats_snapshot(document, "statsHour"),
+        day=_stats_snapshot(document, "statsDay"),
+    )
+
+
+def consumer_list(body: bytes) -> detail_bodies.ConsumerList:
+    """38 GET_CONSUMER_LIST_BY_GROUP."""
+    return detail_bodies.ConsumerList(tuple(texts(fastjson.decode_object(body), "consumerIdList")))
+
+
+def topic_list(body: bytes) -> detail_bodies.TopicList:
+    """206 GET_ALL_TOPIC_LIST_FROM_NAMESERVER and 305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
+    return detail_bodies.TopicList(tuple(texts(fastjson.decode_object(body), "topicList")))
+
+
+def group_list(body: bytes) -> detail_bodies.GroupList:
+    """300 QUERY_TOPIC_CONSUME_BY_WHO."""
+    return detail_bodies.GroupList(tuple(texts(fastjson.decode_object(body), "groupList")))
+
+
+def delay_offsets(body: bytes) -> detail_bodies.DelayOffsets:
+    """45 GET_ALL_DELAY_OFFSET."""
+    table = object_field(fastjson.decode_object(body), "offsetTable")
+    return detail_bodies.DelayOffsets(
+        {int_key(level, "delay level"): as_int64(offset, level) for level, offset in table.items()}
+    )
+
+
+def _process_queue(document: Mapping[str, Any]) -> detail_bodies.ProcessQueueInfo:
+    cached = optional_int_field(document, "cachedMsgCount")
+    commit_offset = optional_int_field(document, "commitOffset")
+    return detail_bodies.ProcessQueueInfo(
+        commit_offset=commit_offset if commit_offset is not None and commit_offset >= 0 else None,
+        cached_message_count=cached,
+        cached_message_mib=optional_int_field(document, "cachedMsgSizeInMiB"),
+        # of an empty cache Java says 0
+        cached_min_offset=optional_int_field(document, "cachedMsgMinOffset") if cached else None,
+        cached_max_offset=optional_int_field(document, "cachedMsgMaxOffset") if cached else None,
+        transaction_message_count=optional_int_field(document, "transactionMsgCount"),
+        locked=optional_bool_field(document, "locked"),
+        dropped=optional_bool_field(document, "droped"),  # RocketMQ's spelling
+        try_unlock_times=optional_int_field(document, "tryUnlockTimes"),
+        last_lock_at=timestamp_field(document, "lastLockTimestamp"),
+        last_pull_at=timestamp_field(document, "lastPullTimestamp"),
+        last_consume_at=timestamp_field(document, "lastConsumeTimestamp"),
+    )
+
+
+def _pop_process_queue(document: Mapping[str, Any]) -> detail_bodies.PopProcessQueueInfo:
+    return detail_bodies.PopProcessQueueInfo(
+        wait_ack_count=int_field(document, "waitAckCount"),
+        dropped=optional_bool_field(document, "droped"),
+        last_pop_at=timestamp_field(document, "lastPopTimestamp"),
+    )
+
+
+def _consume_status(document: Mapping[str, Any]) -> detail_bodies.ConsumeStatus:
+    return detail_bodies.ConsumeStatus(
+        pull_rt_ms=float_field(document, "pullRT"),
+        pull_tps=float_field(document, "pullTPS"),
+        consume_rt_ms=float_field(document, "consumeRT"),
+        consume_ok_tps=float_field(document, "consumeOKTPS"),
+        consume_failed_tps=float_field(document, "consumeFailedTPS"),
+        consume_failed_messages=int_field(document, "consumeFailedMsgs", default=0),
+    )
+
+
+def _stats_snapshot(document: Mapping[str, Any], name: str) -> detail_bodies.StatsSnapshot:
+    window = object_field(document, name)
+    return detail_bodies.StatsSnapshot(
+        sum=int_field(window, "sum"), tps=float_field(window, "tps"), average=float_field(window, "avgpt")
+    )
