@@ -34,6 +34,9 @@ _SURROGATE_ESCAPES = re.compile(
     re.DOTALL,
 )
 _UNDECODABLE_BYTE = re.compile("[\udc80-\udcff]")
+_ALL_BUT_BRACKETS_AND_QUOTES = bytes(set(range(256)) - set(b'[]{}"'))
+_USUAL_DEPTH = 8
+_STRICT = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity
 
 
 def decode(body: bytes) -> Json:
@@ -45,7 +48,8 @@ def decode(body: bytes) -> Json:
     if len(body) > MAX_DOCUMENT_BYTES:
         raise MalformedBytes(f"body: {len(body)} bytes exceed the limit of {MAX_DOCUMENT_BYTES}")
     text = _whole_surrogates(decode_text(body))
-    _check_depth(text)
+    if not _is_usually_deep(body):
+        _check_depth(text)
     try:
         return _loads(text)
     except ValueError:
@@ -74,7 +78,9 @@ def decode_text(data: bytes) -> str:
 
 
 def _loads(text: str) -> Json:
-    return json.loads(text, parse_constant=lambda _: None)
+    if text.startswith("\ufeff"):
+        raise ValueError("it starts with a byte order mark")
+    return _STRICT.decode(text)
 
 
 def _strict_key(match: re.Match[str]) -> str:
@@ -91,6 +97,21 @@ def _whole_surrogates(text: str) -> str:
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _SURROGATE_ESCAPES.sub(lambda match: "\\ufffd" if match["lone"] else match[0], text)
+
+
+def _is_usually_deep(body: bytes) -> bool:
+    """Whether brackets are sure to be no deeper than usual: innermost pairs are taken away until nothing is left.
+
+    Ten times faster than looking at each of them. Says no when quotes are escaped or strings contain brackets.
+    """
+    if b"\\" in body:
+        return False
+    brackets = body.translate(None, _ALL_BUT_BRACKETS_AND_QUOTES).replace(b'""', b"")
+    for _ in range(_USUAL_DEPTH):
+        if not brackets:
+            return True
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return not brackets
 
 
 def _check_depth(text: str) -> None:
