@@ -1,0 +1,72 @@
+"""What of a bundle is collected: one round per interval, each with its moment, its asker and the logs up to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.bundle.log_sources import log_sources
+from offsetguard.bundle.reader import moments, open_bundle
+from offsetguard.bundle.replay import BundleAsker
+from offsetguard.errors import BundleError
+from offsetguard.intervals import Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from offsetguard.bundle.reader import Bundle, Moment
+    from offsetguard.config import LogSource
+    from offsetguard.rocketmq.asker import Asker
+
+DEFAULT_CLUSTER = "bundle"
+AT_TOLERANCE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRound:
+    """One round to run through the normal collector; `asker` answers for this round only."""
+
+    cluster: str  # as the bundle names it; DEFAULT_CLUSTER where it does not
+    interval: Interval
+    started_at: datetime
+    asker: Asker
+    log_sources: tuple[LogSource, ...]
+    logs_until: datetime | None  # lines after this belong to a later round; None = all that is there
+    origin: str = "broker"  # of the offsets, see `queue_snapshots.origin`
+
+
+def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[RecordedRound]:
+    """Yield the rounds of a bundle, oldest first: the last one of each interval, or the one nearest to `at`.
+
+    Raises BundleError when the folder is no bundle, holds no round, or none near `at`.
+    """
+    bundle = open_bundle(folder)
+    sources = log_sources(bundle)
+    chosen = chosen_moments(bundle, at)
+    for position, moment in enumerate(chosen):
+        is_last = position == len(chosen) - 1
+        yield RecordedRound(
+            cluster=bundle.meta.cluster or DEFAULT_CLUSTER,
+            interval=Interval.containing(moment.at),
+            started_at=moment.at,
+            asker=BundleAsker(bundle, moment),
+            log_sources=sources,
+            logs_until=None if is_last and at is None else Interval.containing(moment.at).end,
+        )
+
+
+def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:
+    """Return the moments that stand for their intervals; a snapshot is one per interval."""
+    all_moments = moments(bundle)
+    if not all_moments:
+        raise BundleError(f"{bundle.folder}: holds no round: no broker was asked for its consumer offsets")
+    if at is None:
+        return list({Interval.containing(one.at): one for one in all_moments}.values())
+    nearest = min(all_moments, key=lambda one: abs(one.at - at))
+    if abs(nearest.at - at) > AT_TOLERANCE:
+        first, last = all_moments[0].at, all_moments[-1].at
+        raise BundleError(f"{bundle.folder}: no round near {at:%F %T}; it holds {first:%F %T} to {last:%F %T} UTC")
+    return [nearest]
