@@ -1,0 +1,102 @@
+"""Lite topics (5.5): one queue per chat session, thousands of them, folded so that they flood no table.
+
+A lite topic is stored as `%LMQ%$<parent>$<lite>`, queue 0. It stands in no topic table (21, 206), has no retry topic,
+and gives code 43 one key per group. Other light queues (`%LMQ%...` without the first `$`, as MQTT gateways make them)
+have no parent. Source: LiteUtil, 5.5.0; bodies of a live 5.5.1 broker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.system_names import LITE_PREFIX, is_lite_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
+
+_SEPARATOR = "$"
+_NAMED_PREFIX = LITE_PREFIX + _SEPARATOR
+
+
+@dataclass(frozen=True, slots=True)
+class LiteTopic:
+    """The two halves of a lite topic's name."""
+
+    parent: str  # a topic of type LITE, which is a normal topic in 21 and 206
+    lite: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiteFigures:
+    """What is left of a group's lite topics after folding."""
+
+    topic_count: int  # light queues with a committed offset of the group
+    lag: int | None  # messages that wait in them; None: not asked in this round
+
+
+def lite_topic_of(topic: str) -> LiteTopic | None:
+    """Split the name of a lite topic; None for every other name, light queues without a parent included."""
+    if not topic.startswith(_NAMED_PREFIX):
+        return None
+    halves = topic[len(_NAMED_PREFIX) :].split(_SEPARATOR)
+    return LiteTopic(*halves) if len(halves) == 2 and all(halves) else None
+
+
+def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:
+    """Return the light queues that each group has committed offsets for; groups without any are missing."""
+    found: dict[str, set[str]] = {}
+    for topic, group in committed.offsets:
+        if is_lite_topic(topic):
+            found.setdefault(group, set()).add(topic)
+    return found
+
+
+def lite_lag(stats: ConsumeStats) -> int | None:
+    """Sum what waits in the light queues of a group on one broker, from its 208; None when it lists none of them.
+
+    Offsets that were committed beyond the end count as nothing, not as less than nothing.
+    """
+    waiting = [
+        max(0, offsets.broker_offset - offsets.consumer_offset)
+        for queue, offsets in stats.queues.items()
+        if is_lite_topic(queue.topic)
+    ]
+    return sum(waiting) if waiting else None
+
+
+def lite_figures(
+    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[ConsumeStats]]
+) -> dict[str, LiteFigures]:
+    """Fold the lite topics of every group over all masters; groups without any are missing.
+
+    `stats`: the 208 of the groups that were asked in detail. The lag is known only when every master that holds lite
+    topics of the group was asked: half of a sum would look like less work than there is.
+    """
+    by_broker = [lite_topics_by_group(one) for one in committed]
+    groups = sorted({group for one in by_broker for group in one})
+    figures = {}
+    for group in groups:
+        holders = sum(group in one for one in by_broker)
+        lags = [lag for one in stats.get(group, ()) if (lag := lite_lag(one)) is not None]
+        topics = set().union(*(one.get(group, set()) for one in by_broker))
+        figures[group] = LiteFigures(len(topics), sum(lags) if len(lags) >= holders else None)
+    return figures
+
+
+def lost_sight_of_offsets(settings: Mapping[str, str] | None, offsets_now: int, offsets_before: int) -> str | None:
+    """Explain why all committed offsets of a broker are gone, where its switch `enableLmq` does; None otherwise.
+
+    The switch makes the broker use another file (lmqConsumerOffset.json): the old offsets are not lost and come back
+    when it is switched back, so this is no reset. `offsets_*`: keys without lite topics, of this round and the last.
+    """
+    if settings is None or offsets_now > 0 or offsets_before == 0:
+        return None
+    if settings.get("enableLmq", "").lower() != "true":
+        return None
+    return (
+        f"all {offsets_before} committed offsets are gone, and enableLmq is on: the broker reads lmqConsumerOffset.json"
+        " instead of consumerOffset.json since it was switched; switch it back, or copy the offsets over"
+    )
