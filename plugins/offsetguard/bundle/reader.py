@@ -92,15 +92,13 @@ def moments(bundle: Bundle) -> list[Moment]:
     """Return the rounds that can be replayed, oldest first.
 
     Ours are noted in meta.json. In a bundle of another collector a round begins with the committed offsets of all
-    brokers (43), and needs max offsets that were read after them.
+    brokers (43), and needs the max offsets behind them: the last one has none, so it is no round unless it is alone.
     """
     if bundle.meta.rounds_ms:
         starts = _noted_starts(bundle)
     else:
         starts = _starts_by_committed_offsets(bundle.exchanges)
-        last_stats = {one.broker: one.line for one in bundle.exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO}
-        bounded = [one for one in starts if one.line < min(last_stats.values(), default=0)]
-        starts = bounded or starts
+        starts = starts[:-1] or starts  # what was read in another order is found in the round behind
     ends = [*(one.line for one in starts[1:]), _line_after(bundle.exchanges)]
     return [Moment(one.line, one.t_ms, end) for one, end in zip(starts, ends, strict=True)]
 

@@ -163,5 +163,5 @@ def _figure(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
 
 
 def _last_lines(exchanges: Sequence[Exchange]) -> dict[str, int]:
-    """Return the last line with a max offset, by label."""
-    return {one.broker: one.line for one in exchanges if one.code in MAX_OFFSET_CODES}
+    """Return the last line with the max offsets of a topic, by label."""
+    return {one.broker: one.line for one in exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO}
