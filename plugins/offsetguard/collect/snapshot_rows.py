@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.queue_reading import merge_members, queue_readings
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.tables import (
@@ -58,7 +59,7 @@ class SnapshotRows:
             TOPIC_SETTINGS.name: (row for one in masters for row in self._topic_setting_rows(one)),
             GROUP_SNAPSHOTS.name: self._group_rows(masters, members),
             CLIENT_SNAPSHOTS.name: (row for one in masters for row in self._client_rows(one)),
-            BROKER_SNAPSHOTS.name: (self._broker_row(one) for one in self.readings),
+            BROKER_SNAPSHOTS.name: broker_rows(self.cluster, self.interval, self.readings),
             OFFSET_MOVES.name: (row for one in masters for row in self._move_rows(one)),
             UNDECODABLE_RECORDS.name: (row for one in self.readings for row in self._undecodable_rows(one)),
         }
@@ -179,27 +180,6 @@ class SnapshotRows:
                     subscriptions=subscriptions,
                 )
 
-    def _broker_row(self, reading: BrokerReading) -> Row:
-        runtime, settings = reading.runtime, reading.settings or {}
-        return self._row(
-            broker_name=reading.broker_name,
-            broker_id=reading.replica.broker_id,
-            address=reading.replica.address,
-            answered=reading.answered_at is not None,
-            failure=None if reading.answered_at is not None else reading.failure or "not asked before the deadline",
-            version=runtime.broker_version_desc if runtime else None,
-            boot_at=runtime.boot_at if runtime else None,
-            commit_log_min_offset=runtime.commit_log_min_offset if runtime else None,
-            commit_log_max_offset=runtime.commit_log_max_offset if runtime else None,
-            commit_log_disk_ratio=runtime.commit_log_disk_ratio if runtime else None,
-            role=settings.get("brokerRole"),
-            slave_read_enable={"true": True, "false": False}.get(settings.get("slaveReadEnable", "")),
-            file_reserved_time_hours=_whole_number(settings.get("fileReservedTime")),
-            delete_when=settings.get("deleteWhen"),
-            disk_max_used_space_ratio=_whole_number(settings.get("diskMaxUsedSpaceRatio")),
-            read_at=reading.answered_at,
-        )
-
     def _move_rows(self, reading: BrokerReading) -> Iterator[Row]:
         for event in reading.events:
             yield self._row(
@@ -255,7 +235,3 @@ def _groups(masters: Iterable[BrokerReading]) -> set[str]:
 
 def _is_int32(value: int | None) -> bool:
     return value is None or -(2**31) <= value < 2**31
-
-
-def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.lstrip("-").isdecimal() else None

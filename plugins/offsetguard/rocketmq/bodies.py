@@ -6,6 +6,7 @@ Offsets are message numbers as the broker gave them: whether they can be right i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.offset_table import OffsetTable
 
 MASTER_ID = 0
+_INT64_END = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +236,7 @@ class BrokerRuntimeInfo:
     @property
     def boot_at(self) -> datetime | None:
         """When the broker was started; UTC."""
-        boot_ms = self.number("bootTimestamp")
-        try:
-            return datetime.fromtimestamp(boot_ms / 1000, UTC) if boot_ms is not None and boot_ms > 0 else None
-        except (ValueError, OverflowError, OSError):
-            return None
+        return self.time("bootTimestamp")
 
     @property
     def is_active(self) -> bool | None:
@@ -262,22 +260,38 @@ class BrokerRuntimeInfo:
         return self.integer("commitLogMaxOffset")
 
     def number(self, key: str) -> float | None:
-        """Return a figure; None where it is absent or no number (brokers write "null" and "")."""
-        try:
-            return float(self.table[key])
-        except (KeyError, ValueError):
-            return None
+        """Return a figure; None where it is absent or no number (brokers write "null", "" and "NaN")."""
+        return _finite(self.table.get(key, ""))
 
     def integer(self, key: str) -> int | None:
-        """Return a whole number; None where it is absent or no whole number."""
+        """Return a 64-bit number; None where it is absent or no such number."""
+        text = self.table.get(key, "")
+        if len(text) > len("-9223372036854775808") or not text.removeprefix("-").isdecimal():
+            return None
+        return int(text) if -_INT64_END <= int(text) < _INT64_END else None
+
+    def time(self, key: str) -> datetime | None:
+        """Return a time given in ms, UTC; None where it is absent, 0, negative (unknown) or beyond the year 9999."""
+        milliseconds = self.integer(key)
         try:
-            return int(self.table[key])
-        except (KeyError, ValueError):
+            return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds and milliseconds > 0 else None
+        except (ValueError, OverflowError, OSError):
             return None
 
     def tps(self, key: str) -> tuple[float, ...]:
         """Return the rates of `putTps` and the like over 10 s, 60 s and 600 s; windows not yet filled are missing."""
-        try:
-            return tuple(float(rate) for rate in self.table.get(key, "").split())
-        except ValueError:
-            return ()
+        rates = [_finite(rate) for rate in self.table.get(key, "").split()[:3]]
+        return tuple(rate for rate in rates if rate is not None) if None not in rates else ()
+
+    def minute_tps(self, key: str) -> float | None:
+        """Return the rate over 60 s; None in the replica's first minute."""
+        rates = self.tps(key)
+        return rates[1] if len(rates) > 1 else None
+
+
+def _finite(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

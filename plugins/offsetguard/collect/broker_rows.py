@@ -1,0 +1,99 @@
+"""Rows of `broker_snapshots`: what every replica says of itself, and how far a slave is behind its master."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.replica import MASTER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.landing import Row
+    from offsetguard.intervals import Interval
+    from offsetguard.rocketmq.bodies import BrokerRuntimeInfo
+
+_INT32_END = 2**31
+
+
+def broker_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReading]) -> Iterator[Row]:
+    """Yield one row per replica of the round, masters and slaves."""
+    ends = master_ends(readings)
+    for reading in readings:
+        yield {
+            "cluster": cluster,
+            "interval_start": interval.start,
+            "broker_name": reading.broker_name,
+            "broker_id": reading.replica.broker_id,
+            "address": reading.replica.address,
+            "answered": reading.answered_at is not None,
+            "failure": None if reading.answered_at is not None else reading.failure or "not asked before the deadline",
+            "slave_behind_bytes": slave_behind_bytes(reading, ends),
+            "read_at": reading.answered_at,
+            **_settings_columns(reading.settings or {}),
+            **(_runtime_columns(reading.runtime) if reading.runtime else {}),
+        }
+
+
+def master_ends(readings: Sequence[BrokerReading]) -> dict[str, int]:
+    """Return the commit log's end of each master that was seen, by broker name."""
+    return {
+        reading.broker_name: reading.runtime.commit_log_max_offset
+        for reading in readings
+        if reading.replica.is_master and reading.runtime and reading.runtime.commit_log_max_offset is not None
+    }
+
+
+def slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int]) -> int | None:
+    """Bytes of the master's commit log that a slave does not have yet; None for masters, or where one was not seen.
+
+    Both were read within the same round, not at the same moment: a slave read later than its master may be ahead of
+    what the master had then, which is no distance.
+    """
+    master_end = ends.get(reading.broker_name)
+    own_end = reading.runtime.commit_log_max_offset if reading.runtime else None
+    if reading.replica.broker_id == MASTER_ID or master_end is None or own_end is None:
+        return None
+    return max(0, master_end - own_end)
+
+
+def _runtime_columns(runtime: BrokerRuntimeInfo) -> dict[str, object]:
+    return {
+        "version": runtime.broker_version_desc,
+        "boot_at": runtime.boot_at,
+        "commit_log_min_offset": runtime.commit_log_min_offset,
+        "commit_log_max_offset": runtime.commit_log_max_offset,
+        "commit_log_disk_ratio": runtime.commit_log_disk_ratio,
+        "dispatch_behind_bytes": runtime.integer("dispatchBehindBytes"),
+        "put_tps": runtime.minute_tps("putTps"),
+        "get_found_tps": runtime.minute_tps("getFoundTps"),
+        "get_transferred_tps": runtime.minute_tps(
+            "getTransferredTps" if "getTransferredTps" in runtime.table else "getTransferedTps"  # 4.x misspells it
+        ),
+        "page_cache_lock_time_ms": runtime.integer("pageCacheLockTimeMills"),
+        "send_queue_size": runtime.integer("sendThreadPoolQueueSize"),
+        "pull_queue_size": runtime.integer("pullThreadPoolQueueSize"),
+        "pull_queue_head_wait_ms": runtime.integer("pullThreadPoolQueueHeadWaitTimeMills"),
+        "earliest_message_at": runtime.time("earliestMessageTimeStamp"),
+        "active": runtime.is_active,
+    }
+
+
+def _settings_columns(settings: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "role": settings.get("brokerRole"),
+        "slave_read_enable": {"true": True, "false": False}.get(settings.get("slaveReadEnable", "")),
+        "file_reserved_time_hours": _whole_number(settings.get("fileReservedTime")),
+        "delete_when": settings.get("deleteWhen"),
+        "disk_max_used_space_ratio": _whole_number(settings.get("diskMaxUsedSpaceRatio")),
+        "access_message_in_memory_max_ratio": _whole_number(settings.get("accessMessageInMemoryMaxRatio")),
+        "broker_permission": _whole_number(settings.get("brokerPermission")),
+    }
+
+
+def _whole_number(text: str | None) -> int | None:
+    """Return a 32-bit setting; None where it is missing or no such number."""
+    if text is None or len(text) > len("-2147483648") or not text.removeprefix("-").isdecimal():
+        return None
+    return int(text) if -_INT32_END <= int(text) < _INT32_END else None
