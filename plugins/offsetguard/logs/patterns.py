@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from offsetguard.logs import broker, lock, members
+from offsetguard.logs import broker, client, lock, members, stats, store, watermark
 
-PATTERNS = (*broker.PATTERNS, *members.PATTERNS, *lock.PATTERNS)
+PATTERNS = (
+    *broker.PATTERNS,
+    *members.PATTERNS,
+    *lock.PATTERNS,
+    *stats.PATTERNS,
+    *store.PATTERNS,
+    *watermark.PATTERNS,
+    *client.PATTERNS,
+)
