@@ -50,6 +50,8 @@ def plain_offset_tables(body: bytes, names: Collection[str]) -> dict[str, KeyedO
             return None
         if start:
             end = text.find("}}", start) + 1 if text[start] != "}" else start
+            if end < start:  # spaces between the signs: a state file is pretty-printed
+                return None
             if not _read_offsets(text[start:end], table):
                 return None
             text = f"{text[: start - 1]}null{text[end + 1 :]}"
