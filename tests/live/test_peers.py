@@ -1,9 +1,10 @@
-"""The real peers: clusters of both RocketMQ lines, real clients of every kind, staged trouble, nothing left behind."""
+"""The real peers: clusters of all RocketMQ lines, real clients of every kind, staged trouble, nothing left behind."""
 
 from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from offsetguard_peers.acl import READER_ACCESS_KEY, READER_SECRET_KEY
 from offsetguard_peers.admin import Admin, ChangingCode, send
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.processes import PeerNotStarted
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
 
 pytestmark = pytest.mark.live
@@ -136,16 +137,61 @@ def test_a_broker_that_cannot_start_says_why() -> None:
         pass
 
 
-def test_access_control_refuses_what_is_not_signed_or_not_allowed() -> None:
-    with RocketMQCluster("4.9.7", acl=True) as cluster:
+# What brokers answer to a signature that is wrong, or to an account without the right.
+REFUSED_LOGIN = {
+    "4.9.7": (1, "AclException"),
+    "5.3.3": (16, "check signature failed"),
+    "5.5.0": (16, "check signature"),
+}
+REFUSED_RIGHT = {"4.9.7": (1, "AclException"), "5.3.3": (16, "no permission"), "5.5.0": (16, "no permission")}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_guarded_cluster_refuses_strangers_and_serves_its_accounts_over_tls(version: str) -> None:
+    with RocketMQCluster(version, acl=True, tls=True) as cluster:
+        assert cluster.tls is not None
+        tls = cluster.tls.context()
         signed = Admin(cluster, signed=True)
         signed.create_topic("guarded", queues=1)
         produce(cluster, "guarded", 3, signed=True)
         assert signed.max_offset("guarded", 0) == 3
         address = cluster.broker().address
         fields = {"topic": "guarded", "queueId": "0"}
-        assert send(address, 30, fields).code != 0
+        max_offset = {"offset": "3"}
         reader = Credentials(READER_ACCESS_KEY, READER_SECRET_KEY)
-        refused = send(address, ChangingCode.DELETE_TOPIC_IN_BROKER, {"topic": "guarded"}, credentials=reader)
-        assert refused.code == 1
-        assert "AclException" in (refused.remark or "")
+        assert send(address, 30, fields, credentials=reader, tls=tls).ext_fields == max_offset
+        mistaken = Credentials(READER_ACCESS_KEY, "wrong")
+        for code, text, refused in [
+            (*REFUSED_LOGIN[version], send(address, 30, fields, credentials=mistaken, tls=tls)),
+            (
+                *REFUSED_RIGHT[version],
+                send(address, ChangingCode.DELETE_TOPIC_IN_BROKER, {"topic": "guarded"}, credentials=reader, tls=tls),
+            ),
+        ]:
+            assert refused.code == code
+            assert text in (refused.remark or "")
+        assert send(address, 30, fields, tls=tls).code == REFUSED_LOGIN[version][0]
+        for peer in (cluster.namesrv, address):
+            with pytest.raises(OSError):  # noqa: PT011 - closed or reset, as the version likes
+                send(peer, 30, fields, credentials=reader)
+
+
+def test_servers_may_ask_clients_for_a_certificate() -> None:
+    with RocketMQCluster("4.9.7", client_certificates=True) as cluster:
+        Admin(cluster).create_topic("certified", queues=1)
+        assert produce(cluster, "certified", 2) == {"broker-a/0": 2}
+        stranger = ssl.create_default_context(cafile=cluster.ca_file)
+        with pytest.raises(OSError):  # noqa: PT011 - closed or reset
+            send(cluster.broker().address, 30, {"topic": "certified", "queueId": "0"}, tls=stranger)
+
+
+def test_brokers_may_be_listed_where_nobody_is_and_a_name_server_may_die() -> None:
+    with RocketMQCluster("4.9.7", advertised_host="192.0.2.10", namesrvs=2) as cluster:
+        broker, (first, second) = cluster.broker(), cluster.namesrvs
+        assert broker.listed_address == f"192.0.2.10:{broker.address.rpartition(':')[2]}"
+        for name_server in (first, second):
+            (data,) = Admin(cluster).read(name_server.address, GetBrokerClusterInfo()).brokers
+            assert dict(data.addresses) == {0: broker.listed_address}
+        first.kill()
+        assert cluster.namesrv == second.address
+        Admin(cluster).create_topic("after-the-death", queues=1)

@@ -28,9 +28,11 @@ from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers import acl
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterable, Mapping
 
-    from offsetguard_peers.rocketmq import Broker, RocketMQCluster
+    from offsetguard_peers.broker import Broker
+    from offsetguard_peers.rocketmq import RocketMQCluster
 
 AnswerT = TypeVar("AnswerT")
 TIMEOUT_S = 5.0
@@ -47,6 +49,8 @@ class ChangingCode(IntEnum):
     DELETE_TOPIC_IN_BROKER = 215
     DELETE_TOPIC_IN_NAMESRV = 216
     DELETE_EXPIRED_COMMITLOG = 329
+    AUTH_CREATE_USER = 3001
+    AUTH_CREATE_ACL = 3006
 
 
 def send(
@@ -56,6 +60,7 @@ def send(
     body: bytes = b"",
     *,
     credentials: Credentials | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> RemotingCommand:
     """Send one request over a connection of its own; returns the answer whatever its code."""
     fields = dict(ext_fields or {})
@@ -63,7 +68,7 @@ def send(
         fields = signed_ext_fields(fields, body, credentials)
     header = encode_header(RemotingCommand(code=code, opaque=1, ext_fields=fields))
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
+    with _connected(host, int(port), tls) as connection:
         connection.sendall(encode_frame(Frame(0, header, body)))
         frames = FrameReader()
         while (frame := frames.next_frame()) is None:
@@ -75,6 +80,11 @@ def send(
     return decode_header(frame.serialize_type, frame.header, frame.body)
 
 
+def _connected(host: str, port: int, tls: ssl.SSLContext | None) -> socket.socket:
+    connection = socket.create_connection((host, port), timeout=TIMEOUT_S)
+    return tls.wrap_socket(connection, server_hostname=host) if tls else connection
+
+
 class Admin:
     """Changes one cluster and reads back what was changed; `signed` signs as the ACL administrator."""
 
@@ -82,19 +92,20 @@ class Admin:
         """Nothing is connected until a request is sent."""
         self._cluster = cluster
         self._credentials = Credentials(acl.ADMIN_ACCESS_KEY, acl.ADMIN_SECRET_KEY) if signed else None
+        self._tls = cluster.tls.context() if cluster.tls else None
 
     def change(
         self, address: str, code: ChangingCode, ext_fields: Mapping[str, object] | None = None, body: bytes = b""
     ) -> None:
         """Send a changing request; raises a BrokerRefused with the broker's code and remark."""
         fields = {name: str(value) for name, value in (ext_fields or {}).items()}
-        answer = send(address, code, fields, body, credentials=self._credentials)
+        answer = send(address, code, fields, body, credentials=self._credentials, tls=self._tls)
         if answer.code != 0:
             raise refusal(address, answer.code, answer.remark)
 
     def read(self, address: str, request: Request[AnswerT]) -> AnswerT:
         """Send one of the product's own requests, without asyncio; raises a BrokerRefused."""
-        answer = send(address, request.code, request.ext_fields(), credentials=self._credentials)
+        answer = send(address, request.code, request.ext_fields(), credentials=self._credentials, tls=self._tls)
         if answer.code not in request.success_codes:
             raise refusal(address, answer.code, answer.remark)
         return request.decode(answer)
@@ -142,6 +153,12 @@ class Admin:
         fields = {"groupName": group, "cleanOffset": "true"}
         for broker in self._cluster.masters:
             self.change(broker.address, ChangingCode.DELETE_SUBSCRIPTIONGROUP, fields)
+
+    def create_reader(self, broker: Broker) -> None:
+        """Create the account on a 5.x broker that may only read; each broker, also a slave, has its own accounts."""
+        user, rights = json.dumps(acl.READER_USER).encode(), json.dumps(acl.reader_acl()).encode()
+        self.change(broker.address, ChangingCode.AUTH_CREATE_USER, {"username": acl.READER_ACCESS_KEY}, user)
+        self.change(broker.address, ChangingCode.AUTH_CREATE_ACL, {"subject": acl.READER_SUBJECT}, rights)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, broker: Broker | None = None) -> None:
         """Commit an offset as a consumer would; brokers of 5.x want the group to exist."""

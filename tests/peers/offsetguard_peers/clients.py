@@ -243,7 +243,7 @@ def produce(
 
 def _connection(cluster: RocketMQCluster, *, signed: bool) -> dict[str, str]:
     keys = {"access_key": acl.ADMIN_ACCESS_KEY, "secret_key": acl.ADMIN_SECRET_KEY} if signed else {}
-    return {"namesrv": cluster.namesrv, **keys}
+    return {"namesrv": cluster.namesrv_list, **keys}
 
 
 def _command(
@@ -251,7 +251,11 @@ def _command(
 ) -> list[str]:
     return [
         *java_command(
-            programs_class_path(cluster.version), program, home=home, memory=CLIENT_MEMORY, properties=properties
+            programs_class_path(cluster.version),
+            program,
+            home=home,
+            memory=CLIENT_MEMORY,
+            properties={**cluster.process_properties, **properties},
         ),
         json.dumps(options),
     ]

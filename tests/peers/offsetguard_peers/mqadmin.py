@@ -27,9 +27,9 @@ def mqadmin_command(cluster: RocketMQCluster, *arguments: str) -> list[str]:
         "org.apache.rocketmq.tools.command.MQAdminStartup",
         home=cluster.folder / "mqadmin",
         memory=TOOLS_MEMORY,
-        properties={},
+        properties=cluster.process_properties,
     )
-    return [*command, *arguments, "-n", cluster.namesrv]
+    return [*command, *arguments, "-n", cluster.namesrv_list]
 
 
 def mqadmin_environment(cluster: RocketMQCluster) -> dict[str, str]:

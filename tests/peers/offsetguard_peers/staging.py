@@ -18,7 +18,8 @@ from offsetguard_peers.clients import produce
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard_peers.rocketmq import Broker, RocketMQCluster
+    from offsetguard_peers.broker import Broker
+    from offsetguard_peers.rocketmq import RocketMQCluster
 
 # Java producers compress bodies from 4096 bytes on, and then no commit-log file fills up.
 FILLER_BODY_BYTES = 4000

@@ -1,0 +1,58 @@
+"""One name server process of a test cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard_peers.jvm import class_path, java_command
+from offsetguard_peers.ports import ReservedPort
+
+if TYPE_CHECKING:
+    from offsetguard_peers.processes import ChildProcess
+    from offsetguard_peers.rocketmq import RocketMQCluster
+
+READY_SIGN = "boot success"
+READY_WITHIN_S = 180.0  # 2 to 8 s on an idle machine
+NAMESRV_MEMORY = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=64m")
+
+
+class NameServer:
+    """It can be killed and started again; what it lists is then told anew by the brokers."""
+
+    def __init__(self, cluster: RocketMQCluster, name: str) -> None:
+        """Reserve a port; nothing runs yet."""
+        self.name = name
+        self.folder = cluster.folder / name
+        self._cluster = cluster
+        self._reserved = ReservedPort()
+        self._process: ChildProcess | None = None
+        self.address = f"127.0.0.1:{self._reserved.port}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.alive
+
+    def start(self) -> None:
+        """Start the process; returns when it serves. PeerNotStarted with its last output otherwise."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        conf = self.folder / "namesrv.conf"
+        conf.write_text(f"listenPort={self._reserved.port}\nkvConfigPath={self.folder}/kvConfig.json\n")
+        command = java_command(
+            class_path(self._cluster.version, "namesrv"),
+            "org.apache.rocketmq.namesrv.NamesrvStartup",
+            home=self.folder,
+            memory=NAMESRV_MEMORY,
+            properties=self._cluster.process_properties,
+        )
+        self._process = self._cluster.launch(self.name, [*command, "-c", str(conf)], self.folder)
+        self._process.wait_for(READY_SIGN, timeout_s=READY_WITHIN_S)
+
+    def kill(self) -> None:
+        """SIGKILL and wait."""
+        if self._process is not None:
+            self._process.stop(hard=True)
+
+    def release(self) -> None:
+        """Give the port back."""
+        self._reserved.release()
