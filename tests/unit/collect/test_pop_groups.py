@@ -1,0 +1,206 @@
+"""POP groups are recognised, and what waits and what is in flight is told as it was on live brokers, or not at all."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.metrics_endpoint import FAMILIES, BrokerMetrics
+from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, Recognition, pop_retry_topics, recognise
+from offsetguard.collect.pop_figures import COUNTER_SETTLES, ClientTold, PopSources, consumption_of
+from offsetguard.collect.prometheus_text import SampleReader
+from offsetguard.collect.queue_ends import QueueEnds
+from offsetguard.collect.replica import Answer, Replica
+from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
+from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
+from offsetguard.rocketmq.detail_decoders import consumer_running_info
+
+CASES = Path(__file__).parent / "pop_cases"
+NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)
+GROUPS = ("pop-simple", "pop-push", "pop-remote")
+TOPICS = {"jobs": [25] * 4, "mails": [30] * 2, "tasks": [50] * 2}
+
+
+def cases() -> list[Any]:
+    document = yaml.safe_load((CASES / "cases.yml").read_text(encoding="utf-8"))
+    return [pytest.param(case, id=f"{case['step']}: {case['why']}") for case in document]
+
+
+def topic_config(topic: str, queues: int) -> TopicConfig:
+    return TopicConfig(topic, queues, queues, 6, order=False, topic_sys_flag=0, topic_filter_type=None)
+
+
+def queue_ends(max_offsets: list[int], min_offset: int = 0) -> QueueEnds:
+    count = len(max_offsets)
+    low, high, updated = array("q", [min_offset] * count), array("q", max_offsets), array("q", [0] * count)
+    return QueueEnds(NOW, array("i", range(count)), low, high, updated)
+
+
+def master_of(case: dict[str, Any]) -> BrokerReading:
+    ends = TOPICS | {topic: [end] for topic, end in case.get("retry", {}).items()}
+    boot_at = NOW - timedelta(minutes=1) if case.get("restarted") else NOW - timedelta(minutes=30)
+    earliest_ms = int((NOW - timedelta(minutes=20)).timestamp() * 1000)
+    reading = BrokerReading(Replica("broker-a", 0, "127.0.0.1:10911"), answered_at=NOW)
+    reading.runtime = BrokerRuntimeInfo(
+        {
+            "brokerVersionDesc": "V5_5_1",
+            "bootTimestamp": str(int(boot_at.timestamp() * 1000)),
+            "earliestMessageTimeStamp": str(earliest_ms),
+        }
+    )
+    reading.topics = {topic: topic_config(topic, len(queues)) for topic, queues in ends.items()}
+    reading.queue_ends = {topic: queue_ends(queues) for topic, queues in ends.items()}
+    reading.committed = Answer(all_consumer_offsets((CASES / f"43_{case['step']}.json").read_bytes()), NOW)
+    reading.connections = dict.fromkeys(GROUPS)
+    for group in case.get("clients", ()):
+        reading.connections[group] = consumer_connections((CASES / f"203_{case['step']}.json").read_bytes())
+    return reading
+
+
+def sources_of(case: dict[str, Any], reading: BrokerReading) -> PopSources:
+    running_info = {}
+    for group in (group for group, told in case.get("clients", {}).items() if told):
+        info = consumer_running_info((CASES / f"307_{case['step']}.json").read_bytes())
+        connections = reading.connections[group]
+        assert connections is not None
+        for client in connections.connections:
+            waits = sum(queue.wait_ack_count for queue in info.pop_queues.values())
+            running_info[group, client.client_id] = ClientTold(bool(info.pop_queues), waits)
+    return PopSources(
+        running_info=running_info,
+        popped=case.get("popped", {}),
+        metrics={"broker-a": metrics_of(case["step"])} if case.get("metrics") else {},
+        proxy_members={group: frozenset(ids) for group, ids in case.get("proxies", {}).items()},
+        remembered={group: Consumption(value) for group, value in case.get("remembered", {}).items()},
+        waiting_groups=case.get("waiting", ()),
+    )
+
+
+def metrics_of(step: str) -> BrokerMetrics:
+    reader, metrics = SampleReader(FAMILIES), BrokerMetrics()
+    for sample in [*reader.feed((CASES / f"metrics_{step}.txt").read_bytes()), *reader.close()]:
+        metrics.add(sample, "broker-a")
+    assert reader.unreadable_count == metrics.unreadable_count == 0
+    return metrics
+
+
+@pytest.mark.parametrize("case", cases())
+def test_what_is_said_is_what_was_true(case: dict[str, Any]) -> None:
+    reading = master_of(case)
+    told = consumption_of([reading], sources_of(case, reading), case["expect"])
+    columns = ("consumption", "pop_available", "pop_inflight", "pop_inflight_origin", "online_client_count")
+    said = {group: [one.columns()[column] for column in columns] for group, one in told.items()}
+    assert said == case["expect"]
+
+
+def grpc_case(**others: Any) -> dict[str, Any]:
+    return {"step": "s1", "metrics": True, "expect": ["pop-simple"], **others}
+
+
+def test_a_part_that_was_not_seen_makes_the_whole_sum_unknown() -> None:
+    case = grpc_case()
+    whole, blind, half = master_of(case), master_of(case), master_of(case)
+    blind.replica = half.replica = Replica("broker-b", 0, "127.0.0.1:10921")
+    blind.committed = None
+    del half.queue_ends["jobs"]
+    for second in (blind, half):
+        told = consumption_of([whole, second], sources_of(case, whole), ["pop-simple"])["pop-simple"]
+        assert told.recognition.is_pop
+        assert told.available is None
+        assert told.inflight is None
+
+
+def test_a_broker_that_never_handed_out_anything_counts_with_all_that_it_has_and_needs_no_metrics() -> None:
+    case = grpc_case()
+    popped, new = master_of(case), master_of({"step": "s0"})
+    new.replica = Replica("broker-b", 0, "127.0.0.1:10921")
+    told = consumption_of([popped, new], sources_of(case, popped), ["pop-simple"])["pop-simple"]
+    assert (told.available, told.inflight) == (60 + 100, 40)
+
+
+def test_deleted_messages_are_not_available_and_unreadable_queues_are_not_either() -> None:
+    case = grpc_case()
+    reading = master_of(case)
+    reading.queue_ends["jobs"] = queue_ends([25, 25, 25, 25, 99], min_offset=10)  # committed: 8, 7, 25, 0
+    told = consumption_of([reading], sources_of(case, reading), ["pop-simple"])["pop-simple"]
+    assert told.available == 15 + 15 + 0 + 15
+
+
+def test_the_counter_of_a_fresh_broker_is_believed_and_that_of_a_restarted_one_after_a_while() -> None:
+    case = grpc_case(restarted=True)
+    reading = master_of(case)
+    sources = sources_of(case, reading)
+    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight is None
+    reading.answered_at = NOW + COUNTER_SETTLES
+    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight == 40
+    reading.answered_at = NOW
+    assert reading.runtime is not None
+    reading.runtime = BrokerRuntimeInfo({**reading.runtime.table, "earliestMessageTimeStamp": str(NOW.timestamp())})
+    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight is None, "no number is no proof"
+    in_ms = str(int(NOW.timestamp() * 1000))
+    reading.runtime = BrokerRuntimeInfo({**reading.runtime.table, "earliestMessageTimeStamp": in_ms})
+    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight == 40
+
+
+RETRY_TOPICS = [
+    ("%RETRY%pop_tasks", "pop", {"tasks"}, set(), "tasks"),
+    ("%RETRY%pop+tasks", "pop", set(), set(), "tasks"),
+    ("%RETRY%pop", "pop", {"tasks"}, set(), None),
+    ("%RETRY%pop_", "pop", set(), set(), None),
+    ("%RETRY%pop_push_big_tasks", "pop_push", {"big_tasks"}, set(), "big_tasks"),
+    ("%RETRY%pop_push_big_tasks", "pop", {"push_big_tasks", "big_tasks"}, set(), "push_big_tasks"),
+    ("%RETRY%pop_tasks", "pop", set(), {"pop", "pop_tasks"}, None),
+    ("%RETRY%pop_tasks", "pop", {"tasks"}, {"pop", "pop_tasks"}, "tasks"),
+    ("%RETRY%pop_gone", "pop", set(), {"pop"}, "gone"),
+    ("tasks", "pop", {"tasks"}, set(), None),
+]
+
+
+@pytest.mark.parametrize(("retry_topic", "group", "topics", "groups", "topic"), RETRY_TOPICS)
+def test_the_key_names_the_group_so_that_underscores_do_not_mislead(
+    retry_topic: str, group: str, topics: set[str], groups: set[str], topic: str | None
+) -> None:
+    assert pop_retry_topics(group, [retry_topic], topics, groups) == ({retry_topic: topic} if topic else {})
+
+
+POP, CLASSIC = Consumption.POP, Consumption.CLASSIC
+V5 = GroupSigns(broker_versions=("V5_5_0",))
+SIGNS = [
+    (V5, None, None),
+    (replace(V5, pop_table=True), POP, Evidence.POP_TABLE),
+    (replace(V5, consume_types=frozenset({"CONSUME_POP"})), POP, Evidence.CONSUME_TYPE),
+    (replace(V5, consume_types=frozenset({"CONSUME_PASSIVELY"})), None, None),
+    (replace(V5, counted_as_pop=True), POP, Evidence.BROKER_METRICS),
+    (replace(V5, pop_statistics=True), POP, Evidence.POP_STATISTICS),
+    (replace(V5, pop_statistics=False), None, None),
+    (replace(V5, retry_topics=frozenset({"%RETRY%pop_tasks"})), POP, Evidence.RETRY_TOPIC),
+    (replace(V5, lite_topics=True), POP, Evidence.LITE_TOPICS),
+    (replace(V5, message_model="BROADCASTING"), CLASSIC, Evidence.BROADCASTING),
+    (replace(V5, client_versions=(409, 407)), CLASSIC, Evidence.OLD_CLIENTS),
+    (replace(V5, client_versions=(409, 413)), None, None),
+    (replace(V5, every_client_told=True), CLASSIC, Evidence.RUNNING_INFO),
+    (replace(V5, every_client_told=True, remembered=POP), CLASSIC, Evidence.RUNNING_INFO),
+    (replace(V5, every_client_told=True, pop_statistics=True), POP, Evidence.POP_STATISTICS),
+    (replace(V5, remembered=POP), POP, Evidence.REMEMBERED),
+    (replace(V5, remembered=CLASSIC), CLASSIC, Evidence.REMEMBERED),
+    (replace(V5, remembered=CLASSIC, pop_statistics=True), POP, Evidence.POP_STATISTICS),
+    (GroupSigns(broker_versions=("V4_9_7", "V4_9_8")), CLASSIC, Evidence.OLD_BROKERS),
+    (GroupSigns(broker_versions=("V4_9_7",), retry_topics=frozenset({"x"})), CLASSIC, Evidence.OLD_BROKERS),
+    (GroupSigns(broker_versions=("V4_9_7", "V5_5_0")), None, None),
+    (GroupSigns(broker_versions=("V4_9_7", None)), None, None),
+    (GroupSigns(), None, None),
+]
+
+
+@pytest.mark.parametrize(("signs", "consumption", "evidence"), SIGNS)
+def test_the_most_certain_sign_decides(
+    signs: GroupSigns, consumption: Consumption | None, evidence: Evidence | None
+) -> None:
+    assert recognise(signs) == Recognition(consumption, evidence)
