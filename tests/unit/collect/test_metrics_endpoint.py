@@ -1,0 +1,233 @@
+"""Brokers' metrics pages: what they say is kept, what they cannot say is unknown, and what goes wrong is one gap."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.collect import http_page
+from offsetguard.collect.manifest import Outcome
+from offsetguard.collect.metrics_endpoint import FAMILIES, INFLIGHT, BrokerMetrics, metrics_url, read_metrics
+from offsetguard.collect.prometheus_text import MAX_LINE_BYTES, Sample, SampleReader
+from offsetguard.collect.request_ledger import RequestLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PAGE = (Path(__file__).parent / "pop_cases" / "metrics_s5.txt").read_bytes()
+
+
+def samples_of(page: bytes, *, piece: int = 1 << 20) -> tuple[list[Sample], int]:
+    reader = SampleReader(FAMILIES)
+    pieces = [page[start : start + piece] for start in range(0, len(page), piece)]
+    samples = [sample for one in pieces for sample in reader.feed(one)]
+    return [*samples, *reader.close()], reader.unreadable_count
+
+
+@pytest.mark.parametrize("piece", [1, 7, 4096])
+def test_a_real_page_gives_the_same_in_any_pieces(piece: int) -> None:
+    assert samples_of(PAGE, piece=piece) == samples_of(PAGE)
+    assert samples_of(PAGE)[1] == 0
+
+
+LINES = [
+    ('{topic="t"} 40.0', {"topic": "t"}, 40.0),
+    ('{topic="t"} 4e1 1395066363000', {"topic": "t"}, 40.0),
+    ('{topic="t",} 40', {"topic": "t"}, 40.0),
+    (' { topic = "t" , g="x" }\t40 ', {"topic": "t", "g": "x"}, 40.0),
+    (" 40", {}, 40.0),
+    ("{} 40", {}, 40.0),
+    (r'{topic="a\"b\\n\n}",g=","} 1', {"topic": 'a"b\\n\n}', "g": ","}, 1.0),
+    ('{topic="t"} NaN', {"topic": "t"}, None),
+    ('{topic="t"} +Inf', {"topic": "t"}, None),
+    ('{topic="t"} -9.2233702416029358E18', {"topic": "t"}, None),
+    ('{topic="t"} 0.0', {"topic": "t"}, 0.0),
+    ('{topic="t"} 1e999', {"topic": "t"}, None),
+]
+
+
+@pytest.mark.parametrize(("rest", "labels", "value"), LINES)
+def test_a_line_is_read_as_prometheus_writes_it(rest: str, labels: dict[str, str], value: float | None) -> None:
+    assert samples_of(f"{INFLIGHT}{rest}\n".encode()) == ([Sample(INFLIGHT, labels, value)], 0)
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "{", '{topic="t"', '{topic="t"}', "{topic=t} 1", '{topic="t"} x', '{t="1",t="2"} 1', '{a="1" b="2"} 1']
+)
+def test_a_line_of_a_wanted_family_that_is_none_is_counted(rest: str) -> None:
+    assert samples_of(f"{INFLIGHT}{rest}\nother 1\n".encode()) == ([], 1)
+
+
+def test_other_families_and_comments_are_passed_over() -> None:
+    page = f"# HELP {INFLIGHT} x\n{INFLIGHT}_total 3\nrocketmq_broken{{ x\n\n{INFLIGHT} 1\r\n".encode()
+    assert samples_of(page) == ([Sample(INFLIGHT, {}, 1.0)], 0)
+
+
+def test_a_line_without_end_takes_no_memory() -> None:
+    reader = SampleReader(FAMILIES)
+    for _ in range(100):
+        assert list(reader.feed(b"x" * MAX_LINE_BYTES)) == []
+        assert len(reader._rest) <= MAX_LINE_BYTES
+    assert [sample.value for sample in reader.feed(f"\n{INFLIGHT} 7\n".encode())] == [7.0]
+    assert reader.unreadable_count == 1
+
+
+@given(
+    st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), st.text(max_size=20), max_size=5),
+    st.integers(0, 2**53),
+)
+def test_every_label_that_is_written_is_read(labels: dict[str, str], value: int) -> None:
+    escaped = {
+        name: text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for name, text in labels.items()
+    }
+    written = ",".join(f'{name}="{text}"' for name, text in escaped.items())
+    readable = {name: text.encode(errors="replace").decode() for name, text in labels.items()}
+    page = f"{INFLIGHT}{{{written}}} {value}\n".encode(errors="replace")
+    assert samples_of(page) == ([Sample(INFLIGHT, readable, float(value))], 0)
+
+
+@given(st.lists(st.sampled_from([INFLIGHT, "{", "}", '"', "\\", ",", "=", "topic", " ", "\n", "1", "-", "\xff"])))
+def test_no_page_breaks_the_reader(tokens: list[str]) -> None:
+    page = "".join(tokens).encode("latin-1")
+    samples, unreadable_count = samples_of(page)
+    assert samples_of(page, piece=1) == (samples, unreadable_count)
+    assert len(samples) + unreadable_count <= page.count(b"\n") + 1
+
+
+def test_a_groups_figures_are_sorted_by_topic_and_retry() -> None:
+    metrics = BrokerMetrics()
+    for sample in samples_of(PAGE)[0]:
+        metrics.add(sample, "broker-a")
+    push, remote = metrics.groups["pop-push"]["mails"], metrics.groups["pop-remote"]["tasks"]
+    assert (push.inflight, push.ready, push.taken_for_pop) == ([56, 0], [0, 0], True)
+    assert (remote.inflight, remote.taken_for_pop) == ([0, None], False)
+
+
+@contextmanager
+def server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """Serve one page; what `answer` does is all that the client sees."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        threading.Thread(target=http_server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{http_server.server_address[1]}/metrics"
+        http_server.shutdown()
+
+
+def page(body: bytes, *, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def read(
+    url: str, *, broker_name: str = "broker-a", timeout_s: float = 20.0
+) -> tuple[BrokerMetrics | None, RequestLedger]:
+    ledger = RequestLedger()
+    found = asyncio.run(read_metrics({broker_name: url}, [broker_name, "another"], ledger, timeout_s))
+    return found.get(broker_name), ledger
+
+
+def test_a_served_page_is_read() -> None:
+    with server(page(PAGE, Content_Length=str(len(PAGE)))) as url:
+        metrics, ledger = read(url)
+    assert metrics is not None
+    assert set(metrics.groups) == {"pop-push", "pop-remote", "pop-simple", "CID_DefaultHeartBeatSyncerTopic"}
+    assert ledger.gaps == []
+    assert ledger.counts.answered == 1
+
+
+def too_long(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    line = b"# " + b"x" * 65_534
+    for _ in range(http_page.MAX_PAGE_BYTES // len(line) + 2):
+        try:
+            handler.wfile.write(line)
+        except ConnectionError:
+            return
+
+
+FAILURES = [
+    (page(b"", status=500), Outcome.REFUSED, "500"),
+    (page(b"", status=302, Location="http://192.0.2.1/metrics"), Outcome.REFUSED, "302"),
+    (page(PAGE[:100], Content_Length=str(len(PAGE))), Outcome.CONNECTION_LOST, "closed before the end"),
+    (page(b"", Content_Length="-1"), Outcome.UNDECODABLE, "Content-Length"),
+    (page(PAGE, Transfer_Encoding="chunked"), Outcome.UNDECODABLE, "chunked"),
+    (lambda handler: handler.wfile.write(b"SSH-2.0-x\r\n\r\n"), Outcome.UNDECODABLE, "no HTTP"),
+    (lambda handler: handler.wfile.write(b"x" * 1_000_000), Outcome.UNDECODABLE, "GET http"),
+    (too_long, Outcome.UNDECODABLE, "longer than"),
+    (page(f'{INFLIGHT}{{topic="t"}} x\n{INFLIGHT}{{topic="t"}} 1\n'.encode()), Outcome.UNDECODABLE, "2 lines"),
+]
+
+
+@pytest.mark.parametrize(("answer", "outcome", "reason"), FAILURES)
+def test_what_goes_wrong_is_one_gap_of_that_broker(
+    answer: Callable[[BaseHTTPRequestHandler], None], outcome: Outcome, reason: str
+) -> None:
+    with server(answer) as url:
+        _, ledger = read(url)
+    (gap,) = ledger.gaps
+    assert (gap.broker_name, gap.outcome) == ("broker-a", outcome)
+    assert reason in gap.reason
+    assert url.split("/")[2] in gap.address
+
+
+def test_the_page_of_another_broker_is_not_believed() -> None:
+    with server(page(PAGE)) as url:
+        metrics, ledger = read(url, broker_name="broker-b")
+    assert metrics is None
+    assert "the page of broker-a, not of broker-b" in ledger.gaps[0].reason
+
+
+def test_a_page_that_drips_costs_its_time_out() -> None:
+    released = threading.Event()
+
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        while not released.wait(0.02):
+            try:
+                handler.wfile.write(b"H")
+            except ConnectionError:
+                return
+
+    with server(drip) as url:
+        metrics, ledger = read(url, timeout_s=0.3)
+        released.set()
+    assert metrics is None
+    assert ledger.gaps[0].outcome is Outcome.TIMED_OUT
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/metrics", "http://nobody.invalid/metrics"])
+def test_nobody_there_is_unreachable(url: str) -> None:
+    metrics, ledger = read(url)
+    assert metrics is None
+    assert ledger.gaps[0].outcome is Outcome.UNREACHABLE
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/metrics", "http:///metrics"])
+def test_an_address_that_cannot_be_is_a_gap(url: str) -> None:
+    assert read(url)[1].gaps[0].outcome is Outcome.UNDECODABLE
+
+
+def test_a_pattern_may_name_the_page_of_several_brokers() -> None:
+    urls = {"broker-a": "http://a/", "broker-*": "http://all/"}
+    assert [metrics_url(urls, name) for name in ("broker-a", "broker-b", "other")] == ["http://a/", "http://all/", None]
