@@ -41,45 +41,53 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._start = 0  # of the first frame that has not been given
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
+        if self._start:
+            del self._buffer[: self._start]
+            self._start = 0
         self._buffer += data
 
     @property
     def missing_bytes(self) -> int | None:
         """How many bytes the begun frame still needs (at least); None between frames."""
-        if not self._buffer:
+        arrived = len(self._buffer) - self._start
+        if not arrived:
             return None
-        if len(self._buffer) < _LENGTH.size:
-            return _LENGTH.size - len(self._buffer)
-        return self._declared_bytes() - len(self._buffer)
+        if arrived < _LENGTH.size:
+            return _LENGTH.size - arrived
+        return self._declared_bytes() - arrived
 
     def next_frame(self) -> Frame | None:
         """Return the next whole frame, or None while it has not arrived; raises MalformedBytes.
 
         After MalformedBytes the stream cannot be read on: nobody knows where the next frame starts.
         """
-        if len(self._buffer) < _LENGTH.size:
+        start = self._start
+        if len(self._buffer) < start + _LENGTH.size:
             return None
-        frame_bytes = self._declared_bytes()
-        if len(self._buffer) < frame_bytes:
+        end = start + self._declared_bytes()
+        if len(self._buffer) < end:
             return None
-        length, header_word = _HEAD.unpack_from(self._buffer)
+        length, header_word = _HEAD.unpack_from(self._buffer, start)
         header_length = header_word & 0xFFFFFF
         if header_length > length - 4 or header_length > MAX_HEADER_BYTES:
             raise MalformedBytes(f"frame: declares a header of {header_length} bytes in a frame of {length}")
-        header_end = _HEAD.size + header_length
-        frame = Frame(
-            header_word >> 24, bytes(self._buffer[_HEAD.size : header_end]), bytes(self._buffer[header_end:frame_bytes])
-        )
-        del self._buffer[:frame_bytes]
+        header_start = start + _HEAD.size
+        body_start = header_start + header_length
+        with memoryview(self._buffer) as view:
+            frame = Frame(header_word >> 24, bytes(view[header_start:body_start]), bytes(view[body_start:end]))
+        self._start = end
+        if end == len(self._buffer):  # the usual case; a large frame's memory goes at once
+            self._buffer, self._start = bytearray(), 0
         return frame
 
     def _declared_bytes(self) -> int:
         """Size of the begun frame with its length field."""
-        (length,) = _LENGTH.unpack_from(self._buffer)
+        (length,) = _LENGTH.unpack_from(self._buffer, self._start)
         if not 4 <= length <= MAX_FRAME_BYTES - _LENGTH.size:
-            first_bytes = bytes(self._buffer[:4])
+            first_bytes = bytes(self._buffer[self._start : self._start + 4])
             raise MalformedBytes(f"frame: declares a length of {length} bytes (first bytes {first_bytes!r})")
         return int(length) + _LENGTH.size

@@ -24,6 +24,7 @@ RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
 MAX_COMPACT_CODE = 0x7FFF
 
+_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _COMPACT_HEAD = struct.Struct(">hbhii")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -77,7 +78,7 @@ def _encode_json(command: RemotingCommand) -> bytes:
         "remark": command.remark,
         "extFields": dict(command.ext_fields),
     }
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    return _to_json(document).encode()
 
 
 def _decode_json(header: bytes, body: bytes) -> RemotingCommand:

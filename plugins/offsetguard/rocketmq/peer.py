@@ -1,105 +1,192 @@
-"""One address: its connection (opened when needed, again after a loss) and the callers that share it.
+"""One address: its connection (opened when needed, again after a loss), and who waits for it.
 
-A caller takes one of `max_in_flight` places, sends, and waits for its own answer only. Time runs from the moment of
-sending. When a peer has been silent for a whole time-out, it hangs: whoever was queueing for a place meanwhile is told
-so at once instead of waiting in turn, and the next caller gets a new connection. The same holds for an address to
-which no connection can be opened.
+Exchanges queue here until `pacing` lets them go; a caller waits for its own answers only. Time runs from the moment of
+sending. When a peer has been silent for a whole time-out, it hangs: whatever queues for a place is told so at once
+instead of waiting in turn, and the next caller gets a new connection. The same holds for an address to which no
+connection can be opened, for a connection that ends without ever having brought an answer, and for a peer that does
+nothing but say that it is busy.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from typing import TYPE_CHECKING
 
-from offsetguard.errors import PeerUnreachable, RequestTimedOut
+from offsetguard.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
+from offsetguard.rocketmq.codes import ResponseCode
+from offsetguard.rocketmq.header import RemotingCommand
+from offsetguard.rocketmq.pacing import is_busy
+from offsetguard.rocketmq.refusals import SystemBusy
+from offsetguard.rocketmq.tls import DOES_IT_SPEAK_TLS, why_tls_failed
 from offsetguard.rocketmq.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import ssl
+    from collections.abc import Callable, Iterable
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.rocketmq.batch import Batch, Exchange, Outcome
+    from offsetguard.rocketmq.pacing import Pacing
 
 _MAX_PORT = 65535
-_NEVER = float("-inf")  # loop time
 
 
 class Peer:
-    """The callers' side of one address."""
+    """The callers' side of one address; the owner of its wires."""
 
-    def __init__(self, address: str, timeout_s: float, max_in_flight: int) -> None:
+    def __init__(self, address: str, timeout_s: float, pacing: Pacing, tls: ssl.SSLContext | None) -> None:
         self._address = address
         self._timeout_s = timeout_s
-        self._places = asyncio.Semaphore(max_in_flight)
-        self._opening = asyncio.Lock()
+        self._pacing = pacing
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Exchange] = deque()
+        self._in_flight = 0
         self._wires: list[Wire] = []  # the last one is current; silent ones before it serve who still waits on them
-        self._hung_at = _NEVER
-        self._unreachable_at = _NEVER
-        self._unreachable_reason = ""
+        self._opening: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
 
-    async def ask(self, code: int, ext_fields: Mapping[str, str], shown: str) -> RemotingCommand:
-        """Send one request and return its answer; `shown` names it in errors."""
-        clock = asyncio.get_running_loop().time
-        queued_at = clock()
-        async with self._places:
-            if self._hung_at >= queued_at:
-                raise RequestTimedOut(self._address, f"{shown}: not sent, the peer has stopped answering")
-            wire = await self._usable_wire(queued_at)
-            sent_at = clock()
-            try:
-                async with asyncio.timeout(self._timeout_s):
-                    return await wire.exchange(code, ext_fields, shown)
-            except TimeoutError:
-                if wire.heard_at < sent_at:
-                    self._hung_at = clock()
-                    wire.retire()
-                reason = f"{shown}: connected, but no answer within {self._timeout_ms} ms"
-                raise RequestTimedOut(self._address, reason) from None
+    def ask(self, exchanges: Iterable[Exchange]) -> None:
+        """Queue exchanges; their outcomes come to their batches."""
+        self._queue.extend(exchanges)
+        self.proceed()
+
+    def withdraw(self, batch: Batch) -> None:
+        """Forget what a caller asked who has left."""
+        self._queue = deque(exchange for exchange in self._queue if exchange.batch is not batch)
+        self._in_flight -= sum(wire.withdraw(batch) for wire in self._wires)
+        self.proceed()
 
     async def close(self) -> None:
         """Close every connection; callers that wait get ConnectionLost."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        self._fail_queue(self._not_sent(ConnectionLost, "the client was closed"))
         wires, self._wires = self._wires, []
         for wire in wires:
             await wire.close()
 
-    @property
-    def _timeout_ms(self) -> int:
-        return round(self._timeout_s * 1000)
+    def settle(self, exchange: Exchange, outcome: Outcome) -> None:
+        """Pass an outcome on to the caller, unless the peer was busy and is worth asking again."""
+        self._in_flight -= 1
+        if isinstance(outcome, RemotingCommand):
+            if not is_busy(outcome.code, outcome.remark):
+                self._pacing.answered()
+            else:
+                exchange.busy_count += 1
+                if self._pacing.busy(self._loop.time(), exchange.busy_count):
+                    self._queue.appendleft(exchange)
+                    return
+        exchange.batch.deliver(exchange, outcome)
 
-    async def _usable_wire(self, queued_at: float) -> Wire:
-        """Return the connection, opening one if needed; callers that came before a failure share it."""
-        async with self._opening:
-            self._wires = [wire for wire in self._wires if wire.is_open]
-            if self._wires and self._wires[-1].is_usable:
-                return self._wires[-1]
-            if self._unreachable_at >= queued_at:
-                raise PeerUnreachable(self._address, self._unreachable_reason)
-            try:
-                self._wires.append(await self._connect())
-            except OSError as error:
-                self._unreachable_at = asyncio.get_running_loop().time()
-                self._unreachable_reason = self._why_unreachable(error)
-                raise PeerUnreachable(self._address, self._unreachable_reason) from error
-            return self._wires[-1]
+    def hung(self) -> None:
+        """Spare those who queue the same time-out."""
+        self._fail_queue(self._not_sent(RequestTimedOut, "the peer has stopped answering"))
 
-    async def _connect(self) -> Wire:
+    def lost(self, error_type: type[RocketMQError], reason: str, *, was_useless: bool) -> None:
+        """Spare those who queue a connection that would end in the same way."""
+        if was_useless:
+            self._fail_queue(self._not_sent(error_type, reason))
+
+    def proceed(self) -> None:
+        """Send what may be sent now."""
+        if not self._queue:
+            return
+        if self._pacing.is_hopeless:
+            self._fail_queue(lambda exchange: SystemBusy(self._address, ResponseCode.SYSTEM_BUSY, _busy(exchange)))
+            self._pacing.start_over()
+            return
+        now = self._loop.time()
+        allowed = self._pacing.allowed(now, self._in_flight)
+        if not allowed:
+            self._look_again_at(self._pacing.next_chance(now))
+            return
+        wire = self._usable_wire()
+        if wire is None:
+            self._open()
+            return
+        exchanges = [self._queue.popleft() for _ in range(min(allowed, len(self._queue)))]
+        self._in_flight += len(exchanges)
+        self._pacing.sent(now, len(exchanges))
+        wire.send(exchanges)
+
+    def _usable_wire(self) -> Wire | None:
+        self._wires = [wire for wire in self._wires if wire.is_open]
+        return self._wires[-1] if self._wires and self._wires[-1].is_usable else None
+
+    def _look_again_at(self, moment: float | None) -> None:
+        if moment is not None and self._alarm is None:
+            self._alarm = self._loop.call_at(moment, self._look_again)
+
+    def _look_again(self) -> None:
+        self._alarm = None
+        self.proceed()
+
+    def _open(self) -> None:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._connect())
+            self._opening.add_done_callback(self._opened)
+
+    def _opened(self, opening: asyncio.Task[None]) -> None:
+        self._opening = None
+        if opening.cancelled():
+            return
+        error = opening.exception()
+        if isinstance(error, OSError):
+            reason = self._why_unreachable(error)
+            self._fail_queue(lambda _: PeerUnreachable(self._address, reason))
+        elif error is not None:
+            for batch in {exchange.batch for exchange in self._queue}:
+                batch.fail(error)
+            self._queue.clear()
+        self.proceed()
+
+    async def _connect(self) -> None:
         host, separator, port = self._address.rpartition(":")
         if not separator or not host or not port.isdecimal() or not 0 < int(port[:6]) <= _MAX_PORT:
             raise OSError("not an address; write host:port, for example 10.0.0.1:9876")
         try:
             async with asyncio.timeout(self._timeout_s):
-                reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                _, wire = await self._loop.create_connection(
+                    lambda: Wire(self._address, self._timeout_s, self, encrypted=self._tls is not None),
+                    host.strip("[]"),
+                    int(port),
+                    ssl=self._tls,
+                )
         except UnicodeError as error:  # what the idna codec says of labels that are empty or too long
             raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
-        return Wire(self._address, reader, writer)
+        self._wires.append(wire)
+
+    def _fail_queue(self, error_for: Callable[[Exchange], RocketMQError]) -> None:
+        """Tell everybody who queues; each gets an error of their own."""
+        queue, self._queue = self._queue, deque()
+        for exchange in queue:
+            exchange.batch.deliver(exchange, error_for(exchange))
+
+    def _not_sent(self, error_type: type[RocketMQError], reason: str) -> Callable[[Exchange], RocketMQError]:
+        return lambda exchange: error_type(self._address, f"{exchange}: not sent, {reason}")
 
     def _why_unreachable(self, error: OSError) -> str:
         if isinstance(error, TimeoutError):
-            return f"no connection within {self._timeout_ms} ms; the host is down, or a firewall drops the packets"
+            also = "" if self._tls is None else f", or {DOES_IT_SPEAK_TLS}"
+            reason = f"no connection within {round(self._timeout_s * 1000)} ms"
+            return f"{reason}; the host is down, or a firewall drops the packets{also}"
         if isinstance(error, socket.gaierror):
             return (
                 f"the host name cannot be resolved ({error.strerror}); check its spelling and the DNS of this machine"
             )
         if isinstance(error, ConnectionRefusedError):
             return "connection refused; nobody listens there: is the process running, and is the port right?"
+        if tls_reason := why_tls_failed(error):
+            return tls_reason
+        if self._tls is not None and isinstance(error, ConnectionError):
+            return f"the peer closed the connection during the TLS handshake; {DOES_IT_SPEAK_TLS}"
         return f"no connection: {error.strerror or error}"
+
+
+def _busy(exchange: Exchange) -> str:
+    return f"{exchange}: not sent, the peer has been busy each time it was asked"

@@ -3,7 +3,7 @@
 BrokerRefused (offsetguard.errors)
  +-- BrokerSystemError          1   the broker failed; its remark says why
  |    +-- NotThere              1   nothing failed: what was asked for is not there (38, 307, 315)
- +-- SystemBusy                 2   flow control or a slave that serves no reads      (retry helps)
+ +-- SystemBusy            2, 215   flow control or a slave that serves no reads      (retry helps)
  +-- RequestCodeNotSupported    3   the broker is too old, or it is a proxy
  +-- ServiceNotAvailable       14   e.g. disk full, shutting down                      (retry helps)
  +-- AccessDenied              16   and code 1 with an AclException (4.x)
@@ -100,6 +100,7 @@ class ClientTimedOut(BrokerRefused):
 _BY_CODE: dict[int, type[BrokerRefused]] = {
     ResponseCode.SYSTEM_ERROR: BrokerSystemError,
     ResponseCode.SYSTEM_BUSY: SystemBusy,
+    ResponseCode.FLOW_CONTROL: SystemBusy,
     ResponseCode.REQUEST_CODE_NOT_SUPPORTED: RequestCodeNotSupported,
     ResponseCode.SERVICE_NOT_AVAILABLE: ServiceNotAvailable,
     ResponseCode.NO_PERMISSION: AccessDenied,
