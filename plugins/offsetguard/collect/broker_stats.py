@@ -1,0 +1,154 @@
+"""Rates that brokers count themselves (315): which ones are worth asking, and what they say of a group.
+
+Only the replica that serves a pull counts it, and nobody adds the counts up: a group that reads from the slave has rate
+0 on its master. So the rates of reading are asked of every replica, and a group's rate is the sum. What is written is
+counted where it is written: on masters. "Nothing counted since the replica's start" is an answer, and means 0.
+Source: BrokerStatsManager (keys), AdminBrokerProcessor#viewBrokerStatsData, SendMessageProcessor (the key of
+SNDBCK_PUT_NUMS has the original topic, not %RETRY%), apache/rocketmq 4.9.8 and 5.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
+from offsetguard.rocketmq.refusals import NotThere
+from offsetguard.rocketmq.requests import ViewBrokerStatsData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.replica import ReplicaLink
+
+LATENCY_QUEUES = 64  # per replica and round: there is one item per queue
+_OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "GROUP_CK_NUMS", "GROUP_ACK_NUMS"})
+_OF_TOPICS = frozenset({"TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"})
+_OLD_LINES = ("V3_", "V4_")
+
+
+@dataclass(frozen=True, slots=True)
+class StatsItem:
+    """One item of a broker's statistics, by RocketMQ's names; what its key is made of."""
+
+    stats_name: str
+    stats_key: str
+
+    @property
+    def topic(self) -> str | None:
+        """Topic of the key; None = it has none."""
+        return self._parts[0]
+
+    @property
+    def consumer_group(self) -> str | None:
+        """Group of the key; None = it has none."""
+        return self._parts[1]
+
+    @property
+    def queue_id(self) -> int | None:
+        """Queue of the key; None = it has none."""
+        return self._parts[2]
+
+    @property
+    def _parts(self) -> tuple[str | None, str | None, int | None]:
+        if self.stats_name in _OF_TOPICS:
+            return self.stats_key, None, None
+        if self.stats_name in _OF_GROUPS:
+            topic, _, group = self.stats_key.partition("@")
+            return topic, group, None
+        if self.stats_name == "GROUP_GET_LATENCY":
+            queue_id, _, rest = self.stats_key.partition("@")
+            topic, _, group = rest.partition("@")
+            return topic, group, int(queue_id)
+        return None, None, None
+
+
+async def read_broker_stats(link: ReplicaLink, reading: BrokerReading, items: Iterable[StatsItem]) -> None:
+    """Ask one replica for rates; fills `reading.broker_stats`. A body of None = nothing counted since its start."""
+    requests = [ViewBrokerStatsData(item.stats_name, item.stats_key) for item in dict.fromkeys(items)]
+    async for request, answer in link.ask_each(requests, answers=(NotThere,)):
+        assert isinstance(request, ViewBrokerStatsData)  # noqa: S101 it is one of the above
+        reading.broker_stats[StatsItem(request.stats_name, request.stats_key)] = answer
+
+
+def items_of_replica(reading: BrokerReading) -> list[StatsItem]:
+    """Return what every replica is asked in every round: what it reads and writes in all."""
+    cluster_name = (reading.settings or {}).get("brokerClusterName")
+    names = ("BROKER_GET_NUMS", "BROKER_PUT_NUMS")
+    return [StatsItem(name, cluster_name) for name in names] if cluster_name else []
+
+
+def items_for(
+    groups: Mapping[str, Collection[str]],
+    reading: BrokerReading,
+    queue_ids: Callable[[str], Collection[int]] = lambda _: (),
+    latency_queues: int = LATENCY_QUEUES,
+) -> list[StatsItem]:
+    """Return what one replica is asked about detail groups: consumer group -> its topics, retry topics included.
+
+    `queue_ids(topic)`: the topic's queues on this broker. Lite topics are left out: there may be one per chat session.
+    """
+    pairs = [(topic, group) for group, topics in groups.items() for topic in topics if not is_lite_topic(topic)]
+    items = [StatsItem("GROUP_GET_NUMS", f"{topic}@{group}") for topic, group in pairs]
+    if reading.replica.is_master:
+        items += [StatsItem("TOPIC_PUT_NUMS", topic) for topic, _ in pairs]
+        items += [
+            StatsItem("SNDBCK_PUT_NUMS", f"{topic}@{group}")
+            for topic, group in pairs
+            if not topic.startswith(RETRY_PREFIX)
+        ]
+        if _counts_pops(reading):
+            items += [
+                StatsItem(name, f"{topic}@{group}")
+                for topic, group in pairs
+                for name in ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
+                if not topic.startswith(RETRY_PREFIX)
+            ]
+    items += islice(_latencies(pairs, queue_ids), latency_queues if _counts_per_queue(reading) else 0)
+    return list(dict.fromkeys(items))
+
+
+def _latencies(pairs: Iterable[tuple[str, str]], queue_ids: Callable[[str], Collection[int]]) -> Iterator[StatsItem]:
+    for topic, group in pairs:
+        for queue_id in sorted(queue_ids(topic)):
+            yield StatsItem("GROUP_GET_LATENCY", f"{queue_id}@{topic}@{group}")
+
+
+def _counts_pops(reading: BrokerReading) -> bool:
+    """Whether the replica is of 5.x; False where its version was not seen."""
+    version = reading.runtime.broker_version_desc if reading.runtime else None
+    return version is not None and not version.startswith(_OLD_LINES)
+
+
+def _counts_per_queue(reading: BrokerReading) -> bool:
+    """Whether the replica keeps latencies per queue: enableDetailStat, on by default."""
+    return (reading.settings or {}).get("enableDetailStat", "true") == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """How fast a group reads a topic, over all replicas; messages per second, pulled rather than consumed."""
+
+    tps: float  # sum of the replicas that answered
+    tps_by_replica: Mapping[tuple[str, int], float] = field(default_factory=dict)  # (broker name, broker id) -> tps
+
+    @property
+    def slave_tps(self) -> float:
+        """What slaves serve of it."""
+        return sum(tps for (_, broker_id), tps in self.tps_by_replica.items() if broker_id != 0)
+
+
+def group_rates(rows: Iterable[Row]) -> dict[tuple[str, str], GroupRate]:
+    """Return (consumer group, topic) -> rate, from rows of `broker_stats`.
+
+    A replica that was not seen has no row, so it is missing in `tps_by_replica` and the sum is a lower bound.
+    """
+    by_replica: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
+    for row in rows:
+        if row["stats_name"] == "GROUP_GET_NUMS":
+            replicas = by_replica.setdefault((row["consumer_group"], row["topic"]), {})
+            replicas[row["broker_name"], row["broker_id"]] = row["tps"]
+    return {key: GroupRate(sum(replicas.values()), replicas) for key, replicas in by_replica.items()}
