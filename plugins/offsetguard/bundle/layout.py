@@ -19,9 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard
@@ -161,10 +159,9 @@ def read_body(folder: Path, exchange: Exchange) -> bytes:
         return b""
     file = folder / BODIES / exchange.file
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # neither a link nor a pipe is a body
-        with os.fdopen(descriptor, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise BundleError(f"{file}: is not a file; line {exchange.line} of {INDEX} names it")
+        if file.is_symlink() or not file.is_file():  # neither a link, a pipe nor nothing is a body
+            raise BundleError(f"{file}: is no file; line {exchange.line} of {INDEX} names it")
+        with file.open("rb") as opened:
             body = opened.read(MAX_BODY_BYTES + 1)
     except OSError as error:
         raise BundleError(

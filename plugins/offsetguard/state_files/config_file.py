@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
-import stat
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -102,22 +100,18 @@ def _told(
 def _open(path: Path) -> tuple[bytes, datetime] | None:
     """Return a file's bytes and when it was written; None when there is no such file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not hold us
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _NotWhole(f"cannot be opened ({error.strerror})") from error
-    with os.fdopen(descriptor, "rb") as opened:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise _NotWhole("is not a file")
-        try:
+        if not path.is_file():  # a pipe must not hold us
+            if path.exists():
+                raise _NotWhole("is not a file")
+            return None
+        written_s = path.stat().st_mtime
+        with path.open("rb") as opened:
             raw = opened.read(MAX_FILE_BYTES + 1)
-        except OSError as error:
-            raise _NotWhole(f"cannot be read ({error.strerror})") from error
+    except OSError as error:
+        raise _NotWhole(f"cannot be read ({error.strerror or error})") from error
     if len(raw) > MAX_FILE_BYTES:
         raise _NotWhole(f"is larger than {MAX_FILE_BYTES} bytes")
-    return raw, datetime.fromtimestamp(max(facts.st_mtime, 0), UTC)
+    return raw, datetime.fromtimestamp(max(written_s, 0), UTC)
 
 
 def _unpacked(raw: bytes) -> bytes:

@@ -1,0 +1,213 @@
+"""Whatever a dying broker leaves of a state file: it is read whole, or its .bak is, or the reason has a name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from offsetguard.errors import BundleError
+from offsetguard.rocketmq import body_decoders
+from offsetguard.state_files.config_file import MAX_FILE_BYTES, read_state_file
+from offsetguard.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# As 4.9.8 and 5.3.3 write them.
+OFFSETS_4 = b'{\n\t"offsetTable":{\n\t\t"orders@billing":{0:7,1:9\n\t\t},\n\t\t"pay@ledger":{0:3\n\t\t}\n\t}\n}'
+OLDER_OFFSETS_4 = OFFSETS_4.replace(b"0:7", b"0:5")
+OFFSETS_5 = (
+    b'{\n\t"dataVersion":{\n\t\t"counter":6,\n\t\t"stateVersion":0,\n\t\t"timestamp":1795251250693\n\t},\n'
+    b'\t"groupTopicMap":{"billing":["orders"]\n\t},\n\t"offsetTable":{\n\t\t"orders@billing":{0:7,1:9\n\t\t}\n\t}\n}'
+)
+
+
+def topics(*names: str, broker: str = "broker-a", cluster: str = "DefaultCluster") -> bytes:
+    table = {
+        name: {"topicName": name, "perm": perm, "readQueueNums": queues, "writeQueueNums": queues, "order": False}
+        for name, perm, queues in [
+            (broker, 7, 1),
+            (cluster, 7, 16),
+            ("TBW102", 7, 8),
+            *((name, 6, 2) for name in names),
+        ]
+    }
+    return json.dumps({"dataVersion": {"counter": 1}, "topicConfigTable": table}, indent="\t").encode()
+
+
+GROUP_TABLE = json.dumps({"subscriptionGroupTable": {"billing": {"groupName": "billing"}}}, indent="\t").encode()
+
+
+def read_offsets(folder: Path):
+    reading = read_state_file(folder, CONSUMER_OFFSETS, body_decoders.all_consumer_offsets)
+    offsets = body_decoders.all_consumer_offsets(reading.whole.text).offsets if reading.whole else None
+    return reading, offsets and {pair: dict(queues) for pair, queues in offsets.items()}
+
+
+@pytest.mark.parametrize("text", [OFFSETS_4, OFFSETS_5], ids=["4.x", "5.x"])
+def test_a_whole_file_is_read_with_the_time_at_which_it_was_written(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(text)
+    os.utime(tmp_path / CONSUMER_OFFSETS, (1_795_000_000, 1_795_000_000))
+    reading, offsets = read_offsets(tmp_path)
+    assert offsets is not None
+    assert offsets["orders", "billing"] == {0: 7, 1: 9}
+    assert reading.problems == ()
+    assert reading.whole is not None
+    assert reading.whole.written_at.timestamp() == 1_795_000_000
+
+
+@pytest.mark.parametrize("end", range(len(OFFSETS_4)))
+def test_a_file_torn_at_any_byte_gives_way_to_its_bak(tmp_path: Path, end: int) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(OFFSETS_4[:end])
+    (tmp_path / f"{CONSUMER_OFFSETS}.bak").write_bytes(OLDER_OFFSETS_4)
+    reading, offsets = read_offsets(tmp_path)
+    assert offsets is not None
+    assert offsets["orders", "billing"] == {0: 5, 1: 9}
+    ((path, reason, body),) = reading.problems
+    assert path == tmp_path / CONSUMER_OFFSETS
+    assert reason.endswith(f"{CONSUMER_OFFSETS}.bak is used instead")
+    assert body == (OFFSETS_4[:end] if OFFSETS_4[:end].strip() else b"")
+
+
+@pytest.mark.parametrize("text", [OFFSETS_4, OFFSETS_5], ids=["4.x", "5.x"])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_happens_to_the_bytes_it_is_read_whole_or_the_reason_is_named(
+    tmp_path: Path, text: bytes, data: st.DataObject
+) -> None:
+    """Torn, overwritten, zeroed, doubled: never a crash, never half of a table taken for a whole one."""
+    first, last = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    damaged = text[:first] + data.draw(st.binary(max_size=40) | st.just(b"\0" * 40)) + text[last:]
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(damaged)
+    reading, offsets = read_offsets(tmp_path)
+    if reading.whole is None:
+        ((_, reason, _),) = reading.problems
+        assert reason.endswith("nothing is left to be used instead")
+    else:
+        assert offsets is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b" \n\t", "is empty"),
+        (b"\0" * 4096, "holds nothing but 4096 zero bytes"),
+        (b'{"offsetTable":[]}', "is torn or damaged"),
+        (gzip.compress(OFFSETS_4)[:-9], "is compressed and cut off or damaged"),
+        (b"\x1f\x8bgarbage", "is compressed and cut off or damaged"),
+        (b'{"offsetTable":{"\xff\xff@g":{0:1}}}', "is neither UTF-8 nor GB18030"),
+        (b"[" * 100_000, "is torn or damaged"),
+    ],
+)
+def test_each_kind_of_damage_has_a_name(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(content)
+    reading, _ = read_offsets(tmp_path)
+    assert reading.whole is None
+    assert reason in reading.problems[0][1]
+
+
+def test_a_missing_file_gives_way_to_its_bak_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / f"{CONSUMER_OFFSETS}.bak").write_bytes(OFFSETS_4)
+    reading, offsets = read_offsets(tmp_path)
+    assert offsets
+    assert [(path.name, reason) for path, reason, _ in reading.problems] == [
+        (CONSUMER_OFFSETS, f"is missing; {CONSUMER_OFFSETS}.bak is used instead")
+    ]
+
+
+@pytest.mark.parametrize("name", [CONSUMER_OFFSETS, f"{CONSUMER_OFFSETS}.gz", f"{CONSUMER_OFFSETS}.bak.gz"])
+def test_compressed_files_are_read_whatever_their_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(OFFSETS_4))
+    _, offsets = read_offsets(tmp_path)
+    assert offsets
+
+
+def test_a_file_that_unpacks_without_bound_is_refused(tmp_path: Path) -> None:
+    bomb = gzip.compress(b" " * 1024 * 1024, mtime=0) * (MAX_FILE_BYTES // 1024 // 1024 + 1)
+    (tmp_path / f"{CONSUMER_OFFSETS}.gz").write_bytes(bomb)
+    reading, _ = read_offsets(tmp_path)
+    assert "when unpacked" in reading.problems[0][1]
+
+
+def test_a_pipe_or_folder_in_place_of_a_file_does_not_hold_us(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / CONSUMER_OFFSETS)
+    (tmp_path / f"{CONSUMER_OFFSETS}.bak").mkdir()
+    reading, _ = read_offsets(tmp_path)
+    assert reading.whole is None
+    assert len(reading.problems) == 2
+
+
+def test_names_in_the_platforms_charset_are_read_and_said(tmp_path: Path) -> None:
+    text = OFFSETS_4.decode().replace("billing", "账单").encode("gbk")
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(text)
+    reading, offsets = read_offsets(tmp_path)
+    assert offsets is not None
+    assert ("orders", "账单") in offsets
+    assert "is not UTF-8 from byte" in reading.problems[0][1]
+
+
+def write_broker(folder: Path, *, offsets: bytes = OFFSETS_4, broker: str = "broker-a") -> Path:
+    folder.mkdir(parents=True)
+    (folder / CONSUMER_OFFSETS).write_bytes(offsets)
+    (folder / TOPICS).write_bytes(topics("orders", broker=broker))
+    (folder / GROUPS).write_bytes(GROUP_TABLE)
+    return folder
+
+
+def test_several_brokers_are_known_by_their_folders(tmp_path: Path) -> None:
+    write_broker(tmp_path / "broker-a-0" / "store" / "config")
+    write_broker(tmp_path / "broker-a-1" / "config")
+    write_broker(tmp_path / "b-x-0")
+    (tmp_path / "notes").mkdir()
+    found = [(one.broker_name, one.broker_id) for one in read_state_folder(tmp_path)]
+    assert found == [("b-x", 0), ("broker-a", 0), ("broker-a", 1)]
+
+
+def test_a_single_config_folder_tells_its_broker_and_cluster_by_their_topics(tmp_path: Path) -> None:
+    write_broker(tmp_path / "config", broker="rocket-7")
+    (broker,) = read_state_folder(tmp_path / "config")
+    assert (broker.broker_name, broker.broker_id, broker.own_cluster) == ("rocket-7", 0, "DefaultCluster")
+
+
+def test_a_folder_without_state_files_says_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="holds no state files; name a broker's `config` folder"):
+        read_state_folder(tmp_path)
+
+
+def test_a_broker_on_rocksdb_says_how_to_export(tmp_path: Path) -> None:
+    config = write_broker(tmp_path / "config")
+    (config / CONSUMER_OFFSETS).unlink()
+    (config / "consumerOffsets").mkdir()
+    (config / "consumerOffsets" / "CURRENT").write_text("MANIFEST-000001\n")
+    (broker,) = read_state_folder(tmp_path)
+    assert CONSUMER_OFFSETS not in broker.files
+    assert "rocksDBConfigToJson" in broker.missing[CONSUMER_OFFSETS]
+
+
+def test_an_old_export_beside_rocksdb_is_noted(tmp_path: Path) -> None:
+    config = write_broker(tmp_path / "config")
+    (config / "consumerOffsets").mkdir()
+    (config / "consumerOffsets" / "CURRENT").write_text("MANIFEST-000001\n")
+    (broker,) = read_state_folder(tmp_path)
+    assert "may be an old export" in str(broker.notes[0])
+
+
+@pytest.mark.parametrize(("lmq_age_s", "used"), [(-60, CONSUMER_OFFSETS), (60, LMQ_OFFSETS)])
+def test_of_the_two_offset_files_the_one_written_last_counts(tmp_path: Path, lmq_age_s: int, used: str) -> None:
+    """enableLmq switches the broker to another file; the old one stays behind."""
+    config = write_broker(tmp_path / "config")
+    (config / LMQ_OFFSETS).write_bytes(OLDER_OFFSETS_4)
+    os.utime(config / CONSUMER_OFFSETS, (1_795_000_000, 1_795_000_000))
+    os.utime(config / LMQ_OFFSETS, (1_795_000_000 + lmq_age_s, 1_795_000_000 + lmq_age_s))
+    (broker,) = read_state_folder(tmp_path)
+    assert broker.files[CONSUMER_OFFSETS].path.name == used
+    assert [note.reason.split(":")[0] for note in broker.notes] == (
+        [f"is older than {LMQ_OFFSETS}"] if used == LMQ_OFFSETS else []
+    )

@@ -1,0 +1,69 @@
+"""State files answer what they hold, with the time at which they were written, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from offsetguard.errors import NotRecorded
+from offsetguard.rocketmq.requests import (
+    GetAllConsumerOffset,
+    GetAllSubscriptionGroupConfig,
+    GetAllTopicConfig,
+    GetBrokerClusterInfo,
+    GetBrokerRuntimeInfo,
+    GetConsumerConnectionList,
+    GetTopicStatsInfo,
+)
+from offsetguard.state_files.asker import StateFolderAsker
+from offsetguard.state_files.folder import CONSUMER_OFFSETS, read_state_folder
+
+STATE = Path(__file__).parents[2] / "data" / "state_files" / "4.9.8"
+WRITTEN = datetime(2026, 11, 21, 7, 54, 44, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(STATE, tmp_path / "state")
+    for file in tmp_path.glob(f"state/*/{CONSUMER_OFFSETS}"):
+        os.utime(file, (WRITTEN.timestamp(), WRITTEN.timestamp()))
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def asker(folder: Path) -> StateFolderAsker:
+    return StateFolderAsker("pay", read_state_folder(folder))
+
+
+def test_the_name_server_lists_one_broker_for_each_folder(asker: StateFolderAsker) -> None:
+    info = asyncio.run(asker.call("anything:9876", GetBrokerClusterInfo()))
+    listed = {(one.broker_name, broker_id) for one in info.brokers for broker_id in one.addresses}
+    assert listed == {("broker-a", 0), ("broker-a", 1), ("broker-b", 0)}
+    assert info.broker_names_by_cluster.keys() == {"pay", "DefaultCluster"}
+
+
+def test_offsets_topics_and_groups_come_from_the_files_with_their_time(asker: StateFolderAsker, folder: Path) -> None:
+    async def ask() -> None:
+        address = str(folder / "broker-b-0")
+        topics = await asker.call(address, GetAllTopicConfig())
+        groups = await asker.call(address, GetAllSubscriptionGroupConfig())
+        offsets = await asker.call(address, GetAllConsumerOffset())
+        assert asker.now(address) == WRITTEN
+        assert "OrderPay" in topics.topics
+        assert "G_ORDER_PAY" in groups.groups
+        assert dict(offsets.offsets["OrderPay", "G_ORDER_PAY"]) == {0: 272, 1: 272, 2: 272, 3: 271}
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    "request_", [GetBrokerRuntimeInfo(), GetConsumerConnectionList("G_ORDER_PAY"), GetTopicStatsInfo("OrderPay")]
+)
+def test_what_no_file_holds_is_not_made_up(asker: StateFolderAsker, folder: Path, request_: object) -> None:
+    with pytest.raises(NotRecorded, match=r"state files do not hold it|the store .* is not there"):
+        asyncio.run(asker.call(str(folder / "broker-b-0"), request_))  # type: ignore[arg-type]
