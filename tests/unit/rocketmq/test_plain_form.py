@@ -1,0 +1,159 @@
+"""The quick readers of brokers' own text agree with the general reader, or leave the body to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from offsetguard.offsets import MessageQueue
+from offsetguard.rocketmq import fastjson
+from offsetguard.rocketmq.bodies import TopicOffsets
+from offsetguard.rocketmq.body_decoders import OFFSET_TABLES, all_consumer_offsets, topic_stats
+from offsetguard.rocketmq.json_fields import int_key, message_queue_key, timestamp_field
+from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
+
+if TYPE_CHECKING:
+    from offsetguard.rocketmq.offset_table import KeyedOffsets
+
+BODIES = Path(__file__).parent / "bodies"
+
+# what could make the two disagree: signs of the format in names, numbers at the edges, whatever lies around
+NAMES = st.one_of(
+    st.sampled_from(["orders", "%RETRY%billing", "offsetTable", "", "@", "}}", "a:{0:1},b", "名", "\u2028", "x\\"]),
+    st.text(max_size=6),
+)
+NUMBERS = st.one_of(
+    st.integers(-3, 40),
+    st.sampled_from([2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), 10**18, 10**19, 253_402_300_800_000]),
+)
+AROUND = st.sampled_from(
+    [
+        ("", ""),
+        ('"dataVersion":{"counter":1},"groupTopicMap":{"g":["t"]},', ""),
+        ('"offsetTable":{},', ""),
+        ('"x":{', "}"),
+        ("", ',"offsetTable":{"a@b":{0:9}}'),
+        ("", ',"pullOffsetTable":{"a@b":{1:9},"c@d":{}}'),
+        ('"pullOffsetTable":{},', ',"future":{1:2}'),
+        ('"\\u006fffsetTable":{},', ""),
+        ("", "]"),
+    ]
+)
+EDITS = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 3), st.sampled_from([*'{}[]",:\\-0123e. @\x00', "00", '"":{}'])),
+    max_size=2,
+)
+
+
+def written(name: str) -> str:
+    """Quote a name as fastjson does in the cases that matter here: quotes and backslashes are escaped."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def edited(text: str, edits: list[tuple[float, int, str]]) -> bytes:
+    """Replace some signs at some places: what was plain is plain no more, or is something else."""
+    for place, count, replacement in edits:
+        start = int(place * len(text))
+        text = text[:start] + replacement + text[start + count :]
+    return text.encode(errors="surrogatepass")
+
+
+def as_dict(table: KeyedOffsets) -> dict[str, dict[int, int]]:
+    ends = zip(table.keys, table.starts, table.starts[1:], strict=False)
+    return {
+        key: dict(zip(table.queue_ids[start:end], table.offsets[start:end], strict=True)) for key, start, end in ends
+    }
+
+
+def read_generally(body: bytes, name: str) -> dict[str, dict[int, int]]:
+    table = fastjson.decode_object(body).get(name) or {}
+    return {key: {int_key(queue_id, ""): offset for queue_id, offset in row.items()} for key, row in table.items()}
+
+
+@given(
+    rows=st.lists(st.tuples(NAMES, st.lists(st.tuples(NUMBERS, NUMBERS), max_size=4)), max_size=4),
+    around=AROUND,
+    edits=EDITS,
+)
+@example(rows=[("t@g", [(0, 1), (0, 2)])], around=("", ""), edits=[])
+@example(rows=[("t@g", [(1, 1), (0, 2)]), ("t@g", [])], around=("", ""), edits=[])
+@example(rows=[("t@g", [(2, 7), (0, 5)])], around=("", ""), edits=[])
+def test_offsets_that_are_read_quickly_are_the_same_as_read_generally(
+    rows: list[tuple[str, list[tuple[int, int]]]], around: tuple[str, str], edits: list[tuple[float, int, str]]
+) -> None:
+    entries = (f"{written(key)}:{{{','.join(f'{a}:{b}' for a, b in numbers)}}}" for key, numbers in rows)
+    body = edited(f'{{{around[0]}"offsetTable":{{{",".join(entries)}}}{around[1]}}}', edits)
+    try:
+        tables = plain_offset_tables(body, OFFSET_TABLES)
+    except MalformedBytes:
+        with pytest.raises(MalformedBytes):
+            fastjson.decode(body)
+        return
+    for name, table in (tables or {}).items():
+        assert as_dict(table) == read_generally(body, name)
+        assert all(
+            list(table.queue_ids[start:end]) == sorted(table.queue_ids[start:end])
+            for start, end in zip(table.starts, table.starts[1:], strict=False)
+        )
+
+
+@given(
+    names=st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=2),
+    rows=st.lists(st.tuples(st.integers(0, 1), NUMBERS, NUMBERS, NUMBERS, NUMBERS), max_size=4),
+    end=st.sampled_from(["", ',"topicPutTps":0.0', ',"topicPutTps":1.6E-4', ',"topicPutTps":"x"', ',"offsetTable":{}']),
+    edits=EDITS,
+)
+def test_queue_ends_that_are_read_quickly_are_the_same_as_read_generally(
+    names: list[tuple[str, str]],
+    rows: list[tuple[int, int, int, int, int]],
+    end: str,
+    edits: list[tuple[float, int, str]],
+) -> None:
+    entries = []
+    for which, queue_id, low, high, updated in rows:
+        broker_name, topic = names[which % len(names)]
+        key = f'{{"brokerName":{written(broker_name)},"queueId":{queue_id},"topic":{written(topic)}}}'
+        entries.append(f'{key}:{{"lastUpdateTimestamp":{updated},"maxOffset":{high},"minOffset":{low}}}')
+    body = edited(f'{{"offsetTable":{{{",".join(entries)}}}{end}}}', edits)
+    stats = plain_topic_stats(body)
+    if stats is None:
+        return
+    assert stats.queues == {
+        message_queue_key(key): TopicOffsets(
+            row["minOffset"], row["maxOffset"], timestamp_field(row, "lastUpdateTimestamp")
+        )
+        for key, row in fastjson.decode_object(body)["offsetTable"].items()
+    }
+    assert list(stats.queue_ids) == sorted(stats.queue_ids)
+
+
+@pytest.mark.parametrize("file", sorted(BODIES.glob("43_*")), ids=lambda file: file.name)
+def test_what_brokers_write_as_offsets_is_read_quickly(file: Path) -> None:
+    tables = plain_offset_tables(file.read_bytes(), OFFSET_TABLES)
+    assert tables is not None
+    assert tables["offsetTable"].keys
+
+
+@pytest.mark.parametrize("file", sorted(BODIES.glob("202_*")), ids=lambda file: file.name)
+def test_what_brokers_write_as_queue_ends_is_read_quickly(file: Path) -> None:
+    assert plain_topic_stats(file.read_bytes()) is not None
+
+
+def test_more_keys_than_are_read_at_once_keep_their_order() -> None:
+    keys = [f"t{number}@g" for number in range(10_000)]
+    entries = ",".join(f'"{key}":{{0:{number}}}' for number, key in enumerate(keys))
+    table = all_consumer_offsets(f'{{"offsetTable":{{{entries}}}}}'.encode()).offsets
+    assert [table[f"t{number}", "g"][0] for number in range(10_000)] == list(range(10_000))
+
+
+def test_the_queues_of_several_topics_in_one_body_are_left_to_the_general_reader() -> None:
+    row = '{"lastUpdateTimestamp":0,"maxOffset":2,"minOffset":1}'
+    keys = [f'{{"brokerName":"b","queueId":0,"topic":"{topic}"}}' for topic in "ts"]
+    body = f'{{"offsetTable":{{{",".join(f"{key}:{row}" for key in keys)}}}}}'.encode()
+    assert plain_topic_stats(body) is None
+    assert topic_stats(body).queues == {MessageQueue(topic, "b", 0): TopicOffsets(1, 2, None) for topic in "ts"}
