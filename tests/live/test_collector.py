@@ -26,6 +26,7 @@ from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import Producer, produce, running_consumer
 from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.snapshot_rows import as_rows
 from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def collect(cluster: RocketMQCluster, credentials: Credentials | None = None) ->
     now = datetime.now(UTC)
     config = config_for(cluster, connection="rocketmq_main")
     interval = Interval.containing(now)
-    return asyncio.run(collect_snapshot("main", config, interval, credentials=credentials, started_at=now))
+    manifest, tables = asyncio.run(collect_snapshot("main", config, interval, credentials=credentials, started_at=now))
+    return manifest, as_rows(tables)
 
 
 def queues_of(rows: dict[str, list[Row]], group: str, topic: str) -> dict[int, Row]:
@@ -226,7 +228,8 @@ def test_a_group_overtaken_by_retention_and_a_broker_killed_in_the_middle(cluste
         collecting = asyncio.create_task(collect_snapshot("main", config_for(cluster), interval, started_at=now))
         await asyncio.sleep(0.05)
         await asyncio.to_thread(cluster.broker("broker-b").kill)
-        return await collecting
+        manifest, tables = await collecting
+        return manifest, as_rows(tables)
 
     manifest, rows = asyncio.run(kill_during_collection())
     assert not manifest.complete

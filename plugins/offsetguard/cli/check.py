@@ -23,12 +23,13 @@ from offsetguard.intervals import Interval
 from offsetguard.rocketmq.signing import Credentials
 from offsetguard.rules.registry import find_all
 from offsetguard.snapshot_facts import facts_from_snapshot
-from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS
+from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from offsetguard.collect.landing import Row
+    import pyarrow as pa
+
     from offsetguard.collect.manifest import Manifest
     from offsetguard.rules.rule import Finding
 
@@ -44,7 +45,7 @@ class Sample:
     """One look at the cluster."""
 
     manifest: Manifest
-    rows: Mapping[str, Sequence[Row]]
+    tables: Mapping[str, pa.Table]
 
 
 class _Duration(click.ParamType["timedelta"]):
@@ -133,23 +134,24 @@ async def take_samples(
         await asyncio.sleep(begun + number * every.total_seconds() - loop.time())
         now = datetime.now(UTC)
         earlier = _as_earlier(samples[-1]) if samples else None
-        manifest, rows = await collect_snapshot(
+        manifest, tables = await collect_snapshot(
             cluster, config, Interval.containing(now), credentials=credentials, started_at=now, earlier=earlier
         )
-        samples.append(Sample(manifest, rows))
+        samples.append(Sample(manifest, tables))
     return samples
 
 
 def _as_earlier(sample: Sample) -> EarlierRound:
-    return EarlierRound.of(sample.manifest, sample.rows[BROKER_SNAPSHOTS.name])
+    return EarlierRound(sample.manifest, sample.tables)
 
 
 def judge(config: Config, samples: Sequence[Sample], group_pattern: re.Pattern[str] | None) -> list[Finding]:
     """Return the findings of the last sample, worst first; findings about the whole cluster always stay."""
     last = samples[-1]
-    rows = {**last.rows, OFFSET_MOVES.name: [row for one in samples for row in one.rows[OFFSET_MOVES.name]]}
+    moves = [row for one in samples for row in one.tables[OFFSET_MOVES.name].to_pylist()]
+    tables = {**last.tables, OFFSET_MOVES.name: moves}
     interval = Interval(last.manifest.interval_start)
-    facts = facts_from_snapshot(last.manifest, rows, config, interval, now=last.manifest.finished_at)
+    facts = facts_from_snapshot(last.manifest, tables, config, interval, now=last.manifest.finished_at)
     return [
         finding
         for finding in find_all(facts, config)
@@ -211,12 +213,12 @@ def _config_for(namesrv: str) -> tuple[str, Config]:
 
 def _what_was_sampled(samples: Sequence[Sample]) -> str:
     last = samples[-1]
-    manifest, rows = last.manifest, last.rows
-    groups = sum(not row["system_group"] for row in rows[GROUP_SNAPSHOTS.name])
+    manifest, tables = last.manifest, last.tables
+    groups = tables[GROUP_SNAPSHOTS.name].column("system_group").to_pylist().count(False)
     seen = len(manifest.master_broker_names) - len(manifest.unseen_broker_names)
     return (
         f"{manifest.cluster}: {len(samples)} look{'s' if len(samples) > 1 else ''}, the last at"
         f" {manifest.started_at:%Y-%m-%d %H:%M:%S} UTC: {seen} of {len(manifest.master_broker_names)} masters,"
-        f" {groups} consumer groups, {len(rows[QUEUE_SNAPSHOTS.name])} queues of groups,"
+        f" {groups} consumer groups, {tables[QUEUE_SNAPSHOTS.name].num_rows} queues of groups,"
         f" {manifest.requests.answered} of {manifest.requests.asked} requests answered"
     )

@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from offsetguard.collect.broker_stats import StatsItem
     from offsetguard.collect.manifest import EventCursor
+    from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.replica import Answer, Replica
+    from offsetguard.collect.running_info import ClientAnswer
     from offsetguard.offsets import MessageQueue, QueueOffsets
     from offsetguard.rocketmq.bodies import (
         AllConsumerOffsets,
@@ -20,18 +23,10 @@ if TYPE_CHECKING:
         ConsumeTimeSpans,
         SubscriptionGroupConfig,
         TopicConfig,
-        TopicOffsets,
     )
+    from offsetguard.rocketmq.detail_bodies import BrokerStats
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicReading:
-    """Offsets of a topic's queues on one broker; no queues = the broker does not have the topic."""
-
-    queues: Mapping[int, TopicOffsets]  # by queue id
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,10 @@ class Undecodable:
 
 @dataclass(slots=True)
 class BrokerReading:
-    """One replica in one round; a field that was not seen is None, or has no entry."""
+    """One replica in one round; a field that was not seen is None, or has no entry.
+
+    Bodies that grow with the cluster (committed offsets, ends of queues) are kept as flat arrays.
+    """
 
     replica: Replica
     answered_at: datetime | None = None
@@ -77,12 +75,16 @@ class BrokerReading:
     settings: Mapping[str, str] | None = None
     topics: Mapping[str, TopicConfig] | None = None
     groups: Mapping[str, SubscriptionGroupConfig] | None = None
+    system_topics: frozenset[str] = frozenset()  # those that the broker itself lists as such
     connections: dict[str, ConsumerConnections | None] = field(default_factory=dict)  # by group; None = offline
     committed: Answer[AllConsumerOffsets] | None = None
-    consume_stats: dict[str, Answer[ConsumeStats]] = field(default_factory=dict)  # by group
-    topic_readings: dict[str, TopicReading] = field(default_factory=dict)  # by topic
-    second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
+    queue_ends: dict[str, QueueEnds] = field(default_factory=dict)  # by topic
+    detailed_groups: frozenset[str] = frozenset()  # asked for more than offsets and members
+    consume_stats: dict[str, Answer[ConsumeStats]] = field(default_factory=dict)  # by group; detailed ones only
     time_spans: dict[tuple[str, str], Answer[ConsumeTimeSpans]] = field(default_factory=dict)  # by (group, topic)
+    second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
+    running_info: dict[tuple[str, str], ClientAnswer] = field(default_factory=dict)  # by (group, client id)
+    broker_stats: dict[StatsItem, Answer[BrokerStats]] = field(default_factory=dict)  # None = nothing counted
     events: list[MoveEvent] = field(default_factory=list)
     event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on
     undecodable: list[Undecodable] = field(default_factory=list)

@@ -8,34 +8,60 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
-from offsetguard.collect.landing import collecting_lock, land, landed_after, read_manifest, snapshot_folder
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME, EventCursor, Gap, Manifest, MissingMaster, Outcome
-from offsetguard.collect.name_servers import ClusterMembers, find_members
-from offsetguard.collect.offset_events import EventStart, read_events
-from offsetguard.collect.read_broker import CONCURRENT_REQUESTS, read_offsets, read_runtime
-from offsetguard.collect.replica import MASTER_ID, Replica, ReplicaLink
-from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard.collect.group_members import merge_members
+from offsetguard.collect.group_rows import GroupRows
+from offsetguard.collect.landed_folders import collecting_lock, landed_after, read_manifest, snapshot_folder
+from offsetguard.collect.manifest import MANIFEST_FILE_NAME, EventCursor, Gap, Manifest
+from offsetguard.collect.offset_events import EventStart
+from offsetguard.collect.queue_columns import queue_table, topic_queue_table
+from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.errors import IntervalHasPassed, SnapshotError
 from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    LANDED,
+    OFFSET_MOVES,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    UNDECODABLE_RECORDS,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
+    from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.landing import Row
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
+    from offsetguard.rocketmq.asker import Asker
     from offsetguard.rocketmq.signing import Credentials
 
 ROUND_DEADLINE_S = 40.0  # below an interval: a slow broker gives part of a snapshot, in time
 PAST_LIMIT = timedelta(minutes=2)  # a round may start this long after its interval's end
 
 logger = logging.getLogger("offsetguard.collect")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one round brought. Text columns of the tables may be dictionary-encoded."""
+
+    manifest: Manifest
+    tables: dict[str, pa.Table]  # by name, all of LANDED
+    everything_missing: Sequence[Gap] = field(default=())  # one by one, where the manifest sums up
 
 
 async def collect_cluster(
@@ -47,12 +73,14 @@ async def collect_cluster(
     credentials: Credentials | None = None,
     started_at: datetime,
     deadline_s: float = ROUND_DEADLINE_S,
+    asker: Asker | None = None,
 ) -> Manifest:
     """Collect and land one interval; returns the manifest that is landed.
 
     An interval that has landed already is not asked for again. Raises SnapshotError when the interval is too old to be
     looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or a landed
-    file cannot be read or written. `credentials`: of the connection that the cluster names.
+    file cannot be read or written. `credentials`: of the connection that the cluster names. `asker`: takes the place of
+    the connections to the cluster (a support bundle, state files, a recorder).
     """
     folder = snapshot_folder(landing_folder, cluster, interval)
     if (folder / MANIFEST_FILE_NAME).exists():
@@ -61,7 +89,7 @@ async def collect_cluster(
     async with collecting_lock(landing_folder, cluster, wait_s=deadline_s):
         if (folder / MANIFEST_FILE_NAME).exists():  # the round that we waited for was of this interval
             return read_manifest(folder)
-        manifest, rows = await collect_snapshot(
+        snapshot = await collect_round(
             cluster,
             config,
             interval,
@@ -71,8 +99,9 @@ async def collect_cluster(
             # a newer snapshot has read the events behind our cursor already
             events=EventStart.LEAVE if landed_after(landing_folder, cluster, interval) else EventStart.OLDEST,
             deadline_s=deadline_s,
+            asker=asker,
         )
-        return read_manifest(land(landing_folder, manifest, rows))
+        return read_manifest(await asyncio.to_thread(_land, landing_folder, snapshot))
 
 
 async def collect_snapshot(
@@ -85,18 +114,54 @@ async def collect_snapshot(
     earlier: EarlierRound | None = None,
     events: EventStart = EventStart.NEWEST,
     deadline_s: float = ROUND_DEADLINE_S,
-) -> tuple[Manifest, dict[str, list[Row]]]:
-    """Ask the cluster once and return manifest and rows by table name; nothing is written.
+    asker: Asker | None = None,
+) -> tuple[Manifest, dict[str, pa.Table]]:
+    """Ask the cluster once and return manifest and tables by name; nothing is written. See `collect_round`."""
+    snapshot = await collect_round(
+        cluster,
+        config,
+        interval,
+        credentials=credentials,
+        started_at=started_at,
+        earlier=earlier,
+        events=events,
+        deadline_s=deadline_s,
+        asker=asker,
+    )
+    return snapshot.manifest, snapshot.tables
 
-    `earlier`: the round to go on from (event cursors, brokers that should be there). Every failure of a name server or
-    broker is a gap in the manifest, not an error.
+
+async def collect_round(
+    cluster: str,
+    config: Config,
+    interval: Interval,
+    *,
+    credentials: Credentials | None = None,
+    started_at: datetime,
+    earlier: EarlierRound | None = None,
+    events: EventStart = EventStart.NEWEST,
+    deadline_s: float = ROUND_DEADLINE_S,
+    asker: Asker | None = None,
+) -> Snapshot:
+    """Ask the cluster once; nothing is written.
+
+    `earlier`: the round to go on from (event cursors, brokers that should be there, figures to compare with). Every
+    failure of a name server or broker is a gap in the manifest, not an error.
     """
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
-    async with RocketMQClient(settings.request_timeout_ms, credentials, CONCURRENT_REQUESTS) as client:
-        one_round = _Round(cluster, config, interval, client=client, earlier=earlier or EarlierRound(), events=events)
+    earlier = earlier or EarlierRound()
+    if asker is not None:
+        one_round = Round(cluster, config, interval, asker=asker, earlier=earlier, events=events)
         await one_round.run(deadline_s)
-    manifest, rows = one_round.snapshot(started_at, finished_at=datetime.now(UTC))
+    else:
+        async with RocketMQClient(
+            settings.request_timeout_ms, credentials, settings.collection.max_in_flight
+        ) as client:
+            one_round = Round(cluster, config, interval, asker=client, earlier=earlier, events=events)
+            await one_round.run(deadline_s)
+    snapshot = _snapshot(one_round, cluster, config, interval, earlier=earlier, started_at=started_at)
+    manifest = snapshot.manifest
     logger.info(
         "collect %s %s: %d of %d requests answered, %d gaps, %d queue rows, %d offset moves, unseen: %s",
         cluster,
@@ -108,7 +173,13 @@ async def collect_snapshot(
         manifest.row_counts["offset_moves"],
         "the whole cluster" if manifest.cluster_unseen else ", ".join(manifest.unseen_broker_names) or "nothing",
     )
-    return manifest, rows
+    return snapshot
+
+
+def _land(landing_folder: Path, snapshot: Snapshot) -> Path:
+    from offsetguard.collect.landing import land  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+    return land(landing_folder, snapshot.manifest, snapshot.tables, snapshot.everything_missing)
 
 
 def _check_is_present(cluster: str, interval: Interval, started_at: datetime) -> None:
@@ -123,143 +194,62 @@ def _check_is_present(cluster: str, interval: Interval, started_at: datetime) ->
         )
 
 
-class _Round:
-    """The state of one round; `run` fills it, `snapshot` makes manifest and rows of it."""
+def _snapshot(
+    one_round: Round, cluster: str, config: Config, interval: Interval, *, earlier: EarlierRound, started_at: datetime
+) -> Snapshot:
+    """Make tables of what was seen, and the manifest that says what was not; the readings are let go on the way."""
+    from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
 
-    def __init__(
-        self,
-        cluster: str,
-        config: Config,
-        interval: Interval,
-        *,
-        client: RocketMQClient,
-        earlier: EarlierRound,
-        events: EventStart,
-    ) -> None:
-        self._cluster = cluster
-        self._config = config
-        self._interval = interval
-        self._client = client
-        self._earlier = earlier
-        self._events = events
-        self._ledger = RequestLedger()
-        self._members: ClusterMembers | None = None  # None: no name server answered
-        self._missing: tuple[MissingMaster, ...] = ()
-        self._readings: list[BrokerReading] = []
-
-    async def run(self, deadline_s: float) -> None:
-        """Ask name servers, then all replicas at once; ends at the deadline at the latest."""
-        loop = asyncio.get_running_loop()
-        ends_at = loop.time() + deadline_s
-        try:
-            async with asyncio.timeout(deadline_s / 2):
-                settings = self._config.clusters[self._cluster]
-                self._members = await find_members(self._client, self._cluster, settings, self._ledger)
-        except TimeoutError:
-            pass  # the name servers that were asked are gaps already
-        if self._members is None:
-            self._readings = [
-                BrokerReading(replica, failure="no name server answered, so it was not asked")
-                for replica in self._earlier.replicas
-            ]
-            self._missing = self._earlier.manifest.missing_masters if self._earlier.manifest else ()
-            return
-        self._missing = self._earlier.missing_masters(self._members, self._interval)
-        self._readings = [self._missing_reading(master) for master in self._missing]
-        await self._read_replicas(self._members, ends_at - loop.time())
-
-    async def _read_replicas(self, members: ClusterMembers, seconds: float) -> None:
-        tasks: dict[asyncio.Task[None], ReplicaLink] = {}
-        readings: list[tuple[ReplicaLink, BrokerReading]] = []
-        for replica in members.replicas:
-            link = ReplicaLink(self._client, replica, self._ledger, self._login_advice)
-            reading = BrokerReading(replica)
-            readings.append((link, reading))
-            tasks[asyncio.create_task(self._read_replica(link, reading, members))] = link
-        if not tasks:
-            return
-        done, late = await asyncio.wait(tasks, timeout=seconds)
-        for task in late:
-            task.cancel()
-            tasks[task].cut_off("the deadline of the round passed; what was read until then is kept")
-        await asyncio.gather(*late, return_exceptions=True)
-        for task in done:
-            task.result()  # a defect of ours must not look like a silent broker
-        for link, reading in readings:
-            link.close()
-            reading.answered_at, reading.failure = link.answered_at, link.failure
-            self._readings.append(reading)
-
-    async def _read_replica(self, link: ReplicaLink, reading: BrokerReading, members: ClusterMembers) -> None:
-        await read_runtime(link, reading)
-        if reading.replica.is_master:
-            await read_offsets(link, reading, members.own_names)
-            await read_events(link, reading, self._earlier.cursors.get(reading.broker_name), self._events)
-
-    def _missing_reading(self, master: MissingMaster) -> BrokerReading:
-        reason = (
-            f"no name server lists a master of {master.broker_name}, missing since "
-            f"{master.missing_since:%F %H:%M} UTC; start the broker, or, if it was removed on purpose, wait a day"
-        )
-        replica = Replica(master.broker_name, MASTER_ID, master.address)
-        self._ledger.add_gap(
-            Gap(
-                address=replica.address,
-                broker_name=replica.broker_name,
-                broker_id=replica.broker_id,
-                what="everything",
-                outcome=Outcome.UNREACHABLE,
-                reason=reason,
-            )
-        )
-        return BrokerReading(replica, failure=reason)
-
-    @property
-    def _login_advice(self) -> str:
-        connection = self._config.clusters[self._cluster].connection
-        if connection is None:
-            return (
-                f"the cluster asks for a login: set clusters.{self._cluster}.connection to the id of an Airflow "
-                "connection with the access key as login and the secret key as password"
-            )
-        return (
-            f"correct the Airflow connection {connection!r} (access key = login, secret key = password) that "
-            f"clusters.{self._cluster}.connection names"
-        )
-
-    def snapshot(self, started_at: datetime, finished_at: datetime) -> tuple[Manifest, dict[str, list[Row]]]:
-        """Return what was seen, and the manifest that says what was not."""
-        own_names = self._members.own_names if self._members else frozenset()
-        rows = SnapshotRows(
-            self._cluster, self._interval, self._config, tuple(sorted(self._readings, key=_replica_of)), own_names
-        ).all_tables()
-        masters = [reading for reading in self._readings if reading.replica.is_master]
-        manifest = Manifest(
-            cluster=self._cluster,
-            interval_start=self._interval.start,
-            started_at=started_at,
-            finished_at=finished_at,
-            requests=self._ledger.counts,
-            gaps=tuple(self._ledger.gaps),
-            gap_count=self._ledger.gap_count,
-            row_counts={name: len(table_rows) for name, table_rows in rows.items()},
-            event_cursors=self._cursors(masters),
-            master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
-            unseen_broker_names=tuple(sorted({one.broker_name for one in masters if not one.gave_offsets})),
-            missing_masters=self._missing,
-            cluster_unseen=self._members is None,
-        )
-        return manifest, rows
-
-    def _cursors(self, masters: list[BrokerReading]) -> tuple[EventCursor, ...]:
-        """Return cursors of every broker ever read: one that was not reached now keeps its old one."""
-        kept = {
-            name: EventCursor(broker_name=name, from_offset=cursor.next_offset, next_offset=cursor.next_offset)
-            for name, cursor in self._earlier.cursors.items()
-        }
-        read = {one.broker_name: one.event_cursor for one in masters if one.event_cursor is not None}
-        return tuple(cursor for _, cursor in sorted({**kept, **read}.items()))
+    readings = sorted(one_round.readings, key=lambda reading: reading.replica)
+    masters = [reading for reading in readings if reading.replica.is_master]
+    own_names = one_round.members.own_names if one_round.members else frozenset()
+    members = merge_members(masters)
+    rows = SnapshotRows(cluster, interval, own_names)
+    undecodable = list(rows.undecodable(readings))
+    groups = GroupRows(cluster, interval, config, masters, members, one_round.choice, earlier=one_round.earlier_figures)
+    made: dict[str, Iterable[Row]] = {
+        TOPIC_SETTINGS.name: rows.topic_settings(masters),
+        GROUP_SNAPSHOTS.name: groups,
+        CLIENT_SNAPSHOTS.name: rows.clients(readings),
+        BROKER_SNAPSHOTS.name: broker_rows(cluster, interval, readings),
+        OFFSET_MOVES.name: rows.moves(masters),
+    }
+    tables = {
+        table.name: table_of(table, rows.fitting(table, made.get(table.name, ()), undecodable))
+        for table in LANDED
+        if table not in (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, UNDECODABLE_RECORDS)
+    }
+    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, own_names)
+    tables[QUEUE_SNAPSHOTS.name] = queue_table(
+        cluster, interval, masters, members=members, own_names=own_names, earlier=one_round.earlier_figures
+    )
+    tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
+    ledger = one_round.ledger
+    manifest = Manifest(
+        cluster=cluster,
+        interval_start=interval.start,
+        started_at=started_at,
+        finished_at=datetime.now(UTC),
+        requests=ledger.counts,
+        gaps=tuple(ledger.gaps),
+        gap_count=ledger.gap_count,
+        gap_kinds=dict(sorted(ledger.kinds.items())),
+        row_counts={name: table.num_rows for name, table in tables.items()},
+        event_cursors=_cursors(earlier, masters),
+        not_asked=ledger.not_asked,
+        master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
+        unseen_broker_names=tuple(sorted({one.broker_name for one in masters if not one.gave_offsets})),
+        missing_masters=one_round.missing,
+        cluster_unseen=one_round.members is None,
+    )
+    return Snapshot(manifest, tables, ledger.everything_missing)
 
 
-def _replica_of(reading: BrokerReading) -> Replica:
-    return reading.replica
+def _cursors(earlier: EarlierRound, masters: Sequence[BrokerReading]) -> tuple[EventCursor, ...]:
+    """Return cursors of every broker ever read: one that was not reached now keeps its old one."""
+    kept = {
+        name: EventCursor(broker_name=name, from_offset=cursor.next_offset, next_offset=cursor.next_offset)
+        for name, cursor in earlier.cursors.items()
+    }
+    read = {one.broker_name: one.event_cursor for one in masters if one.event_cursor is not None}
+    return tuple(cursor for _, cursor in sorted({**kept, **read}.items()))

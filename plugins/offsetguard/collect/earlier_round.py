@@ -1,29 +1,35 @@
-"""What a round takes over from the newest landed snapshot: event cursors, and the brokers that should be there.
+"""What a round takes over from the newest landed snapshot: event cursors, expected brokers, and figures.
 
-A killed broker leaves the name server's list at once, so who is missing can only be told by who was there before.
+A killed broker leaves the name server's list at once, so who is missing can only be told by who was there before. And
+how long something has been waiting, or how fast a retry topic grows, can only be told by a comparison.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from offsetguard.collect.landing import newest_manifest, read_table, snapshot_folder
+from offsetguard.collect.columns import microseconds
+from offsetguard.collect.landed_folders import newest_manifest, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
 from offsetguard.intervals import Interval
-from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from offsetguard.collect.landing import Row
+    import pyarrow as pa
+
     from offsetguard.collect.name_servers import ClusterMembers
+    from offsetguard.offsets import MessageQueue
 
 MISSING_MASTER_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
+Ages = dict[tuple[str, str, str, int], tuple[int, int]]
+"""(broker, topic, group, queue id) -> (consumer offset, store time of the message there, microseconds since 1970)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +37,41 @@ class EarlierRound:
     """The newest landed round before this one; empty for a first one."""
 
     manifest: Manifest | None = None
-    replicas: tuple[Replica, ...] = ()
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)  # by name; those that this class reads
+    folder: Path | None = None  # where they lie when they have not been read yet
 
-    @classmethod
-    def of(cls, manifest: Manifest, broker_rows: Iterable[Row]) -> EarlierRound:
-        """Take over a round's manifest and its `broker_snapshots` rows."""
-        replicas = (Replica(row["broker_name"], row["broker_id"], row["address"]) for row in broker_rows)
-        return cls(manifest, tuple(sorted(replicas)))
+    def table(self, name: str) -> pa.Table | None:
+        """Return one of its tables; None for a first round. Raises SnapshotError when the file cannot be read."""
+        if name in self.tables or self.folder is None:
+            return self.tables.get(name)
+        from offsetguard.collect.landing import read_table  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+        tables = {one.name: one for one in (BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS)}
+        return read_table(self.folder, tables[name])
 
     @property
     def cursors(self) -> Mapping[str, EventCursor]:
         """By broker name."""
         return {cursor.broker_name: cursor for cursor in self.manifest.event_cursors} if self.manifest else {}
 
+    def replicas(self) -> tuple[Replica, ...]:
+        """Return the brokers that it listed."""
+        rows = self.table(BROKER_SNAPSHOTS.name)
+        return tuple(
+            sorted(
+                Replica(row["broker_name"], row["broker_id"], row["address"])
+                for row in (rows.select(["broker_name", "broker_id", "address"]).to_pylist() if rows else ())
+            )
+        )
+
     def missing_masters(self, members: ClusterMembers, interval: Interval) -> tuple[MissingMaster, ...]:
         """Masters that should be listed and are not: listed before, or a slave of theirs is listed now."""
         known = {one.broker_name: one for one in self.manifest.missing_masters} if self.manifest else {}
-        before = {replica.broker_name: replica.address for replica in self.replicas if replica.is_master}
-        expected = (before.keys() | members.broker_names) - members.master_broker_names
+        listed_before = self.manifest.master_broker_names if self.manifest else ()
+        expected = {*listed_before, *members.broker_names} - members.master_broker_names
+        if not expected:
+            return ()
+        before = {replica.broker_name: replica.address for replica in self.replicas() if replica.is_master}
         missing = (
             known.get(name)
             or MissingMaster(broker_name=name, address=before.get(name, UNKNOWN_ADDRESS), missing_since=interval.start)
@@ -60,11 +83,72 @@ class EarlierRound:
             if one.broker_name in members.broker_names or interval.start - one.missing_since < MISSING_MASTER_REMEMBERED
         )
 
+    def figures(self) -> EarlierFigures:
+        """Return what its tables say of offsets and groups."""
+        return EarlierFigures.of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierFigures:
+    """Figures of the earlier round that this one is compared with; empty for a first round."""
+
+    max_offsets: Mapping[tuple[str, str], Mapping[int, int]] = field(
+        default_factory=dict
+    )  # (broker, topic) -> by queue
+    ages: Ages = field(default_factory=dict)  # of what waited then
+    groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
+    seen_masters: frozenset[str] = frozenset()  # those that gave offsets
+
+    @classmethod
+    def of(cls, earlier: EarlierRound) -> EarlierFigures:
+        """Read the tables; raises SnapshotError when a file cannot be read."""
+        if earlier.manifest is None:
+            return cls()
+        masters = set(earlier.manifest.master_broker_names) - set(earlier.manifest.unseen_broker_names)
+        return cls(
+            _max_offsets(earlier.table(TOPIC_QUEUE_SNAPSHOTS.name)),
+            _ages(earlier.table(QUEUE_SNAPSHOTS.name)),
+            _groups(earlier.table(GROUP_SNAPSHOTS.name)),
+            frozenset(masters),
+        )
+
+    def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
+        """When the message at that offset was stored, microseconds since 1970; None = it was not asked before."""
+        known = self.ages.get((queue.broker_name, queue.topic, group, queue.queue_id))
+        return known[1] if known is not None and known[0] == consumer_offset else None
+
 
 def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> EarlierRound:
-    """Read it from disk; raises SnapshotError naming the file when it cannot be read."""
+    """Find it on disk; its tables are read when they are needed. Raises SnapshotError for a damaged manifest."""
     manifest = newest_manifest(landing_folder, cluster, interval)
     if manifest is None:
         return EarlierRound()
-    folder = snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start))
-    return EarlierRound.of(manifest, read_table(folder, BROKER_SNAPSHOTS).to_pylist())
+    return EarlierRound(manifest, folder=snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start)))
+
+
+def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], dict[int, int]]:
+    found: dict[tuple[str, str], dict[int, int]] = {}
+    for broker, topic, queue_id, max_offset in _values(rows, "broker_name", "topic", "queue_id", "max_offset"):
+        if max_offset is not None:
+            found.setdefault((broker, topic), {})[queue_id] = max_offset
+    return found
+
+
+def _ages(rows: pa.Table | None) -> Ages:
+    names = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
+    if rows is not None:
+        rows = rows.select(names).filter(rows.column("oldest_unconsumed_at").is_valid())
+    return {
+        (broker, topic, group, queue_id): (consumer, microseconds(oldest) or 0)
+        for broker, topic, group, queue_id, consumer, oldest in _values(rows, *names)
+        if consumer is not None
+    }
+
+
+def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:
+    names = ["consumer_group", "retry_max_offset", "dead_letter_max_offset", "consumption"]
+    return {row["consumer_group"]: row for row in (rows.select(names).to_pylist() if rows else ())}
+
+
+def _values(rows: pa.Table | None, *names: str) -> zip[tuple[Any, ...]]:
+    return zip(*(rows.column(name).to_pylist() for name in names), strict=True) if rows else zip()

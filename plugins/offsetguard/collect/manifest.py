@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from offsetguard.facts import CollectionGap
 
 MANIFEST_FILE_NAME = "manifest.json"
+GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -107,6 +108,7 @@ class Manifest(_Record):
     requests: RequestCounts
     gaps: tuple[Gap, ...] = ()  # at most MAX_GAPS; gap_count has them all
     gap_count: Count = 0
+    gap_kinds: dict[str, Count] = {}  # e.g. "timed_out GET_TOPIC_STATS_INFO" -> how often; gaps.jsonl names each one
     row_counts: dict[str, Count]  # table name -> landed rows
     event_cursors: tuple[EventCursor, ...] = ()
     log_cursors: tuple[LogCursor, ...] = ()

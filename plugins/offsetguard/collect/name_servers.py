@@ -12,10 +12,12 @@ from offsetguard.errors import RocketMQError
 from offsetguard.rocketmq.requests import GetBrokerClusterInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from offsetguard.collect.request_ledger import RequestLedger
     from offsetguard.config import Cluster
+    from offsetguard.rocketmq.asker import Asker
     from offsetguard.rocketmq.bodies import ClusterInfo
-    from offsetguard.rocketmq.client import RocketMQClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,7 @@ class ClusterMembers:
         return frozenset(replica.broker_name for replica in self.replicas)
 
 
-async def find_members(
-    client: RocketMQClient, name: str, cluster: Cluster, ledger: RequestLedger
-) -> ClusterMembers | None:
+async def find_members(asker: Asker, name: str, cluster: Cluster, ledger: RequestLedger) -> ClusterMembers | None:
     """Ask the name servers in the configured order; None when none lists a broker.
 
     Each failure is a gap that names its key in the configuration. Name servers do not talk to each other; each knows
@@ -48,7 +48,7 @@ async def find_members(
         request = GetBrokerClusterInfo()
         key = f"clusters.{name}.name_servers.{position}"
         try:
-            info = await client.call(address, request)
+            info = await asker.call(address, request)
         except RocketMQError as error:
             outcome = outcome_of(error)
             ledger.count(outcome)
@@ -56,7 +56,9 @@ async def find_members(
             continue
         ledger.count(Outcome.ANSWERED)
         if info.brokers:
-            return _members(info)
+            members = _members(info)
+            _count_unmatched_addresses(name, cluster, members, ledger)
+            return members
         reason = f"{address}: lists no broker at all; is it the right name server? {key} in the configuration"
         ledger.add_gap(_gap(address, str(request), Outcome.ANSWERED, reason))
     return None
@@ -70,6 +72,18 @@ def _members(info: ClusterInfo) -> ClusterMembers:
     ]
     clusters = {broker.cluster for broker in info.brokers} | set(info.broker_names_by_cluster)
     return ClusterMembers(tuple(sorted(replicas)), frozenset({one.broker_name for one in replicas} | clusters))
+
+
+def _count_unmatched_addresses(name: str, cluster: Cluster, members: ClusterMembers, ledger: RequestLedger) -> None:
+    for address in unmatched_addresses(cluster, (replica.address for replica in members.replicas)):
+        reason = "no name server lists a broker under this address: it was moved, is down, or the entry is misspelt"
+        ledger.leave_out(f"clusters.{name}.address_map: {address}", 1, reason)
+
+
+def unmatched_addresses(cluster: Cluster, listed: Iterable[str]) -> list[str]:
+    """Return the addresses in `address_map` under which no broker is listed."""
+    known = set(listed)
+    return [address for address in cluster.address_map if address not in known]
 
 
 def _gap(address: str, what: str, outcome: Outcome, reason: str) -> Gap:

@@ -1,4 +1,4 @@
-"""From what one broker answered to the offsets of its (consumer group, queue) pairs.
+"""From what one broker answered to the offsets of its (consumer group, topic) pairs, queue by queue, as columns.
 
 Which queues does a group have? Those with a committed offset, and all read queues of the topics that its online clients
 subscribe to (there it may never have committed: consumer_offset None). RocketMQ's own groups and topics have none, nor
@@ -7,117 +7,70 @@ have broadcasting groups: their offsets are kept by the clients.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
+from operator import le
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.queue_ends import is_dense
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.offsets import QueueOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
-    from offsetguard.collect.broker_reading import BrokerReading, SecondReading
-    from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumerConnections
-
-BROADCASTING = "BROADCASTING"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMembers:
-    """What the masters together know of a group's clients."""
-
-    online_client_count: int
-    message_model: str | None
-    consume_type: str | None
-    subscribed_topics: frozenset[str]
-
-    @property
-    def broadcasting(self) -> bool:
-        """Every client consumes every message and keeps its own offsets."""
-        return self.message_model == BROADCASTING
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.queue_ends import QueueEnds
+    from offsetguard.rocketmq.bodies import ConsumeOffsets
 
 
 @dataclass(frozen=True, slots=True)
-class QueueReading:
-    """The offsets of one group in one queue, each with the time it was read."""
+class PairReading:
+    """The offsets of one group in the queues of one topic on one broker: columns of equal length."""
 
     consumer_group: str
-    message_queue: MessageQueue
-    offsets: QueueOffsets
-    last_timestamp: datetime | None
-    consumer_at: datetime | None
-    pull_at: datetime | None
-    max_at: datetime | None
+    topic: str
+    queue_ids: array[int]  # ascending
+    consumer_offsets: array[int] | list[int | None]
+    min_offsets: array[int] | list[int | None]
+    max_offsets: array[int] | list[int | None]
+    consumer_at: datetime | None  # None: the committed offsets were not seen
+    max_at: datetime | None  # None: the topic was not seen
+
+    def offsets(self) -> Iterator[tuple[int, QueueOffsets]]:
+        """Yield (queue id, offsets); pull offsets are not known here."""
+        columns = (self.queue_ids, self.min_offsets, self.max_offsets, self.consumer_offsets)
+        for queue_id, low, high, consumer in zip(*columns, strict=True):
+            yield queue_id, QueueOffsets(low, high, consumer)
+
+    @property
+    def nothing_waits(self) -> bool:
+        """Every queue is consumed to its end and none looks broken; told without a look at each of them."""
+        consumer, low, high = self.consumer_offsets, self.min_offsets, self.max_offsets
+        known = isinstance(consumer, array) and isinstance(low, array) and isinstance(high, array)
+        return known and consumer == high and all(map(le, low, high))  # type: ignore[arg-type]
 
 
-def merge_members(readings: Iterable[BrokerReading]) -> dict[str, GroupMembers]:
-    """Merge the connections of every group over the masters: a client counts when any of them sees it.
+def pair_readings(
+    reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
+) -> Iterator[PairReading]:
+    """Yield every (group, topic) with queues on one master, in order.
 
-    A group of which no master answered is missing: unknown, not offline.
+    `system_names`: topics that are RocketMQ's own on this cluster besides the known ones.
     """
-    seen: dict[str, list[ConsumerConnections | None]] = {}
-    for reading in readings:
-        for group, connections in reading.connections.items():
-            seen.setdefault(group, []).append(connections)
-    return {group: _merge([one for one in answers if one is not None]) for group, answers in seen.items()}
-
-
-def queue_readings(
-    reading: BrokerReading, members: Mapping[str, GroupMembers], own_names: Collection[str]
-) -> Iterator[QueueReading]:
-    """Yield every queue of every group on one master. `own_names`: names of brokers and RocketMQ clusters."""
-    committed = reading.committed.body if reading.committed else None
-    offsets = committed.offsets if committed else {}
-    queues: dict[tuple[str, str], set[int]] = {}
-    for (topic, group), by_queue in offsets.items():
-        queues.setdefault((group, topic), set()).update(by_queue)
-    for group, online in members.items():
-        for topic in online.subscribed_topics:
-            config = (reading.topics or {}).get(topic)
-            if config is not None:
-                queues.setdefault((group, topic), set()).update(range(config.read_queue_nums))
-    for (group, topic), queue_ids in sorted(queues.items()):
+    body = reading.committed.body if reading.committed else None
+    committed = {(group, topic) for topic, group in body.offsets} if body else set()
+    read_queues = _subscribed(reading, members)
+    kept_topics: dict[str, bool] = {}
+    for group, topic in sorted(committed | read_queues.keys()):
+        if topic not in kept_topics:
+            kept_topics[topic] = not is_lite_topic(topic) and topic_kind(topic, system_names) is not TopicKind.SYSTEM
         member = members.get(group)
-        if is_system_group(group) or is_lite_topic(topic) or topic_kind(topic, own_names) is TopicKind.SYSTEM:
-            continue
-        if member is not None and member.broadcasting:
-            continue
-        by_queue = offsets.get((topic, group), {})
-        for queue_id in sorted(queue_ids):
-            message_queue = MessageQueue(topic, reading.broker_name, queue_id)
-            yield _queue_reading(reading, group, message_queue, by_queue.get(queue_id))
-
-
-def _queue_reading(
-    reading: BrokerReading, group: str, queue: MessageQueue, consumer_offset: int | None
-) -> QueueReading:
-    stats = reading.consume_stats.get(group)
-    consume = stats.body.queues.get(queue) if stats and stats.body else None
-    last_timestamp = consume.last_timestamp if consume and consumer_offset is not None else None
-    second = reading.second_readings.get((group, queue))
-    if second is not None:
-        return _from_second(group, queue, last_timestamp, second)
-    topic = reading.topic_readings.get(queue.topic)
-    ends = topic.queues.get(queue.queue_id) if topic else None
-    pull_offset = known_pull_offset(consume, consumer_offset)
-    return QueueReading(
-        consumer_group=group,
-        message_queue=queue,
-        offsets=QueueOffsets(
-            ends.min_offset if ends else None, ends.max_offset if ends else None, consumer_offset, pull_offset
-        ),
-        last_timestamp=last_timestamp,
-        consumer_at=reading.committed.at if reading.committed else None,
-        pull_at=stats.at if stats and pull_offset is not None else None,
-        max_at=topic.at if topic else None,
-    )
-
-
-def _from_second(
-    group: str, queue: MessageQueue, last_timestamp: datetime | None, second: SecondReading
-) -> QueueReading:
-    return QueueReading(group, queue, second.offsets, last_timestamp, second.consumer_at, second.pull_at, second.max_at)
+        if kept_topics[topic] and not is_system_group(group) and not (member and member.broadcasting):
+            known = body.offsets.queues((topic, group)) if body and (group, topic) in committed else None
+            yield _pair(reading, group, topic, known or (array("i"), array("q")), read_queues.get((group, topic), 0))
 
 
 def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | None) -> int | None:
@@ -130,12 +83,48 @@ def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | Non
     return None if consumer_offset is None and consume.pull_offset == 0 else consume.pull_offset
 
 
-def _merge(answers: list[ConsumerConnections]) -> GroupMembers:
-    models = {answer.message_model for answer in answers if answer.message_model}
-    return GroupMembers(
-        online_client_count=len({client.client_id for answer in answers for client in answer.connections}),
-        # two models in one group are a mistake of its owner: lag is judged, since some of its clients do commit
-        message_model=next(iter(sorted(models - {BROADCASTING}) or sorted(models)), None),
-        consume_type=next((answer.consume_type for answer in answers if answer.consume_type), None),
-        subscribed_topics=frozenset(topic for answer in answers for topic in answer.subscriptions),
+def _subscribed(reading: BrokerReading, members: Mapping[str, GroupMembers]) -> dict[tuple[str, str], int]:
+    """Return the read queues of every (group, topic) that online clients subscribe to and this master has."""
+    topics = reading.topics or {}
+    return {
+        (group, topic): topics[topic].read_queue_nums
+        for group, online in members.items()
+        for topic in online.subscribed_topics
+        if topic in topics
+    }
+
+
+def _pair(
+    reading: BrokerReading, group: str, topic: str, known: tuple[array[int], array[int]], read_queue_nums: int
+) -> PairReading:
+    queue_ids, offsets = known
+    consumer: array[int] | list[int | None] = offsets
+    dense = is_dense(queue_ids)
+    if not dense or len(queue_ids) < read_queue_nums:
+        by_queue = dict(zip(queue_ids, offsets, strict=True))
+        queue_ids = array("i", sorted({*queue_ids, *range(read_queue_nums)}))
+        dense = is_dense(queue_ids)
+        consumer = [by_queue.get(queue_id) for queue_id in queue_ids]
+    ends = reading.queue_ends.get(topic)
+    low, high = _ends(ends, queue_ids, dense=dense)
+    return PairReading(
+        consumer_group=group,
+        topic=topic,
+        queue_ids=queue_ids,
+        consumer_offsets=consumer,
+        min_offsets=low,
+        max_offsets=high,
+        consumer_at=reading.committed.at if reading.committed else None,
+        max_at=ends.at if ends else None,
     )
+
+
+def _ends(
+    ends: QueueEnds | None, queue_ids: array[int], *, dense: bool
+) -> tuple[array[int] | list[int | None], array[int] | list[int | None]]:
+    if ends is None:
+        return [None] * len(queue_ids), [None] * len(queue_ids)
+    if dense and is_dense(ends.queue_ids) and len(queue_ids) <= len(ends.queue_ids):
+        return ends.min_offsets[: len(queue_ids)], ends.max_offsets[: len(queue_ids)]
+    found = [ends.get(queue_id) for queue_id in queue_ids]
+    return [one.min_offset if one else None for one in found], [one.max_offset if one else None for one in found]

@@ -4,29 +4,39 @@ A replica that hangs, dies or talks nonsense must cost the round no more than it
 - at once, when it has never answered and cannot be reached or lets the first request time out,
 - after STRIKES failures in a row otherwise (requests in flight together fail together: one time-out, many strikes).
 After that nothing more is sent to it; what was not asked is one gap, and what was read before stays in the snapshot.
+
+Many requests go out in batches. A round that is cut off loses the answers of the batch that was under way, so a batch
+is as long as the replica answers in BATCH_S: long with a quick broker, short with a slow one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
-from offsetguard.errors import BrokerRefused, RocketMQError
+from offsetguard.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
 from offsetguard.rocketmq.refusals import AccessDenied
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import AsyncIterator, Iterable, Sequence
+    from datetime import datetime
 
-    from offsetguard.rocketmq.client import RocketMQClient
+    from offsetguard.rocketmq.asker import Asker
     from offsetguard.rocketmq.requests import Request
 
 STRIKES = 3
 MASTER_ID = 0
+BATCH_S = 0.1
+FIRST_BATCH, LONGEST_BATCH = 16, 512
+CUT_OFF = "the deadline of the round passed; what was read until then is kept"
 Body = TypeVar("Body")
+Answers = Collection[int | type[BrokerRefused]]
+"""Refusals that tell something, by response code or by class: an offline group, a topic that is not there."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,7 +45,7 @@ class Replica:
 
     broker_name: str
     broker_id: int  # 0 = master
-    address: str  # "ip:port"
+    address: str  # "ip:port" as listed
 
     @property
     def is_master(self) -> bool:
@@ -54,84 +64,173 @@ class Answer(Generic[Body]):
 class ReplicaLink:
     """Asks one replica; keeps whether it answered, and why not."""
 
-    def __init__(self, client: RocketMQClient, replica: Replica, ledger: RequestLedger, login_advice: str) -> None:
-        """`login_advice`: what to do when the replica refuses the login; it names the configuration key."""
+    def __init__(
+        self,
+        asker: Asker,
+        replica: Replica,
+        ledger: RequestLedger,
+        login_advice: str,
+        *,
+        reached_at: str | None = None,
+        cluster_key: str = "",
+    ) -> None:
+        """`login_advice`: what to do when the replica refuses the login; it names the configuration key.
+
+        `reached_at`: where the replica is asked when that is not the address that the name server lists; errors name
+        both, and `cluster_key` says where in the configuration the one leads to the other.
+        """
         self.replica = replica
         self.answered_at: datetime | None = None  # first answer
         self.failure: str | None = None  # why it was given up, or why it never answered
-        self._client = client
+        self._asker = asker
+        self._address = reached_at or replica.address
+        self._mapped = ""  # what errors add about the address
+        if self._address != replica.address:
+            listed = f"{replica.broker_name} is listed as {replica.address}"
+            self._mapped = f" ({listed}; {cluster_key}.address_map leads to {reached_at})"
         self._ledger = ledger
         self._login_advice = login_advice
         self._strikes = 0
         self._login_refused = False
         self._given_up: tuple[Outcome, str] | None = None
         self._unsent_count = 0
+        self._batch = FIRST_BATCH
 
-    async def ask(self, request: Request[Body], *, answers: Collection[int] = ()) -> Answer[Body] | None:
+    async def ask(self, request: Request[Body], *, answers: Answers = ()) -> Answer[Body] | None:
         """Send one request; None = not seen (the gap is in the ledger).
 
-        `answers` are response codes that tell something (an offline group, a topic that is not there): no gap.
+        `answers` are refusals that tell something: no gap, and the answer's body is None.
+        """
+        (answer,) = await self.ask_many([request], answers=answers)
+        return answer
+
+    async def ask_many(self, requests: Sequence[Request[Body]], *, answers: Answers = ()) -> list[Answer[Body] | None]:
+        """Send many requests at once and wait for all; the answers stand in their order, each as `ask` gives it.
+
+        Their time is the one at which the last of them was there: no offset was read later.
         """
         if self._given_up is not None:
-            self._unsent_count += 1
-            return None
+            self._leave_unsent(requests, *self._given_up)
+            return [None] * len(requests)
         try:
-            body = await self._client.call(self.replica.address, request)
-        except BrokerRefused as refusal:
-            if refusal.code in answers and not isinstance(refusal, AccessDenied):
-                return self._answered(None)
-            self._refused(refusal, str(request))
-            return None
-        except RocketMQError as error:
-            self._failed(error, str(request))
-            return None
+            outcomes = await self._asker.call_many(self._address, requests)
         except asyncio.CancelledError:
-            self._ledger.count(Outcome.TIMED_OUT)  # the round's deadline
+            self._cut_short(requests)
             raise
-        return self._answered(body)
+        now = self._asker.now(self._address)
+        return [
+            self._outcome(request, outcome, now, answers) for request, outcome in zip(requests, outcomes, strict=True)
+        ]
+
+    async def ask_each(
+        self, requests: Iterable[Request[Body]], *, answers: Answers = ()
+    ) -> AsyncIterator[tuple[Request[Body], Answer[Body]]]:
+        """Send any number of requests in batches; yields those that were answered, batch by batch.
+
+        A round that is cut off keeps what was yielded before; what was not sent any more is named in the ledger.
+        """
+        waiting = list(requests)
+        position = 0
+        try:
+            while position < len(waiting):
+                batch = waiting[position : position + self._batch]
+                position += len(batch)
+                for request, answer in zip(batch, await self._timed(batch, answers), strict=True):
+                    if answer is not None:
+                        yield request, answer
+        except asyncio.CancelledError:
+            self._leave_unsent(waiting[position:], Outcome.TIMED_OUT, CUT_OFF)
+            raise
+
+    async def ask_client(self, request: Request[Body]) -> Answer[Body] | RocketMQError:
+        """Send a request that the replica passes on to a client; what goes wrong is returned.
+
+        A failure is the client's: no gap and no strike of the replica.
+        """
+        if self._given_up is not None:
+            return ConnectionLost(self._address, f"{request}, not sent: the broker was given up: {self._given_up[1]}")
+        try:
+            body = await self._asker.call(self._address, request)
+        except RocketMQError as error:
+            if not isinstance(error, NotRecorded):
+                self._ledger.count(outcome_of(error))
+            return error
+        except asyncio.CancelledError:
+            self._ledger.count(Outcome.TIMED_OUT)
+            raise
+        return self._answered(body, self._asker.now(self._address))
 
     def leave_out(self, what: str, reason: str) -> None:
         """Record that a part of an answer cannot be believed."""
-        self._add_gap(what, Outcome.UNDECODABLE, f"{self.replica.address}: {reason}")
+        self._ledger.add_gap(self._gap(what, Outcome.UNDECODABLE, f"{self._address}: {reason}"))
 
-    def cut_off(self, reason: str) -> None:
+    def cut_off(self) -> None:
         """Record that the round ended before everything was asked."""
-        self.failure = self.failure or reason
-        self._add_gap("the rest of the round", Outcome.TIMED_OUT, reason)
+        self.failure = self.failure or CUT_OFF
+        self._ledger.add_gap(self._gap("the rest of the round", Outcome.TIMED_OUT, CUT_OFF), sums_up=True)
 
     def close(self) -> None:
         """Record what was not asked any more after the replica was given up."""
         if self._given_up is not None and self._unsent_count:
             outcome, reason = self._given_up
-            self._add_gap(f"{self._unsent_count} further requests, not sent", outcome, f"given up: {reason}")
+            what = f"{self._unsent_count} further requests, not sent"
+            self._ledger.add_gap(self._gap(what, outcome, f"given up: {reason}"), sums_up=True)
 
-    def _answered(self, body: Body | None) -> Answer[Body]:
-        now = datetime.now(UTC)
+    async def _timed(self, batch: Sequence[Request[Body]], answers: Answers) -> list[Answer[Body] | None]:
+        began = time.monotonic()
+        outcomes = await self.ask_many(batch, answers=answers)
+        quick = time.monotonic() - began < BATCH_S
+        self._batch = min(self._batch * 2, LONGEST_BATCH) if quick else max(self._batch // 2, FIRST_BATCH)
+        return outcomes
+
+    def _outcome(
+        self, request: Request[Body], outcome: Body | RocketMQError, now: datetime, answers: Answers
+    ) -> Answer[Body] | None:
+        if not isinstance(outcome, RocketMQError):
+            return self._answered(outcome, now)
+        if not isinstance(outcome, BrokerRefused):
+            self._failed(outcome, str(request))
+            return None
+        if type(outcome) in answers or (outcome.code in answers and not isinstance(outcome, AccessDenied)):
+            return self._answered(None, now)
+        self._refused(outcome, str(request), now)
+        return None
+
+    def _answered(self, body: Body | None, now: datetime) -> Answer[Body]:
         self._ledger.count(Outcome.ANSWERED)
         self._strikes = 0
         self.answered_at = self.answered_at or now
         return Answer(body, now)
 
-    def _refused(self, refusal: BrokerRefused, what: str) -> None:
+    def _refused(self, refusal: BrokerRefused, what: str, now: datetime) -> None:
         self._ledger.count(Outcome.REFUSED)
         if not isinstance(refusal, AccessDenied):
-            self.answered_at = self.answered_at or datetime.now(UTC)
+            self.answered_at = self.answered_at or now
             self._strikes = 0
-            self._add_gap(what, Outcome.REFUSED, str(refusal))
+            self._ledger.add_gap(self._gap(what, Outcome.REFUSED, f"{refusal}{self._mapped}"))
             return
-        reason = f"{refusal}; {self._login_advice}"
-        if not self._login_refused:
+        reason = f"{refusal}{self._mapped}; {self._login_advice}"
+        gap = self._gap(what, Outcome.REFUSED, reason)
+        if self._login_refused:
+            self._ledger.list_missing(gap)
+        else:
             self._login_refused = True
-            self._add_gap(what, Outcome.REFUSED, reason)
+            self._ledger.add_gap(gap)
         self._strike(Outcome.REFUSED, reason)
 
     def _failed(self, error: RocketMQError, what: str) -> None:
         outcome = outcome_of(error)
+        reason = f"{error}{self._mapped}"
         self._ledger.count(outcome)
+        gap = self._gap(what, outcome, reason)
         if self._given_up is None:
-            self._add_gap(what, outcome, str(error))
+            self._ledger.add_gap(gap)
+        else:
+            self._ledger.list_missing(gap)
+        if isinstance(error, NotRecorded):
+            return
         hopeless = self.answered_at is None and outcome in (Outcome.TIMED_OUT, Outcome.UNREACHABLE)
-        self._strike(outcome, str(error), limit=1 if hopeless else STRIKES)
+        self._strike(outcome, reason, limit=1 if hopeless else STRIKES)
 
     def _strike(self, outcome: Outcome, reason: str, limit: int = STRIKES) -> None:
         self._strikes += 1
@@ -139,15 +238,23 @@ class ReplicaLink:
         if self._strikes >= limit and self._given_up is None:
             self._given_up = (outcome, reason)
 
-    def _add_gap(self, what: str, outcome: Outcome, reason: str) -> None:
+    def _cut_short(self, requests: Sequence[Request[Body]]) -> None:
+        for request in requests:
+            self._ledger.count(Outcome.TIMED_OUT)
+            self._ledger.list_missing(self._gap(str(request), Outcome.TIMED_OUT, CUT_OFF))
+
+    def _leave_unsent(self, requests: Sequence[Request[Body]], outcome: Outcome, reason: str) -> None:
+        self._unsent_count += len(requests)
+        for request in requests:
+            self._ledger.list_missing(self._gap(f"{request}, not sent", outcome, reason))
+
+    def _gap(self, what: str, outcome: Outcome, reason: str) -> Gap:
         replica = self.replica
-        self._ledger.add_gap(
-            Gap(
-                address=replica.address,
-                broker_name=replica.broker_name,
-                broker_id=replica.broker_id,
-                what=what,
-                outcome=outcome,
-                reason=reason,
-            )
+        return Gap(
+            address=replica.address,
+            broker_name=replica.broker_name,
+            broker_id=replica.broker_id,
+            what=what,
+            outcome=outcome,
+            reason=reason,
         )

@@ -49,6 +49,7 @@ class ScriptedBroker:
     oldest_age_ms: int = 60_000  # age of every message that waits
     events: list[bytes] = field(default_factory=list)  # bodies in OFFSET_MOVED_EVENT
     first_event: int = 0  # offset of events[0]
+    system_topics: set[str] = field(default_factory=lambda: {"TBW102", EVENT_TOPIC})  # as the broker lists them
     trouble: Trouble | None = None  # True: it has dealt with the request
     asked: list[RequestCode] = field(default_factory=list)
 
@@ -81,6 +82,9 @@ class ScriptedBroker:
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topic_table,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._group_table,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offset_table,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: lambda: json.dumps(
+                {"topicList": sorted(self.system_topics)}
+            ).encode(),
             RequestCode.GET_CONSUME_STATS: lambda: self._consume_stats(request.ext_fields["consumerGroup"]),
             RequestCode.QUERY_CONSUME_TIME_SPAN: lambda: self._time_spans(
                 request.ext_fields["topic"], request.ext_fields["group"]

@@ -20,6 +20,7 @@ from offsetguard.rocketmq.codes import RequestCode
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.scripted_peer import ScriptedPeer, answer_bytes
+from offsetguard_peers.snapshot_rows import as_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,13 +61,14 @@ def collect(
 ) -> tuple[Manifest, dict[str, list[Row]]]:
     async def run() -> tuple[Manifest, dict[str, list[Row]]]:
         async with scripted_cluster(*brokers) as (name_server, _):
-            return await collect_snapshot(
+            manifest, tables = await collect_snapshot(
                 "main",
                 config_for(name_server, request_timeout_ms=timeout_ms),
                 INTERVAL,
                 started_at=NOW,
                 deadline_s=deadline_s,
             )
+            return manifest, as_rows(tables)
 
     return asyncio.run(run())
 
@@ -93,10 +95,15 @@ def test_offsets_of_a_group_are_those_of_the_broker_each_with_its_time() -> None
 
 
 def test_committed_offsets_are_asked_before_pull_offsets_and_those_before_max_offsets() -> None:
+    """Everything is asked once; of what waits, pull offsets follow, and max offsets once more behind them."""
     broker = healthy_broker()
     collect(broker)
-    order = [RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_CONSUME_STATS, RequestCode.GET_TOPIC_STATS_INFO]
-    assert [code for code in broker.asked if code in order] == order
+    offsets, pulled, ends = (
+        RequestCode.GET_ALL_CONSUMER_OFFSET,
+        RequestCode.GET_CONSUME_STATS,
+        RequestCode.GET_TOPIC_STATS_INFO,
+    )
+    assert [code for code in broker.asked if code in (offsets, pulled, ends)] == [offsets, ends, pulled, ends]
 
 
 def test_a_broker_before_5_1_has_no_pull_offset() -> None:
@@ -339,7 +346,8 @@ def test_name_servers_are_tried_in_order_and_each_failure_names_its_key() -> Non
     async def run() -> tuple[Manifest, dict[str, list[Row]]]:
         async with scripted_cluster(healthy_broker()) as (name_server, _), ScriptedPeer(silence) as silent:
             config = config_for("127.0.0.1:9", silent.address, name_server, request_timeout_ms=QUICK_MS)
-            return await collect_snapshot("main", config, INTERVAL, started_at=NOW)
+            manifest, tables = await collect_snapshot("main", config, INTERVAL, started_at=NOW)
+            return manifest, as_rows(tables)
 
     manifest, rows = asyncio.run(run())
     assert [gap.outcome.value for gap in manifest.gaps] == ["unreachable", "timed_out"]

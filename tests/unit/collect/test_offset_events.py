@@ -16,6 +16,7 @@ from offsetguard.config import Config
 from offsetguard.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster
+from offsetguard_peers.snapshot_rows import as_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,7 +153,7 @@ def test_a_broker_that_is_away_for_a_round_keeps_its_cursor(tmp_path: Path) -> N
 def test_a_diagnosis_reads_events_without_a_landed_round() -> None:
     async def run() -> dict[str, list[Row]]:
         async with scripted_cluster(ScriptedBroker("broker-a", events=numbered(3))) as (name_server, _):
-            _, rows = await collect_snapshot("main", config_for(name_server), FIRST, started_at=FIRST.end)
-            return rows
+            _, tables = await collect_snapshot("main", config_for(name_server), FIRST, started_at=FIRST.end)
+            return as_rows(tables)
 
     assert [row["position"] for row in asyncio.run(run())[OFFSET_MOVES.name]] == [0, 1, 2]

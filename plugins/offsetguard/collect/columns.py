@@ -1,0 +1,193 @@
+"""Columns as they grow: plain arrays of numbers that become pyarrow arrays without a copy and without pandas.
+
+Goal: 1,000,000 queues cost neither a dictionary per row nor Python objects per value, and a command that has just
+started does not wait for pandas (`pyarrow.array` imports it for its own type checks, 0.3 s and 40 MB). So every pyarrow
+array is made from its buffers here, and pyarrow itself is imported when the first one is asked for.
+Source of the layout: https://arrow.apache.org/docs/format/Columnar.html (validity bitmaps are LSB-first).
+"""
+
+from __future__ import annotations
+
+from array import array
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.tables import ColumnType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
+
+
+class DoesNotFit(ValueError):
+    """A value is not what its column holds."""
+
+
+class IntegerColumn:
+    """Whole numbers, or none: `add`, `extend` and `put` in any order, then `to_arrow`."""
+
+    __slots__ = ("_column_type", "_valid", "values")
+
+    def __init__(self, column_type: ColumnType = ColumnType.INT64) -> None:
+        """INT64, INT32, or TIMESTAMP for microseconds since 1970."""
+        self._column_type = column_type
+        self.values = array("i" if column_type is ColumnType.INT32 else "q")
+        self._valid = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._valid)
+
+    def add(self, value: int | None, times: int = 1) -> None:
+        """Append one value, or the same value many times."""
+        self.values.extend(array(self.values.typecode, (value or 0,)) * times)
+        self._valid += (b"\x00" if value is None else b"\x01") * times
+
+    def extend(self, values: array[int] | Sequence[int | None]) -> None:
+        """Append many; an array has no None in it and is copied as it is."""
+        if isinstance(values, array):
+            self.values += values if values.typecode == self.values.typecode else array(self.values.typecode, values)
+            self._valid += b"\x01" * len(values)
+        else:
+            for value in values:
+                self.add(value)
+
+    def put(self, position: int, value: int | None) -> None:
+        """Replace one value."""
+        self.values[position] = value or 0
+        self._valid[position] = value is not None
+
+    def to_arrow(self) -> pa.Array:
+        """Return an array that shares these numbers: add nothing more."""
+        import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
+
+        buffers = [validity(self._valid), pa.py_buffer(self.values)]
+        return pa.Array.from_buffers(arrow_type(self._column_type), len(self), buffers)
+
+
+class NameColumn:
+    """Texts that repeat: each is kept once, and a row holds its number."""
+
+    __slots__ = ("_numbers", "_of_name")
+
+    def __init__(self) -> None:
+        self._of_name: dict[str, int] = {}
+        self._numbers = array("i")
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(self, name: str, times: int = 1) -> None:
+        """Append a text, once or many times."""
+        number = self._of_name.setdefault(name, len(self._of_name))
+        self._numbers.extend(array("i", (number,)) * times)
+
+    def to_arrow(self) -> pa.Array:
+        """Return a dictionary-encoded array of texts."""
+        import pyarrow as pa  # noqa: PLC0415 as above
+
+        numbers = pa.Array.from_buffers(pa.int32(), len(self), [None, pa.py_buffer(self._numbers)])
+        return pa.DictionaryArray.from_arrays(numbers, text_array(list(self._of_name)), safe=False)
+
+
+def arrow_type(column_type: ColumnType) -> pa.DataType:
+    """Return the Arrow type of a column: the only definition."""
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    return {
+        ColumnType.STRING: pa.string(),
+        ColumnType.INT32: pa.int32(),
+        ColumnType.INT64: pa.int64(),
+        ColumnType.FLOAT64: pa.float64(),
+        ColumnType.BOOLEAN: pa.bool_(),
+        ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+        ColumnType.STRING_LIST: pa.list_(pa.string()),
+    }[column_type]
+
+
+def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
+    """Return Python values as an Arrow array; raises DoesNotFit for one that is not of the type."""
+    if column_type is ColumnType.STRING:
+        return text_array(values)
+    if column_type is ColumnType.STRING_LIST:
+        return _text_list_array(values)
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    valid = bytes(value is not None for value in values)
+    if column_type is ColumnType.BOOLEAN:
+        _check_all(values, bool, "true or false")
+        data = _bitmap(bytes(map(bool, values)))
+    else:
+        data = pa.py_buffer(_numbers(column_type, values))
+    return pa.Array.from_buffers(arrow_type(column_type), len(values), [validity(valid), data])
+
+
+def text_array(values: Sequence[str | None]) -> pa.Array:
+    """Return texts as an Arrow array; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    _check_all(values, str, "a text")
+    encoded = [b"" if value is None else value.encode("utf-8", "replace") for value in values]
+    ends = array("i", accumulate(map(len, encoded), initial=0))
+    valid = validity(bytes(value is not None for value in values))
+    return pa.Array.from_buffers(pa.string(), len(values), [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+
+
+def microseconds(moment: datetime | None) -> int | None:
+    """Return a moment as Arrow stores it: microseconds since 1970, UTC."""
+    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+
+
+def moment_of(microseconds_since_1970: int) -> datetime:
+    """Return what `microseconds` was made of."""
+    return _EPOCH + timedelta(microseconds=microseconds_since_1970)
+
+
+def validity(valid: bytes | bytearray) -> pa.Buffer | None:
+    """Return the bitmap of which rows have a value (one byte each, 0 or 1); None = all of them."""
+    return None if not valid.count(0) else _bitmap(valid)
+
+
+def _bitmap(flags: bytes | bytearray) -> pa.Buffer:
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    number = int(flags[::-1].translate(_DIGITS) or b"0", 2)
+    return pa.py_buffer(number.to_bytes((len(flags) + 7) // 8, "little"))
+
+
+def _numbers(column_type: ColumnType, values: Sequence[Any]) -> array[Any]:
+    if column_type is ColumnType.TIMESTAMP:
+        _check_all(values, datetime, "a moment")
+        return array("q", (microseconds(value) or 0 for value in values))
+    if column_type is ColumnType.FLOAT64:
+        _check_all(values, (int, float), "a number")
+        return array("d", (value or 0 for value in values))
+    limits = INT32_RANGE if column_type is ColumnType.INT32 else INT64_RANGE
+    _check_all(values, int, "a whole number")
+    for value in values:
+        if value is not None and value not in limits:
+            raise DoesNotFit(f"{value} has more than {limits.stop.bit_length()} bits")
+    return array("i" if column_type is ColumnType.INT32 else "q", (value or 0 for value in values))
+
+
+def _text_list_array(values: Sequence[Sequence[str] | None]) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    _check_all(values, (list, tuple), "a list of texts")
+    ends = array("i", accumulate((len(value or ()) for value in values), initial=0))
+    texts = text_array([text for value in values for text in value or ()])
+    valid = validity(bytes(value is not None for value in values))
+    kind = arrow_type(ColumnType.STRING_LIST)
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(ends)], children=[texts])
+
+
+def _check_all(values: Iterable[Any], kind: type | tuple[type, ...], what: str) -> None:
+    for value in values:
+        if value is not None and not isinstance(value, kind):
+            raise DoesNotFit(f"{value!r:.200} is not {what}")

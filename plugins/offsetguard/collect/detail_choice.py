@@ -1,0 +1,127 @@
+"""Which groups are asked in detail in a round: pure functions, without a clock.
+
+Healthy groups cost two requests for all of them together; details (pull offsets, rates, what clients do) cost several
+per group. So they are for suspects, at most so many, worst first, and for a share of the others that goes round: every
+group is looked at once in `share_rounds` rounds, the same one in the same round wherever it is computed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from offsetguard.collect.queue_reading import PairReading
+    from offsetguard.intervals import Interval
+    from offsetguard.offsets import QueueOffsets
+
+ROTATING_PART = 4  # one place in so many goes round among the suspects for whom there is no place
+
+
+class SuspectReason(StrEnum):
+    """Why a group is not provably healthy, worst first; the values of `group_snapshots.suspect_reason`."""
+
+    ORDER_BROKEN = "order_broken"  # min <= consumer <= pull <= max does not hold
+    OFFSETS_UNKNOWN = "offsets_unknown"  # never committed although messages are there, or an end was not seen
+    WAITING = "waiting"  # messages wait that were there in the round before
+
+
+_SEVERITY = {reason: position for position, reason in enumerate(SuspectReason)}
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """One group that is not provably healthy; `waiting_count` = messages behind, as far as they are known."""
+
+    consumer_group: str
+    reason: SuspectReason
+    waiting_count: int
+
+    def merged(self, other: Suspect) -> Suspect:
+        """Return what two brokers, or two topics, together say of a group."""
+        reason = min(self.reason, other.reason, key=_SEVERITY.__getitem__)
+        return Suspect(self.consumer_group, reason, self.waiting_count + other.waiting_count)
+
+
+@dataclass(frozen=True, slots=True)
+class DetailChoice:
+    """Who is asked in detail. `suspects`: all of them by name, asked or not."""
+
+    suspects: dict[str, Suspect]
+    asked: tuple[str, ...]  # suspects, worst first
+
+    @property
+    def left_count(self) -> int:
+        """Suspects for whom there was no place in this round."""
+        return len(self.suspects) - len(self.asked)
+
+
+def suspect_of(pair: PairReading, max_offset_before: Callable[[int], int | None]) -> Suspect | None:
+    """Look at one (group, topic) of one broker; None = provably healthy.
+
+    `max_offset_before(queue_id)`: the end of the queue in the earlier round; None = not known. A group that has
+    consumed to there is healthy whatever waits now: all of it came since, and nobody can be faster than the round.
+    """
+    if pair.nothing_waits:
+        return None
+    reasons: set[SuspectReason] = set()
+    waiting_count = 0
+    for queue_id, offsets in pair.offsets():
+        reason = _reason(offsets, max_offset_before(queue_id), asked=pair.max_at is not None)
+        if reason is not None:
+            reasons.add(reason)
+            waiting_count += _waiting(offsets)
+    if not reasons:
+        return None
+    return Suspect(pair.consumer_group, min(reasons, key=_SEVERITY.__getitem__), waiting_count)
+
+
+def choose(found: Iterable[Suspect], limit: int, round_number: int) -> DetailChoice:
+    """Choose at most `limit` suspects: the worst, and one in ROTATING_PART by turns of those who would never be."""
+    suspects: dict[str, Suspect] = {}
+    for one in found:
+        known = suspects.get(one.consumer_group)
+        suspects[one.consumer_group] = known.merged(one) if known else one
+    ordered = sorted(suspects.values(), key=lambda one: (_SEVERITY[one.reason], -one.waiting_count, one.consumer_group))
+    if len(ordered) <= limit:
+        return DetailChoice(suspects, tuple(one.consumer_group for one in ordered))
+    turning = limit // ROTATING_PART
+    worst, others = ordered[: limit - turning], sorted(one.consumer_group for one in ordered[limit - turning :])
+    first = round_number * turning % len(others)
+    in_turn = (others[first:] + others[:first])[:turning]
+    return DetailChoice(suspects, (*(one.consumer_group for one in worst), *in_turn))
+
+
+def is_in_share(consumer_group: str, share_rounds: int, round_number: int) -> bool:
+    """Whether it is the group's turn; each group has one turn in `share_rounds` rounds that follow each other."""
+    return zlib.crc32(consumer_group.encode("utf-8", "replace")) % share_rounds == round_number % share_rounds
+
+
+def round_number_of(interval: Interval) -> int:
+    """Return the number of an interval since 1970; intervals that follow each other have numbers that do."""
+    length_s = (interval.end - interval.start).total_seconds()
+    return int(interval.start.timestamp() // length_s)
+
+
+def _reason(offsets: QueueOffsets, max_offset_before: int | None, *, asked: bool) -> SuspectReason | None:
+    low, high, consumer = offsets.min_offset, offsets.max_offset, offsets.consumer_offset
+    if high is None and asked:
+        return None  # the queue is gone, only its committed offset is left: there is nothing to ask
+    if offsets.order_violations():
+        return SuspectReason.ORDER_BROKEN
+    if high is None or (consumer is None and high != low):
+        return SuspectReason.OFFSETS_UNKNOWN
+    if consumer is None or (offsets.effective_lag or 0) <= 0:
+        return None
+    young = max_offset_before is not None and consumer >= max_offset_before
+    return None if young else SuspectReason.WAITING
+
+
+def _waiting(offsets: QueueOffsets) -> int:
+    if offsets.consumer_offset is not None:
+        return max(0, offsets.effective_lag or 0)
+    return max(0, (offsets.max_offset or 0) - (offsets.min_offset or 0))

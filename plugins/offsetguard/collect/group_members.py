@@ -1,0 +1,93 @@
+"""Who consumes: what the masters together know of a group's clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.system_names import TopicKind, topic_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.rocketmq.bodies import ConsumerConnections, Subscription
+
+BROADCASTING = "BROADCASTING"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMembers:
+    """A group's clients, merged over the masters."""
+
+    online_client_count: int
+    message_model: str | None
+    consume_type: str | None
+    subscribed_topics: frozenset[str]
+
+    @property
+    def broadcasting(self) -> bool:
+        """Every client consumes every message and keeps its own offsets."""
+        return self.message_model == BROADCASTING
+
+
+def merge_members(readings: Iterable[BrokerReading]) -> dict[str, GroupMembers]:
+    """Merge the connections of every group over the masters: a client counts when any of them sees it.
+
+    A group of which no master answered is missing: unknown, not offline.
+    """
+    seen: dict[str, list[ConsumerConnections | None]] = {}
+    for reading in readings:
+        for group, connections in reading.connections.items():
+            seen.setdefault(group, []).append(connections)
+    return {group: _merge([one for one in answers if one is not None]) for group, answers in seen.items()}
+
+
+def members_differ(group: str, masters: Iterable[BrokerReading]) -> bool | None:
+    """Whether two masters list different clients for a group; None = fewer than two masters could be compared.
+
+    A client sends its heartbeats to every broker that has one of its topics, and to no other. So those masters are
+    compared that have a topic that the group subscribes to (its retry topic apart, which each heartbeat creates).
+    """
+    masters = [one for one in masters if group in one.connections and one.topics is not None]
+    subscribed = {
+        topic
+        for one in masters
+        if (connections := one.connections[group]) is not None
+        for topic in connections.subscriptions
+        if topic_kind(topic) is TopicKind.NORMAL
+    }
+    lists = [_client_ids(one, group) for one in masters if not subscribed.isdisjoint(one.topics or ())]
+    return any(one != lists[0] for one in lists) if len(lists) > 1 else None
+
+
+class SharedSubscriptions:
+    """Keeps one copy of subscriptions that thousands of groups on a dozen brokers say in the same words.
+
+    `sub_version` is not compared: clients raise it on every rebalance, and nobody reads it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[str, str, str | None], ...], Mapping[str, Subscription]] = {}
+
+    def shared(self, connections: ConsumerConnections) -> ConsumerConnections:
+        """Return the same with subscriptions that others hold as well."""
+        subscriptions = connections.subscriptions
+        key = tuple((topic, one.sub_string, one.expression_type) for topic, one in sorted(subscriptions.items()))
+        return replace(connections, subscriptions=self._known.setdefault(key, subscriptions))
+
+
+def _client_ids(reading: BrokerReading, group: str) -> frozenset[str]:
+    connections = reading.connections[group]
+    return frozenset(client.client_id for client in connections.connections) if connections else frozenset()
+
+
+def _merge(answers: list[ConsumerConnections]) -> GroupMembers:
+    models = {answer.message_model for answer in answers if answer.message_model}
+    return GroupMembers(
+        online_client_count=len({client.client_id for answer in answers for client in answer.connections}),
+        # two models in one group are a mistake of its owner: lag is judged, since some of its clients do commit
+        message_model=next(iter(sorted(models - {BROADCASTING}) or sorted(models)), None),
+        consume_type=next((answer.consume_type for answer in answers if answer.consume_type), None),
+        subscribed_topics=frozenset(topic for answer in answers for topic in answer.subscriptions),
+    )

@@ -1,0 +1,109 @@
+"""Rows of `group_snapshots`: what the masters together say of each consumer group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.group_members import members_differ
+from offsetguard.collect.lite_topics import lite_figures
+from offsetguard.collect.retry_topics import Backlog, backlogs, growth
+from offsetguard.collect.system_names import is_lite_topic, is_system_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.detail_choice import DetailChoice
+    from offsetguard.collect.earlier_round import EarlierFigures
+    from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.landing import Row
+    from offsetguard.config import Config
+    from offsetguard.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """Everything that the rows are made of. `masters`: all that are listed; those that answered nothing say nothing."""
+
+    cluster: str
+    interval: Interval
+    config: Config
+    masters: Sequence[BrokerReading]
+    members: Mapping[str, GroupMembers]
+    choice: DetailChoice
+    earlier: EarlierFigures
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield one row per group, in order of their names."""
+        groups = sorted(self._known_groups() | self.members.keys())
+        found = backlogs(self.masters, groups)
+        seen = {one.broker_name for one in self.masters if one.gave_offsets}
+        comparable = seen == self.earlier.seen_masters
+        lite = self._lite_columns()
+        detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
+        for group in groups:
+            yield {
+                "cluster": self.cluster,
+                "interval_start": self.interval.start,
+                "consumer_group": group,
+                "system_group": is_system_group(group),
+                **self._settings_columns(group),
+                **self._member_columns(group),
+                **_backlog_columns(found[group], self.earlier.groups.get(group, {}) if comparable else {}),
+                **lite.get(group, {}),
+                "suspect_reason": self._suspect_reason(group),
+                "in_detail": group in detailed,
+            }
+
+    def _known_groups(self) -> set[str]:
+        """Every group that a master knows by its settings or by a committed offset."""
+        groups: set[str] = set()
+        for reading in self.masters:
+            groups.update(reading.groups or ())
+            if reading.committed and reading.committed.body:
+                groups.update(group for topic, group in reading.committed.body.offsets if not is_lite_topic(topic))
+        return groups
+
+    def _settings_columns(self, group: str) -> Row:
+        settings = next((one.groups[group] for one in self.masters if one.groups and group in one.groups), None)
+        policy = self.config.policy(self.cluster, group)
+        return {
+            "retry_max_times": settings.retry_max_times if settings else None,
+            "consume_enabled": settings.consume_enable if settings else None,
+            "which_broker_when_consume_slowly": settings.which_broker_when_consume_slowly if settings else None,
+            "declared_orderly": policy.orderly,
+            "lock_interval_ms": policy.lock_interval_ms,
+            "lock_max_live_time_ms": self.config.clusters[self.cluster].lock_max_live_time_ms,
+        }
+
+    def _member_columns(self, group: str) -> Row:
+        member = self.members.get(group)
+        return {
+            "online_client_count": member.online_client_count if member else None,
+            "message_model": member.message_model if member else None,
+            "consume_type": member.consume_type if member else None,
+            "members_differ": members_differ(group, self.masters),
+        }
+
+    def _suspect_reason(self, group: str) -> str | None:
+        suspect = self.choice.suspects.get(group)
+        return suspect.reason.value if suspect else None
+
+    def _lite_columns(self) -> dict[str, Row]:
+        committed = [one.committed.body for one in self.masters if one.committed and one.committed.body]
+        stats = {
+            group: [one.consume_stats[group].body for one in self.masters if group in one.consume_stats]
+            for group in {group for one in self.masters for group in one.consume_stats}
+        }
+        figures = lite_figures(committed, {group: [one for one in all_of if one] for group, all_of in stats.items()})
+        return {group: {"lite_topic_count": one.topic_count, "lite_lag": one.lag} for group, one in figures.items()}
+
+
+def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mapping[str, object]) -> Row:
+    columns: Row = {}
+    for name, backlog in zip(("retry", "dead_letter"), found, strict=True):
+        columns[f"{name}_message_count"] = backlog.message_count if backlog else None
+        columns[f"{name}_max_offset"] = backlog.max_offset if backlog else None
+        columns[f"{name}_growth"] = growth(backlog, before.get(f"{name}_max_offset"))
+    return columns

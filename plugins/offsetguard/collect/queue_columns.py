@@ -1,0 +1,224 @@
+"""The two big tables, `queue_snapshots` and `topic_queue_snapshots`, made column by column and broker by broker.
+
+No dictionary per row, and no look at each queue of a pair that is healthy and was not asked in detail: its columns are
+copied as they are. Names are dictionary-encoded (`columns.NameColumn`): a million rows repeat a few thousand of them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.columns import IntegerColumn, NameColumn, arrow_type, microseconds
+from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
+from offsetguard.collect.system_names import TopicKind, topic_kind
+from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, ColumnType
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.earlier_round import EarlierFigures
+    from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.queue_reading import PairReading
+    from offsetguard.intervals import Interval
+    from offsetguard.tables import Table
+
+_US_PER_MS = 1_000
+_LAST_MS = 253_402_300_799_999  # the last of the year 9999
+
+
+def queue_table(
+    cluster: str,
+    interval: Interval,
+    masters: Iterable[BrokerReading],
+    *,
+    members: Mapping[str, GroupMembers],
+    own_names: Collection[str],
+    earlier: EarlierFigures,
+    origin: str = "broker",
+) -> pa.Table:
+    """Return `queue_snapshots` of all masters, one chunk each."""
+    chunks = []
+    for reading in masters:
+        columns = _Columns(QUEUE_SNAPSHOTS)
+        columns.set_all("cluster", cluster)
+        columns.set_all("interval_start", microseconds(interval.start))
+        columns.set_all("broker_name", reading.broker_name)
+        columns.set_all("origin", origin)
+        for pair in pair_readings(reading, members, {*own_names, *reading.system_topics}):
+            _add_pair(columns, reading, pair, earlier)
+        chunks.append(columns.table())
+    return _joined(QUEUE_SNAPSHOTS, chunks)
+
+
+def topic_queue_table(
+    cluster: str, interval: Interval, masters: Iterable[BrokerReading], own_names: Collection[str]
+) -> pa.Table:
+    """Return `topic_queue_snapshots` of all masters; a queue that was not seen has no figures."""
+    chunks = []
+    for reading in masters:
+        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS)
+        columns.set_all("cluster", cluster)
+        columns.set_all("interval_start", microseconds(interval.start))
+        columns.set_all("broker_name", reading.broker_name)
+        system_names = {*own_names, *reading.system_topics}
+        for topic, config in sorted((reading.topics or {}).items()):
+            if topic_kind(topic, system_names) is not TopicKind.SYSTEM:
+                _add_topic(columns, reading, topic, config.read_queue_nums)
+        chunks.append(columns.table())
+    return _joined(TOPIC_QUEUE_SNAPSHOTS, chunks)
+
+
+class _Columns:
+    """The columns of one table while they grow."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._same: dict[str, str | int | None] = {}
+        self.names = {column.name: NameColumn() for column in table.columns if column.type is ColumnType.STRING}
+        self.numbers = {
+            column.name: IntegerColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
+        }
+
+    def set_all(self, name: str, value: str | int | None) -> None:
+        """Give all rows the same value."""
+        self._same[name] = value
+
+    def table(self) -> pa.Table:
+        """Return all rows; add nothing more."""
+        import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
+
+        count = len(self.numbers["queue_id"])
+        for name, value in self._same.items():
+            if isinstance(value, str):
+                self.names[name].add(value, count)
+            else:
+                self.numbers[name].add(value, count)
+        building: dict[str, NameColumn | IntegerColumn] = {**self.names, **self.numbers}
+        arrays = [building[column.name].to_arrow() for column in self._table.columns]
+        return pa.Table.from_arrays(arrays, schema=_schema(self._table))
+
+
+def _schema(table: Table) -> pa.Schema:
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    text = pa.dictionary(pa.int32(), pa.string())
+    kinds = {
+        column.name: text if column.type is ColumnType.STRING else arrow_type(column.type) for column in table.columns
+    }
+    return pa.schema([pa.field(column.name, kinds[column.name], nullable=column.nullable) for column in table.columns])
+
+
+def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    return pa.concat_tables(chunks) if chunks else _schema(table).empty_table()
+
+
+def _add_pair(columns: _Columns, reading: BrokerReading, pair: PairReading, earlier: EarlierFigures) -> None:
+    count = len(pair.queue_ids)
+    names, numbers = columns.names, columns.numbers
+    first = len(numbers["queue_id"])
+    names["consumer_group"].add(pair.consumer_group, count)
+    names["topic"].add(pair.topic, count)
+    numbers["queue_id"].extend(pair.queue_ids)
+    numbers["min_offset"].extend(pair.min_offsets)
+    numbers["max_offset"].extend(pair.max_offsets)
+    numbers["consumer_offset"].extend(pair.consumer_offsets)
+    numbers["consumer_offset_read_at"].add(microseconds(pair.consumer_at), count)
+    numbers["max_offset_read_at"].add(microseconds(pair.max_at), count)
+    for name in ("pull_offset", "pull_offset_read_at", "last_timestamp", "oldest_unconsumed_at"):
+        numbers[name].add(None, count)
+    if pair.nothing_waits and pair.consumer_group not in reading.consume_stats:
+        return
+    for position, (queue_id, offsets) in enumerate(pair.offsets(), first):
+        queue = MessageQueue(pair.topic, reading.broker_name, queue_id)
+        _put_details(columns, position, reading, pair.consumer_group, queue, offsets=offsets, earlier=earlier)
+
+
+def _put_details(
+    columns: _Columns,
+    position: int,
+    reading: BrokerReading,
+    group: str,
+    queue: MessageQueue,
+    *,
+    offsets: QueueOffsets,
+    earlier: EarlierFigures,
+) -> None:
+    """Fill in what was asked about one queue beyond the base."""
+    numbers = columns.numbers
+    stats = reading.consume_stats.get(group)
+    consume = stats.body.queues.get(queue) if stats and stats.body else None
+    if consume is not None and offsets.consumer_offset is not None:
+        numbers["last_timestamp"].put(position, microseconds(consume.last_timestamp))
+    second = reading.second_readings.get((group, queue))
+    if second is not None:
+        offsets, pull_at = second.offsets, second.pull_at
+        for name in ("min_offset", "max_offset", "consumer_offset"):
+            numbers[name].put(position, getattr(offsets, name))
+        numbers["consumer_offset_read_at"].put(position, microseconds(second.consumer_at))
+        numbers["max_offset_read_at"].put(position, microseconds(second.max_at))
+        pull_offset = offsets.pull_offset
+    else:
+        pull_offset = known_pull_offset(consume, offsets.consumer_offset)
+        pull_at = stats.at if stats and pull_offset is not None else None
+    numbers["pull_offset"].put(position, pull_offset)
+    numbers["pull_offset_read_at"].put(position, microseconds(pull_at))
+    numbers["oldest_unconsumed_at"].put(position, _oldest_unconsumed(reading, group, queue, offsets, earlier))
+
+
+def _oldest_unconsumed(
+    reading: BrokerReading, group: str, queue: MessageQueue, offsets: QueueOffsets, earlier: EarlierFigures
+) -> int | None:
+    asked = oldest_unconsumed_at(reading, group, queue, offsets)
+    if asked is not None:
+        return microseconds(asked)
+    if (offsets.effective_lag or 0) <= 0 or offsets.lost or offsets.consumer_offset is None:
+        return None
+    return earlier.oldest_unconsumed(group, queue, offsets.consumer_offset)
+
+
+def oldest_unconsumed_at(
+    reading: BrokerReading, group: str, queue: MessageQueue, offsets: QueueOffsets
+) -> datetime | None:
+    """Store time of the oldest message that the group can still consume; None: nothing waits, or it was not asked.
+
+    The broker tells its age, not its time, so a broker's wrong clock does not matter. Where the message at the consumer
+    offset was deleted, the oldest kept one counts.
+    """
+    answer = reading.time_spans.get((group, queue.topic))
+    span = answer.body.queues.get(queue) if answer and answer.body else None
+    if answer is None or span is None or (offsets.effective_lag or 0) <= 0:
+        return None
+    if offsets.lost:
+        return span.min_timestamp
+    if span.delay_ms is None or span.delay_ms <= 0:
+        return None  # unknown, consumed meanwhile, or a broker whose clock went back
+    return answer.at - timedelta(milliseconds=span.delay_ms)
+
+
+def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue_nums: int) -> None:
+    ends = reading.queue_ends.get(topic)
+    names, numbers = columns.names, columns.numbers
+    known = ends.queue_ids if ends else ()
+    count = len(known)
+    if ends is not None and count:
+        names["topic"].add(topic, count)
+        numbers["queue_id"].extend(ends.queue_ids)
+        numbers["min_offset"].extend(ends.min_offsets)
+        numbers["max_offset"].extend(ends.max_offsets)
+        numbers["last_update_at"].extend(
+            [ms * _US_PER_MS if 0 < ms <= _LAST_MS else None for ms in ends.last_update_ms]
+        )
+        numbers["read_at"].add(microseconds(ends.at), count)
+    unseen = [] if count >= read_queue_nums else sorted(set(range(read_queue_nums)) - set(known))
+    names["topic"].add(topic, len(unseen))
+    numbers["queue_id"].extend(unseen)
+    for name in ("min_offset", "max_offset", "last_update_at", "read_at"):
+        numbers[name].add(None, len(unseen))

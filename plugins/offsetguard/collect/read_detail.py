@@ -1,0 +1,162 @@
+"""What is asked of a master about a few groups only: those that are not provably healthy, and the share in its turn.
+
+Pull offsets first and max offsets of the same topics after them, so that consumer <= pull <= max holds by the order of
+reading. What still looks broken is read once more, min first, before anybody is told: a group overtaken by its own
+commits would else look overtaken by retention.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.broker_reading import SecondReading
+from offsetguard.collect.queue_ends import QueueEnds
+from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
+from offsetguard.collect.read_broker import NO_SUCH_GROUP, NO_SUCH_TOPIC, read_consume_stats, read_queue_ends
+from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.rocketmq.requests import (
+    GetAllConsumerOffset,
+    GetConsumeStats,
+    GetTopicStatsInfo,
+    QueryConsumeTimeSpan,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from offsetguard.collect.broker_reading import BrokerReading, GroupQueue
+    from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.replica import Answer, ReplicaLink
+    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
+
+
+async def read_detailed_offsets(
+    link: ReplicaLink,
+    reading: BrokerReading,
+    groups: Collection[str],
+    *,
+    members: Mapping[str, GroupMembers],
+    system_names: Collection[str],
+    is_age_known: Callable[[str, MessageQueue, int], bool],
+) -> None:
+    """Ask for pull offsets of `groups`, for the ends of their topics again, and for the age of what waits there.
+
+    `is_age_known(group, queue, consumer_offset)`: the age of that message was asked in an earlier round.
+    """
+    reading.detailed_groups = frozenset(groups)
+    topics = {topic for group, topic in _pairs(reading, groups)}
+    here = {group for group, _ in _pairs(reading, groups)}
+    await read_consume_stats(link, reading, sorted(here - reading.consume_stats.keys()))
+    await read_queue_ends(link, reading, sorted(topics))
+    await read_broken_again(link, reading, members, system_names)
+    waiting = sorted(_waiting(reading, groups, members, system_names, is_age_known))
+    requests = [QueryConsumeTimeSpan(topic, group) for group, topic in waiting]
+    async for request, answer in link.ask_each(requests, answers=NO_SUCH_GROUP):
+        assert isinstance(request, QueryConsumeTimeSpan)  # noqa: S101 it is one of the above
+        reading.time_spans[request.consumer_group, request.topic] = answer
+
+
+async def read_broken_again(
+    link: ReplicaLink, reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
+) -> None:
+    """Read queues again whose order looks broken: min, consumer, pull, max, each of all of them before the next."""
+    broken = [key for key, offsets in _offsets(reading, members, system_names) if offsets.order_violations()]
+    if not broken:
+        return
+    topics = sorted({queue.topic for _, queue in broken})
+    low = await _ends_of(link, topics)
+    committed = await link.ask(GetAllConsumerOffset())
+    stats = {
+        request.consumer_group: answer
+        async for request, answer in link.ask_each(
+            [GetConsumeStats(group) for group in sorted({group for group, _ in broken})], answers=NO_SUCH_GROUP
+        )
+        if isinstance(request, GetConsumeStats)
+    }
+    high = await _ends_of(link, topics)
+    for group, queue in broken:
+        if committed is not None and queue.topic in low and queue.topic in high:
+            second = _second_reading(
+                group,
+                queue,
+                low=low[queue.topic],
+                committed=committed,
+                stats=stats.get(group),
+                high=high[queue.topic],
+            )
+            if second is not None:
+                reading.second_readings[group, queue] = second
+
+
+async def _ends_of(link: ReplicaLink, topics: Iterable[str]) -> dict[str, QueueEnds]:
+    requests = [GetTopicStatsInfo(topic) for topic in topics]
+    return {
+        request.topic: QueueEnds.of(answer.body, answer.at)
+        async for request, answer in link.ask_each(requests, answers=NO_SUCH_TOPIC)
+        if isinstance(request, GetTopicStatsInfo)
+    }
+
+
+def _second_reading(
+    group: str,
+    queue: MessageQueue,
+    *,
+    low: QueueEnds,
+    committed: Answer[AllConsumerOffsets],
+    stats: Answer[ConsumeStats] | None,
+    high: QueueEnds,
+) -> SecondReading | None:
+    before, after = low.get(queue.queue_id), high.get(queue.queue_id)
+    if before is None or after is None or committed.body is None:
+        return None
+    consumer_offset = committed.body.offsets.get((queue.topic, group), {}).get(queue.queue_id)
+    consume = stats.body.queues.get(queue) if stats and stats.body else None
+    pull_offset = known_pull_offset(consume, consumer_offset)
+    return SecondReading(
+        QueueOffsets(before.min_offset, after.max_offset, consumer_offset, pull_offset),
+        consumer_at=committed.at,
+        pull_at=stats.at if stats and pull_offset is not None else None,
+        max_at=high.at,
+    )
+
+
+def _pairs(reading: BrokerReading, groups: Collection[str]) -> list[tuple[str, str]]:
+    """(group, topic) with committed offsets on this broker; lite topics and system topics give no rows."""
+    return [(group, topic) for topic, group in _committed(reading) if group in groups and topic in reading.queue_ends]
+
+
+def _committed(reading: BrokerReading) -> Iterable[tuple[str, str]]:
+    return reading.committed.body.offsets if reading.committed and reading.committed.body else ()
+
+
+def _offsets(
+    reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
+) -> Iterator[tuple[GroupQueue, QueueOffsets]]:
+    """Yield every queue that may look broken, with its pull offset where it is known."""
+    for pair in pair_readings(reading, members, system_names):
+        stats = reading.consume_stats.get(pair.consumer_group)
+        if stats is None and pair.nothing_waits:
+            continue
+        for queue_id, offsets in pair.offsets():
+            queue = MessageQueue(pair.topic, reading.broker_name, queue_id)
+            consume = stats.body.queues.get(queue) if stats and stats.body else None
+            pull = known_pull_offset(consume, offsets.consumer_offset)
+            known = QueueOffsets(offsets.min_offset, offsets.max_offset, offsets.consumer_offset, pull)
+            yield (pair.consumer_group, queue), known
+
+
+def _waiting(
+    reading: BrokerReading,
+    groups: Collection[str],
+    members: Mapping[str, GroupMembers],
+    system_names: Collection[str],
+    is_age_known: Callable[[str, MessageQueue, int], bool],
+) -> set[tuple[str, str]]:
+    return {
+        (group, queue.topic)
+        for (group, queue), offsets in _offsets(reading, members, system_names)
+        if group in groups
+        and offsets.consumer_offset is not None
+        and (offsets.effective_lag or 0) > 0
+        and not is_age_known(group, queue, offsets.consumer_offset)
+    }

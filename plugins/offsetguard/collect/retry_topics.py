@@ -1,0 +1,93 @@
+"""What lies in the retry and dead-letter topics of each group, over all masters.
+
+A group has `%RETRY%group` and `%DLQ%group`; a POP group has one retry topic for each topic besides, whose name is
+ambiguous: see `pop.pop_retry_topics`. The keys of committed offsets name its group.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.pop import pop_retry_topics
+from offsetguard.collect.system_names import DEAD_LETTER_PREFIX, RETRY_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from offsetguard.collect.broker_reading import BrokerReading
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Messages kept in one kind of topic of a group, and the sum of max offsets, which grows with each new one."""
+
+    message_count: int = 0
+    max_offset: int = 0
+
+    def __add__(self, other: Backlog) -> Backlog:
+        return Backlog(self.message_count + other.message_count, self.max_offset + other.max_offset)
+
+
+def backlogs(
+    masters: Sequence[BrokerReading], groups: Iterable[str]
+) -> dict[str, tuple[Backlog | None, Backlog | None]]:
+    """Return (retry, dead letter) of each group; None = a master or a topic of it was not seen.
+
+    A group without such a topic has an empty one: nothing was ever sent back.
+    """
+    retry_topics = [_pop_retry_topics(one) for one in masters]
+    found = {}
+    for group in groups:
+        retries = [
+            _kept(master, {f"{RETRY_PREFIX}{group}", *topics.get(group, ())})
+            for master, topics in zip(masters, retry_topics, strict=True)
+        ]
+        dead = [_kept(master, {f"{DEAD_LETTER_PREFIX}{group}"}) for master in masters]
+        found[group] = (_sum(retries), _sum(dead))
+    return found
+
+
+def growth(now: Backlog | None, max_offset_before: object) -> int | None:
+    """How many messages came since the earlier round; None = unknown, or fewer than there were: recreated."""
+    if now is None or not isinstance(max_offset_before, int) or now.max_offset < max_offset_before:
+        return None
+    return now.max_offset - max_offset_before
+
+
+def _pop_retry_topics(master: BrokerReading) -> dict[str, set[str]]:
+    topics: defaultdict[str, set[str]] = defaultdict(set)
+    offsets = master.committed.body.offsets if master.committed and master.committed.body else ()
+    for topic, group in offsets:
+        if topic.startswith(RETRY_PREFIX) and topic != f"{RETRY_PREFIX}{group}":
+            topics[group].add(topic)
+    return {
+        group: set(pop_retry_topics(group, retry, master.topics or (), master.groups or ()))
+        for group, retry in topics.items()
+    }
+
+
+def _kept(master: BrokerReading, topics: Iterable[str]) -> Backlog | None:
+    """Sum over topics of one master; None when it did not list its topics, or one of these was not seen."""
+    if master.topics is None:
+        return None
+    total = Backlog()
+    for topic in topics:
+        if topic not in master.topics:
+            continue
+        ends = master.queue_ends.get(topic)
+        if ends is None:
+            return None
+        high = sum(ends.max_offsets)
+        total += Backlog(high - sum(ends.min_offsets), high)
+    return total
+
+
+def _sum(parts: Sequence[Backlog | None]) -> Backlog | None:
+    total = Backlog()
+    for part in parts:
+        if part is None:
+            return None
+        total += part
+    return total if parts else None

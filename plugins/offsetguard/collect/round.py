@@ -1,0 +1,266 @@
+"""One round of one cluster: what is asked of whom, at the same time, and when everybody must be done.
+
+All replicas are asked at once. Masters meet once on the way (`_Meeting`): when each has given its base, the suspects of
+the whole cluster are known, and the same groups are asked in detail on every replica, since a group's rates are the sum
+over all of them. Nobody waits there for a broker that hangs longer than its own time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.detail_choice import DetailChoice, choose, is_in_share, round_number_of, suspect_of
+from offsetguard.collect.earlier_round import EarlierFigures
+from offsetguard.collect.group_members import SharedSubscriptions, merge_members
+from offsetguard.collect.manifest import Gap, Outcome
+from offsetguard.collect.name_servers import find_members
+from offsetguard.collect.offset_events import read_events
+from offsetguard.collect.queue_reading import pair_readings
+from offsetguard.collect.read_broker import read_base, read_members, read_runtime
+from offsetguard.collect.read_detail import read_detailed_offsets
+from offsetguard.collect.replica import MASTER_ID, Replica, ReplicaLink
+from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard.collect.system_names import is_system_group
+
+if TYPE_CHECKING:
+    from offsetguard.collect.detail_choice import Suspect
+    from offsetguard.collect.earlier_round import EarlierRound
+    from offsetguard.collect.manifest import MissingMaster
+    from offsetguard.collect.name_servers import ClusterMembers
+    from offsetguard.collect.offset_events import EventStart
+    from offsetguard.config import Config
+    from offsetguard.intervals import Interval
+    from offsetguard.offsets import MessageQueue
+    from offsetguard.rocketmq.asker import Asker
+
+DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for by the others
+
+
+class Round:
+    """The state of one round; `run` fills it."""
+
+    def __init__(
+        self,
+        cluster: str,
+        config: Config,
+        interval: Interval,
+        *,
+        asker: Asker,
+        earlier: EarlierRound,
+        events: EventStart,
+    ) -> None:
+        """`earlier`: the round to go on from. `events`: where the reading of OFFSET_MOVED_EVENT starts."""
+        self.ledger = RequestLedger()
+        self.members: ClusterMembers | None = None  # None: no name server answered
+        self.missing: tuple[MissingMaster, ...] = ()
+        self.readings: list[BrokerReading] = []
+        self.choice = DetailChoice({}, ())
+        self.earlier_figures = EarlierFigures()
+        self._cluster = cluster
+        self._config = config
+        self._settings = config.clusters[cluster]
+        self._interval = interval
+        self._asker = asker
+        self._earlier = earlier
+        self._events = events
+        self._subscriptions = SharedSubscriptions()
+        self._round_number = round_number_of(interval)
+
+    async def run(self, deadline_s: float) -> None:
+        """Ask name servers, then all replicas at once; ends at the deadline at the latest.
+
+        Raises SnapshotError when a table of the earlier round cannot be read.
+        """
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + deadline_s
+        figures = asyncio.create_task(asyncio.to_thread(self._earlier.figures))
+        try:
+            async with asyncio.timeout(deadline_s / 2):
+                self.members = await find_members(self._asker, self._cluster, self._settings, self.ledger)
+        except TimeoutError:
+            pass  # the name servers that were asked are gaps already
+        if self.members is None:
+            self.earlier_figures = await figures
+            self._list_unasked()
+            return
+        self.missing = self._earlier.missing_masters(self.members, self._interval)
+        self.readings = [self._missing_reading(master) for master in self.missing]
+        await self._read_replicas(self.members, figures, ends_at - loop.time())
+        self.earlier_figures = await figures
+
+    async def _read_replicas(
+        self, members: ClusterMembers, figures: asyncio.Task[EarlierFigures], seconds: float
+    ) -> None:
+        pairs = [(self._link(replica), BrokerReading(replica)) for replica in members.replicas]
+        masters = [reading for _, reading in pairs if reading.replica.is_master]
+        meeting = _Meeting(len(masters), seconds * DEADLINE_PART_FOR_BASE)
+        choosing = asyncio.create_task(self._choose(meeting, masters, figures))
+        tasks = {
+            asyncio.create_task(self._read_replica(link, reading, members, meeting, choosing)): link
+            for link, reading in pairs
+        }
+        self.readings += [reading for _, reading in pairs]
+        done, late = await asyncio.wait(tasks, timeout=seconds) if tasks else (set(), set())
+        for task in late:
+            task.cancel()
+            tasks[task].cut_off()
+        choosing.cancel()
+        await asyncio.gather(*late, choosing, return_exceptions=True)
+        for task in done:
+            task.result()  # a defect of ours must not look like a silent broker
+        for link, reading in pairs:
+            link.close()
+            reading.answered_at, reading.failure = link.answered_at, link.failure
+
+    async def _read_replica(
+        self,
+        link: ReplicaLink,
+        reading: BrokerReading,
+        members: ClusterMembers,
+        meeting: _Meeting,
+        choosing: asyncio.Task[DetailChoice],
+    ) -> None:
+        await read_runtime(link, reading)
+        if reading.replica.is_master:
+            try:
+                await read_base(link, reading, members.own_names, self._is_in_share, self._subscriptions)
+            finally:
+                meeting.arrive()
+        choice = await asyncio.shield(choosing)
+        if reading.replica.is_master:
+            await self._read_details_of_master(link, reading, members, choice)
+            cursor = self._earlier.cursors.get(reading.broker_name)
+            await read_events(link, reading, cursor, self._events)
+        else:
+            await self._read_details_of_slave(link, reading, choice)
+
+    async def _read_details_of_master(
+        self, link: ReplicaLink, reading: BrokerReading, members: ClusterMembers, choice: DetailChoice
+    ) -> None:
+        if reading.committed is None:
+            return
+        share = [group for group in reading.groups or () if self._is_in_share(group)]
+        groups = [*choice.asked, *(group for group in share if group not in choice.suspects)]
+        await read_detailed_offsets(
+            link,
+            reading,
+            groups,
+            members=merge_members([reading]),
+            system_names=members.own_names | reading.system_topics,
+            is_age_known=self._is_age_known,
+        )
+
+    async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading, choice: DetailChoice) -> None:
+        masters = [one for one in self.readings if one.replica.is_master and one.broker_name == reading.broker_name]
+        share = {group for one in masters for group in one.groups or () if self._is_in_share(group)}
+        groups = [*choice.asked, *sorted(share - set(choice.asked))]
+        reading.detailed_groups = frozenset(groups)
+        await read_members(link, reading, groups, self._subscriptions)
+
+    async def _choose(
+        self, meeting: _Meeting, masters: list[BrokerReading], figures: asyncio.Task[EarlierFigures]
+    ) -> DetailChoice:
+        """Wait for the bases of all masters, then choose whom to ask in detail."""
+        await meeting.all_there()
+        self.earlier_figures = await figures
+        members = merge_members(masters)
+        own_names = self.members.own_names if self.members else frozenset()
+        found: list[Suspect] = []
+        for reading in masters:
+            system_names = own_names | reading.system_topics
+            before = self.earlier_figures.max_offsets
+            for pair in pair_readings(reading, members, system_names):
+                ends = before.get((reading.broker_name, pair.topic), {})
+                suspect = suspect_of(pair, ends.get)
+                if suspect is not None:
+                    found.append(suspect)
+        limit = self._settings.collection.detail_groups
+        self.choice = choose(found, limit, self._round_number)
+        self.ledger.leave_out(
+            "details of suspect groups",
+            self.choice.left_count,
+            f"clusters.{self._cluster}.collection.detail_groups allows {limit} in a round; the others take turns",
+        )
+        return self.choice
+
+    def _is_in_share(self, group: str) -> bool:
+        rounds = self._settings.collection.share_rounds
+        return not is_system_group(group) and is_in_share(group, rounds, self._round_number)
+
+    def _is_age_known(self, group: str, queue: MessageQueue, consumer_offset: int) -> bool:
+        return self.earlier_figures.oldest_unconsumed(group, queue, consumer_offset) is not None
+
+    def _link(self, replica: Replica) -> ReplicaLink:
+        return ReplicaLink(
+            self._asker,
+            replica,
+            self.ledger,
+            self._login_advice,
+            reached_at=self._settings.address_map.get(replica.address),
+            cluster_key=f"clusters.{self._cluster}",
+        )
+
+    def _list_unasked(self) -> None:
+        self.readings = [
+            BrokerReading(replica, failure="no name server answered, so it was not asked")
+            for replica in self._earlier.replicas()
+        ]
+        self.missing = self._earlier.manifest.missing_masters if self._earlier.manifest else ()
+
+    def _missing_reading(self, master: MissingMaster) -> BrokerReading:
+        reason = (
+            f"no name server lists a master of {master.broker_name}, missing since "
+            f"{master.missing_since:%F %H:%M} UTC; start the broker, or, if it was removed on purpose, wait a day"
+        )
+        replica = Replica(master.broker_name, MASTER_ID, master.address)
+        self.ledger.add_gap(
+            Gap(
+                address=replica.address,
+                broker_name=replica.broker_name,
+                broker_id=replica.broker_id,
+                what="everything",
+                outcome=Outcome.UNREACHABLE,
+                reason=reason,
+            )
+        )
+        return BrokerReading(replica, failure=reason)
+
+    @property
+    def _login_advice(self) -> str:
+        connection = self._settings.connection
+        if connection is None:
+            return (
+                f"the cluster asks for a login: set clusters.{self._cluster}.connection to the id of an Airflow "
+                "connection with the access key as login and the secret key as password"
+            )
+        return (
+            f"correct the Airflow connection {connection!r} (access key = login, secret key = password) that "
+            f"clusters.{self._cluster}.connection names"
+        )
+
+
+class _Meeting:
+    """Where masters meet; it begins when all are there, or at its time."""
+
+    def __init__(self, expected: int, seconds: float) -> None:
+        self._expected = expected
+        self._seconds = seconds
+        self._everybody = asyncio.Event()
+        self._check()
+
+    def arrive(self) -> None:
+        self._expected -= 1
+        self._check()
+
+    async def all_there(self) -> None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._everybody.wait()
+        except TimeoutError:
+            pass  # a slow broker is not waited for; its own suspects get no details in this round
+
+    def _check(self) -> None:
+        if self._expected <= 0:
+            self._everybody.set()
