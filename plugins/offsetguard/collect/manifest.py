@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.facts import CollectionGap
+from offsetguard.logs.cursor import LogCursor
 
 MANIFEST_FILE_NAME = "manifest.json"
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
@@ -51,19 +52,6 @@ class EventCursor(_Record):
     from_offset: Count  # first event offset asked for in this round
     next_offset: Count  # where the next round goes on
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
-
-
-class LogCursor(_Record):
-    """How far one log file was read; as for events, the newest landed manifest is the durable cursor.
-
-    A file is known by its device and inode and by its first bytes: a rotated file keeps its cursor under its new name.
-    """
-
-    source: str  # name of the log source
-    file: str  # `log_events.file`: identity of the file, the same after its rotation
-    path: str  # where it was last seen
-    next_position: Count  # first byte not read yet, in the uncompressed file; always the start of a line
-    note: str | None = None  # e.g. truncated: read again from its start
 
 
 class NotAsked(_Record):

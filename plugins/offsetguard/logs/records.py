@@ -58,6 +58,11 @@ class RecordReader:
         return self._line_start if self._half_line else self._line_start + self._hole
 
     @property
+    def complete_position(self) -> int:
+        """First byte behind the last whole line."""
+        return self._line_start
+
+    @property
     def open_text(self) -> str | None:
         """The complete lines of the record that may still grow; None when there is none."""
         return None if self._record is None else self._record.text()

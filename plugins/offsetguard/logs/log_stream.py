@@ -1,0 +1,101 @@
+"""The text of a log file as a stream of bytes, compressed or not: told apart by its first bytes, not by its name."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 31  # zlib: with the header and trailer of gzip
+_PIECE_BYTES = 256 * 1024
+
+
+class LogStream:
+    """An open log file; `read` gives uncompressed bytes. Raises OSError for whatever cannot be read."""
+
+    def __init__(self, path: str) -> None:
+        """Open it; nothing else is done by name afterwards, so that a rotation between two steps does no harm."""
+        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed by __exit__
+        status = os.fstat(self._file.fileno())
+        self.path = path
+        self.inode = status.st_ino
+        self.size = status.st_size  # on the disk
+        self.position = 0  # of the uncompressed text
+        self.at_end = False  # everything was read that is there
+        magic = self._file.read(len(_GZIP_MAGIC))
+        self._file.seek(0)
+        self.compressed = magic == _GZIP_MAGIC
+        self._inflater = zlib.decompressobj(_GZIP_WINDOW)
+        self._compressed_input = b""
+
+    def __enter__(self) -> Self:
+        """Use it in a `with`."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def whole(self) -> bool:
+        """Nothing can follow: it is compressed, and the end marker was read."""
+        return self.at_end and self.compressed and self._inflater.eof
+
+    def read(self, length: int) -> bytes:
+        """Return up to `length` bytes, b"" at the end. A compressed file that is still being written ends early."""
+        piece = self._inflate(length) if self.compressed else self._file.read(length)
+        self.position += len(piece)
+        self.at_end = not piece
+        return piece
+
+    def read_fully(self, length: int) -> bytes:
+        """Return `length` bytes, fewer only at the end."""
+        pieces = []
+        while length > 0 and (piece := self.read(length)):
+            pieces.append(piece)
+            length -= len(piece)
+        return b"".join(pieces)
+
+    def rewind(self) -> None:
+        """Begin again at the first byte."""
+        self._file.seek(0)
+        self.position, self.at_end = 0, False
+        self._inflater, self._compressed_input = zlib.decompressobj(_GZIP_WINDOW), b""
+
+    def go_to(self, position: int) -> bool:
+        """Go on at a byte of the uncompressed text, at or behind the present one; False when the text ends before."""
+        if not self.compressed:
+            self._file.seek(position)
+            self.position = position
+            return position <= self.size
+        while self.position < position:
+            if not self.read(min(_PIECE_BYTES, position - self.position)):
+                return False
+        return True
+
+    def _inflate(self, length: int) -> bytes:
+        try:
+            while True:
+                if self._inflater.eof:  # files may be several compressed ones in a row
+                    rest = self._inflater.unused_data or self._file.read(_PIECE_BYTES)
+                    if not rest.strip(b"\0"):
+                        return b""
+                    self._inflater, self._compressed_input = zlib.decompressobj(_GZIP_WINDOW), rest
+                elif not self._compressed_input:
+                    self._compressed_input = self._file.read(_PIECE_BYTES)
+                    if not self._compressed_input:
+                        return self._inflater.decompress(b"", length)  # what it still holds
+                piece = self._inflater.decompress(self._compressed_input, length)
+                self._compressed_input = self._inflater.unconsumed_tail
+                if piece:
+                    return piece
+        except zlib.error as error:
+            msg = f"{self.path}: damaged compressed data ({error})"
+            raise OSError(msg) from error
