@@ -49,8 +49,10 @@ class ChangingCode(IntEnum):
     DELETE_TOPIC_IN_BROKER = 215
     DELETE_TOPIC_IN_NAMESRV = 216
     DELETE_EXPIRED_COMMITLOG = 329
+    SET_MESSAGE_REQUEST_MODE = 401
     AUTH_CREATE_USER = 3001
     AUTH_CREATE_ACL = 3006
+    POP_MESSAGE = 200050
 
 
 def send(
@@ -165,6 +167,12 @@ class Admin:
         fields = {"consumerGroup": group, "topic": topic, "queueId": queue_id, "commitOffset": offset}
         address = (broker or self._cluster.masters[0]).address
         self.change(address, ChangingCode.UPDATE_CONSUMER_OFFSET, fields)
+
+    def consume_by_pop(self, group: str, topic: str) -> None:
+        """Let remoting clients of a group with client_rebalance=False pop a topic (5.x, `mqadmin setConsumeMode`)."""
+        mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": 0}
+        for broker in self._cluster.masters:
+            self.change(broker.address, ChangingCode.SET_MESSAGE_REQUEST_MODE, body=json.dumps(mode).encode())
 
     def configure(self, broker: Broker, **settings: object) -> None:
         """Change settings of a running broker, e.g. `fileReservedTime=0`; it rewrites its broker.conf."""

@@ -51,6 +51,7 @@ class ConsumerSpec:
     commit_every_ms: int = 5000
     pull_threshold_for_queue: int = 1000
     print_messages: bool = False
+    client_rebalance: bool = True  # 5.x: False lets the broker decide, also on consumption by POP
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ HIDDEN_FROM = {
     "namesrv": ("rocketmq-broker", "rocketmq-proxy"),
     "tools": ("rocketmq-broker", "rocketmq-namesrv", "rocketmq-controller", "rocketmq-proxy"),
     "client": SERVER_MODULES,
+    "proxy": (),
 }
 
 
@@ -43,9 +44,11 @@ def java() -> str:
 
 @functools.cache
 def class_path(version: str, role: str, extra: tuple[Path, ...] = ()) -> str:
-    """Jars of one RocketMQ version for the role `broker`, `namesrv`, `tools` or `client`."""
+    """Jars of one RocketMQ version for the role `broker`, `namesrv`, `tools`, `client` or `proxy` (5.5.0)."""
     hidden = HIDDEN_FROM[role]
     jars = [path for path in jar_paths(f"rocketmq-{version}") if not path.name.startswith(hidden)]
+    if role == "proxy":
+        jars = [*jar_paths(f"rocketmq-proxy-{version}"), *jars]
     return os.pathsep.join(str(path) for path in [*extra, *jars])
 
 

@@ -75,6 +75,9 @@ public final class Consumers {
             consumer.setMaxReconsumeTimes(spec.getIntValue("max_reconsume_times"));
             consumer.setPersistConsumerOffsetInterval(spec.getIntValue("commit_every_ms"));
             consumer.setPullThresholdForQueue(spec.getIntValue("pull_threshold_for_queue"));
+            if (!spec.getBooleanValue("client_rebalance")) {
+                DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+            }
             for (Map.Entry<String, Object> topic : spec.getJSONObject("topics").entrySet()) {
                 consumer.subscribe(topic.getKey(), (String) topic.getValue());
             }

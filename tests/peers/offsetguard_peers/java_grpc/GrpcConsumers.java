@@ -1,0 +1,119 @@
+import com.alibaba.fastjson.JSON;
+import com.alibaba.fastjson.JSONObject;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.apis.ClientConfiguration;
+import org.apache.rocketmq.client.apis.ClientServiceProvider;
+import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
+import org.apache.rocketmq.client.apis.consumer.FilterExpression;
+import org.apache.rocketmq.client.apis.consumer.SimpleConsumer;
+import org.apache.rocketmq.client.apis.message.MessageView;
+
+/**
+ * Real gRPC consumers behind a proxy. The first argument is one JSON object (see grpc_clients.py): `endpoints` and
+ * `consumers`. Simple consumers take orders, one JSON object per line on stdin, and answer with one per line: `receive`
+ * (until `count` messages are held) and `ack` (of the first `count` held). Push consumers handle by themselves and print
+ * how many messages they have in hand.
+ */
+public final class GrpcConsumers {
+    private static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
+    private static final Map<String, SimpleConsumer> SIMPLE = new HashMap<>();
+    private static final Map<String, Deque<MessageView>> HELD = new HashMap<>();
+
+    public static void main(String[] arguments) throws Exception {
+        JSONObject options = JSON.parseObject(arguments[0]);
+        ClientConfiguration configuration = ClientConfiguration.newBuilder()
+            .setEndpoints(options.getString("endpoints"))
+            .enableSsl(false)
+            .setRequestTimeout(Duration.ofSeconds(30))
+            .build();
+        for (Object each : options.getJSONArray("consumers")) {
+            start(configuration, (JSONObject) each);
+        }
+        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = orders.readLine(); line != null; line = orders.readLine()) {
+            JSONObject order = JSON.parseObject(line);
+            try {
+                print("answer", order.getString("group"), "id", order.get("id"), "count", obey(order));
+            } catch (Exception error) {
+                print("answer", order.getString("group"), "id", order.get("id"), "error", error.toString());
+            }
+        }
+        System.exit(0);
+    }
+
+    private static void start(ClientConfiguration configuration, JSONObject spec) throws Exception {
+        String group = spec.getString("group");
+        Map<String, FilterExpression> topics =
+            Collections.singletonMap(spec.getString("topic"), FilterExpression.SUB_ALL);
+        if (!spec.getBooleanValue("push")) {
+            SIMPLE.put(group, PROVIDER.newSimpleConsumerBuilder()
+                .setClientConfiguration(configuration)
+                .setConsumerGroup(group)
+                .setAwaitDuration(Duration.ofSeconds(5))
+                .setSubscriptionExpressions(topics)
+                .build());
+            HELD.put(group, new ArrayDeque<>());
+            print("started", group);
+            return;
+        }
+        AtomicLong begun = new AtomicLong();
+        PROVIDER.newPushConsumerBuilder()
+            .setClientConfiguration(configuration)
+            .setConsumerGroup(group)
+            .setSubscriptionExpressions(topics)
+            .setConsumptionThreadCount(spec.getIntValue("threads"))
+            .setMessageListener(message -> {
+                print("handling", group, "count", begun.incrementAndGet());
+                try {
+                    Thread.sleep(spec.getLongValue("handling_ms"));
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+                return ConsumeResult.SUCCESS;
+            })
+            .build();
+        print("started", group);
+    }
+
+    private static int obey(JSONObject order) throws Exception {
+        String group = order.getString("group");
+        Deque<MessageView> held = HELD.get(group);
+        int count = order.getIntValue("count");
+        if (order.getString("order").equals("ack")) {
+            for (int index = 0; index < count; index++) {
+                SIMPLE.get(group).ack(held.remove());
+            }
+            return count;
+        }
+        Duration invisible = Duration.ofSeconds(order.getIntValue("invisible_s"));
+        int received = 0;
+        while (received < count) {
+            int most = Math.min(32, count - received);
+            for (MessageView message : SIMPLE.get(group).receive(most, invisible)) {
+                held.add(message);
+                received++;
+            }
+        }
+        return received;
+    }
+
+    static synchronized void print(String event, String group, Object... pairs) {
+        JSONObject line = new JSONObject(true);
+        line.put("event", event);
+        line.put("group", group);
+        for (int index = 0; index < pairs.length; index += 2) {
+            line.put((String) pairs[index], pairs[index + 1]);
+        }
+        System.out.println(line.toJSONString());
+        System.out.flush();
+    }
+}
