@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.output import finding_as_json, findings_as_text, wants_json
+from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.earlier_round import EarlierRound
-from offsetguard.config import Config
-from offsetguard.config_file import load_config
-from offsetguard.errors import ConfigError
 from offsetguard.intervals import Interval
-from offsetguard.rocketmq.signing import Credentials
 from offsetguard.rules.registry import find_all
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS
@@ -31,11 +28,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from offsetguard.collect.manifest import Manifest
+    from offsetguard.config import Config
+    from offsetguard.rocketmq.signing import Credentials
     from offsetguard.rules.rule import Finding
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
-ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
-_ADDRESS = re.compile(r"[^\s:/;]+:\d{1,5}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|m)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0}
 
@@ -110,7 +107,7 @@ def check(
     \b
     Exit code: 0 = nothing found, 1 = findings, 2 = the cluster could not be seen.
     """  # noqa: D301 click wants the character itself
-    name, config = _which_cluster(namesrv, config_file, cluster)
+    (name,), config = chosen_clusters(namesrv, config_file, [cluster] if cluster is not None else [])
     taken = asyncio.run(take_samples(name, config, samples, every, credentials_from(os.environ)))
     last = taken[-1]
     findings = judge(config, taken, group_pattern)
@@ -162,53 +159,6 @@ def judge(config: Config, samples: Sequence[Sample], group_pattern: re.Pattern[s
 def was_unseen(manifest: Manifest) -> bool:
     """Whether nothing can be said: no name server answered, or no master gave its offsets."""
     return manifest.cluster_unseen or set(manifest.master_broker_names) <= set(manifest.unseen_broker_names)
-
-
-def credentials_from(environment: Mapping[str, str]) -> Credentials | None:
-    """Read the login; raises ConfigError when half of it is there."""
-    access_key, secret_key = environment.get(ACCESS_KEY), environment.get(SECRET_KEY)
-    if not access_key and not secret_key:
-        return None
-    if not access_key or not secret_key:
-        missing = SECRET_KEY if access_key else ACCESS_KEY
-        raise ConfigError(f"environment variable {missing} is missing: a login needs {ACCESS_KEY} and {SECRET_KEY}")
-    return Credentials(access_key, secret_key)
-
-
-def _which_cluster(namesrv: str | None, config_file: Path | None, cluster: str | None) -> tuple[str, Config]:
-    if (namesrv is None) == (config_file is None):
-        raise click.UsageError("say which cluster: either --namesrv HOST:PORT, or --config FILE with --cluster NAME")
-    if namesrv is not None:
-        if cluster is not None:
-            raise click.UsageError("--cluster names a cluster of --config; leave it out with --namesrv")
-        return _config_for(namesrv)
-    config = load_config(config_file) if config_file else None
-    assert config is not None  # noqa: S101 one of the two is given
-    known = ", ".join(config.clusters)
-    if cluster is None and len(config.clusters) > 1:
-        raise click.UsageError(f"--cluster: say which one of {known}")
-    name = cluster or next(iter(config.clusters))
-    if name not in config.clusters:
-        raise click.UsageError(f"--cluster: there is no cluster {name!r} in {config_file}; clusters: {known}")
-    return name, config
-
-
-def _config_for(namesrv: str) -> tuple[str, Config]:
-    """Return a cluster's name, made of its first name server, and a configuration with the default limits."""
-    addresses = [address.strip() for address in namesrv.split(";") if address.strip()]
-    for address in addresses:
-        if not _ADDRESS.fullmatch(address):
-            raise click.UsageError(f"--namesrv: {address!r} is no HOST:PORT, for example 10.0.0.1:9876")
-    if not addresses:
-        raise click.UsageError("--namesrv: names no name server; write for example 10.0.0.1:9876")
-    name = re.sub(r"[^A-Za-z0-9_.-]", "-", addresses[0])[:100]
-    return name, Config.model_validate(
-        {
-            "clusters": {name: {"name_servers": addresses}},
-            "teams": {"nobody": {"mail": ["nobody@localhost"]}},  # `check` sends nothing
-            "default_team": "nobody",
-        }
-    )
 
 
 def _what_was_sampled(samples: Sequence[Sample]) -> str:

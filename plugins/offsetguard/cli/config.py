@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.check import credentials_from
+from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.cli.config_live import find_consumer_groups
 from offsetguard.cli.output import wants_json
 from offsetguard.config import EffectivePolicy

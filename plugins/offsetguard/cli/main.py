@@ -24,6 +24,7 @@ class LazyCommand:
 
 COMMANDS = {
     "check": LazyCommand("offsetguard.cli.check", "check", "Diagnose a live cluster now; needs nothing but this."),
+    "collect": LazyCommand("offsetguard.cli.collect", "collect", "Collect one snapshot of clusters, and keep it."),
     "config": LazyCommand("offsetguard.cli.config", "config", "Check the configuration file."),
     "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
@@ -56,6 +57,7 @@ def offsetguard() -> None:
     Examples:
       offsetguard check --namesrv 10.0.0.1:9876        what is wrong right now?
       offsetguard check --config config/offsetguard.yml --cluster main
+      offsetguard collect --namesrv 10.0.0.1:9876      keep what is there right now
       offsetguard config check                         is my configuration right?
       offsetguard outbox list                          what could not be sent, and why?
       offsetguard COMMAND --help                       more, with examples

@@ -74,13 +74,15 @@ async def collect_cluster(
     started_at: datetime,
     deadline_s: float = ROUND_DEADLINE_S,
     asker: Asker | None = None,
+    origin: str = "broker",
 ) -> Manifest:
     """Collect and land one interval; returns the manifest that is landed.
 
     An interval that has landed already is not asked for again. Raises SnapshotError when the interval is too old to be
     looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or a landed
     file cannot be read or written. `credentials`: of the connection that the cluster names. `asker`: takes the place of
-    the connections to the cluster (a support bundle, state files, a recorder).
+    the connections to the cluster (a support bundle, state files, a recorder), and `origin` says what it is, for the
+    column of that name.
     """
     folder = snapshot_folder(landing_folder, cluster, interval)
     if (folder / MANIFEST_FILE_NAME).exists():
@@ -100,6 +102,7 @@ async def collect_cluster(
             events=EventStart.LEAVE if landed_after(landing_folder, cluster, interval) else EventStart.OLDEST,
             deadline_s=deadline_s,
             asker=asker,
+            origin=origin,
         )
         return read_manifest(await asyncio.to_thread(_land, landing_folder, snapshot))
 
@@ -142,6 +145,7 @@ async def collect_round(
     events: EventStart = EventStart.NEWEST,
     deadline_s: float = ROUND_DEADLINE_S,
     asker: Asker | None = None,
+    origin: str = "broker",
 ) -> Snapshot:
     """Ask the cluster once; nothing is written.
 
@@ -160,7 +164,7 @@ async def collect_round(
         ) as client:
             one_round = Round(cluster, config, interval, asker=client, earlier=earlier, events=events)
             await one_round.run(deadline_s)
-    snapshot = _snapshot(one_round, cluster, config, interval, earlier=earlier, started_at=started_at)
+    snapshot = _snapshot(one_round, cluster, config, interval, earlier=earlier, started_at=started_at, origin=origin)
     manifest = snapshot.manifest
     logger.info(
         "collect %s %s: %d of %d requests answered, %d gaps, %d queue rows, %d offset moves, unseen: %s",
@@ -195,7 +199,14 @@ def _check_is_present(cluster: str, interval: Interval, started_at: datetime) ->
 
 
 def _snapshot(
-    one_round: Round, cluster: str, config: Config, interval: Interval, *, earlier: EarlierRound, started_at: datetime
+    one_round: Round,
+    cluster: str,
+    config: Config,
+    interval: Interval,
+    *,
+    earlier: EarlierRound,
+    started_at: datetime,
+    origin: str,
 ) -> Snapshot:
     """Make tables of what was seen, and the manifest that says what was not; the readings are let go on the way."""
     from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
@@ -221,7 +232,13 @@ def _snapshot(
     }
     tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, own_names)
     tables[QUEUE_SNAPSHOTS.name] = queue_table(
-        cluster, interval, masters, members=members, own_names=own_names, earlier=one_round.earlier_figures
+        cluster,
+        interval,
+        masters,
+        members=members,
+        own_names=own_names,
+        earlier=one_round.earlier_figures,
+        origin=origin,
     )
     tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
     ledger = one_round.ledger

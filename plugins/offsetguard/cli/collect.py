@@ -1,0 +1,231 @@
+"""`offsetguard collect`: one round of one or more clusters, landed as files, with neither Airflow nor Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
+from offsetguard.errors import OffsetGuardError
+from offsetguard.intervals import Interval
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.bundle.rounds import RecordedRound
+    from offsetguard.collect.manifest import Manifest
+    from offsetguard.config import Config
+    from offsetguard.rocketmq.signing import Credentials
+
+EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of one cluster's round."""
+
+    cluster: str
+    folder: Path
+    manifest: Manifest
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 = complete, 1 = partial, 2 = the cluster was not seen."""
+        manifest = self.manifest
+        if manifest.cluster_unseen or set(manifest.master_broker_names) <= set(manifest.unseen_broker_names):
+            return EXIT_NOT_SEEN
+        return 0 if manifest.complete else EXIT_PARTIAL
+
+    def as_json(self) -> str:
+        """Return one line; fields are only ever added."""
+        manifest = self.manifest
+        return json.dumps(
+            {
+                "cluster": self.cluster,
+                "interval": Interval(manifest.interval_start).name,
+                "folder": str(self.folder),
+                "complete": manifest.complete,
+                "rows": manifest.row_counts,
+                "requests_asked": manifest.requests.asked,
+                "requests_answered": manifest.requests.answered,
+                "gaps": manifest.gap_count,
+                "gap_kinds": manifest.gap_kinds,
+                "not_asked": {one.what: one.count for one in manifest.not_asked},
+                "unseen_brokers": list(manifest.unseen_broker_names),
+                "seconds": round(self.seconds, 3),
+            }
+        )
+
+
+@click.command()
+@click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Clusters and limits from this file.")
+@click.option(
+    "--cluster", "clusters", multiple=True, help="With --config: a cluster of the file, or `all`; repeatable."
+)
+@click.option(
+    "--bundle", type=click.Path(path_type=Path), help="Collect what a support bundle holds; ask no cluster at all."
+)
+@click.option(
+    "--state-dir", type=click.Path(path_type=Path), help="Collect from the files of brokers that cannot be asked."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder to land in.  [default: $OFFSETGUARD_HOME/landing]")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def collect(
+    *,
+    namesrv: str | None,
+    config_file: Path | None,
+    clusters: tuple[str, ...],
+    bundle: Path | None,
+    state_dir: Path | None,
+    out: Path | None,
+    quiet: bool,
+) -> None:
+    """Collect one snapshot: offsets of all groups, their members, brokers; details of groups in trouble.
+
+    Only reads; nothing is changed on the cluster. All clusters are asked at the same time. What is collected lies in
+    OUT/<cluster>/<minute>/: one Parquet file per table, manifest.json with what was asked and what was not seen, and
+    gaps.jsonl with everything that is missing, one by one. A minute that has landed already is not collected again.
+    The next snapshot goes on where the newest one in OUT ended (moved offsets, log lines, growth of retry topics).
+
+    A cluster that asks for a login gets the access key and secret key of the environment variables
+    OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY. Prints one JSON line for each snapshot.
+
+    \b
+    Examples:
+      offsetguard collect --namesrv 10.0.0.1:9876 --out snapshots
+      offsetguard collect --config config/offsetguard.yml --cluster main
+      offsetguard collect --config config/offsetguard.yml --cluster all | jq '{cluster, gaps, seconds}'
+      offsetguard collect --bundle incident-42 --out snapshots
+      offsetguard collect --state-dir /mnt/broker-a/store --out snapshots
+
+    \b
+    Exit code: 0 = everything was seen, 1 = partly (see gaps), 2 = a cluster could not be seen at all.
+    """  # noqa: D301 click wants the character itself
+    landing_folder = out or Workspace.from_environment().landing_folder
+    tell = _Progress(quiet=quiet)
+    if bundle is not None or state_dir is not None:
+        if namesrv is not None or clusters or (bundle is not None and state_dir is not None):
+            raise click.UsageError(
+                "--bundle and --state-dir stand alone: they say themselves which cluster they are of"
+            )
+        rounds = _recorded_rounds(bundle, state_dir)
+        collected = list(asyncio.run(_collect_recorded(rounds, config_file, landing_folder, tell)))
+    else:
+        names, config = chosen_clusters(namesrv, config_file, clusters)
+        credentials = credentials_from(os.environ)
+        collected = asyncio.run(_collect_live(names, config, landing_folder, credentials, tell))
+    sys.exit(max(collected, default=EXIT_NOT_SEEN))
+
+
+class _Progress:
+    """Says on stderr what goes on."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def __call__(self, text: str) -> None:
+        if not self._quiet:
+            click.echo(text, err=True)
+
+
+async def _collect_live(
+    names: Sequence[str], config: Config, landing_folder: Path, credentials: Credentials | None, tell: _Progress
+) -> list[int]:
+    """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
+    from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
+
+    now = datetime.now(UTC)
+    interval = Interval.containing(now)
+
+    async def one(name: str) -> int:
+        tell(f"{name}: asking {', '.join(config.clusters[name].name_servers)}")
+        begun = time.monotonic()
+        try:
+            manifest = await collect_cluster(
+                name, config, interval, landing_folder, credentials=credentials, started_at=now
+            )
+        except OffsetGuardError as error:
+            click.echo(f"offsetguard: {name}: {error}", err=True)
+            return EXIT_NOT_SEEN
+        return _told(Collected(name, landing_folder / name / interval.name, manifest, time.monotonic() - begun), tell)
+
+    return list(await asyncio.gather(*map(one, names)))
+
+
+def _recorded_rounds(bundle: Path | None, state_dir: Path | None) -> Iterator[RecordedRound]:
+    if bundle is not None:
+        from offsetguard.bundle.rounds import rounds_of_bundle  # noqa: PLC0415 rarely used
+
+        return rounds_of_bundle(bundle)
+    raise click.UsageError(f"--state-dir {state_dir}: state files cannot be collected yet")
+
+
+async def _collect_recorded(
+    rounds: Iterator[RecordedRound], config_file: Path | None, landing_folder: Path, tell: _Progress
+) -> list[int]:
+    """Collect rounds that were recorded, oldest first, since each goes on where the one before ended."""
+    from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
+
+    codes = []
+    for one in rounds:
+        name = safe_name(one.cluster)
+        config = _config_with(name, config_file)
+        begun = time.monotonic()
+        manifest = await collect_cluster(
+            name,
+            config,
+            one.interval,
+            landing_folder,
+            started_at=one.started_at,
+            asker=one.asker,
+            origin=one.origin,
+        )
+        folder = landing_folder / name / one.interval.name
+        codes.append(_told(Collected(name, folder, manifest, time.monotonic() - begun), tell))
+    return codes
+
+
+def _config_with(cluster: str, config_file: Path | None) -> Config:
+    """Return the file's configuration if it knows the cluster, else the defaults."""
+    if config_file is not None:
+        from offsetguard.config_file import load_config  # noqa: PLC0415 YAML is rarely needed
+
+        config = load_config(config_file)
+        if cluster in config.clusters:
+            return config
+    return default_config({cluster: ["127.0.0.1:9876"]})  # no one asks there
+
+
+def _told(collected: Collected, tell: _Progress) -> int:
+    """Print the result; returns the exit code that it asks for."""
+    manifest = collected.manifest
+    click.echo(collected.as_json())
+    seen = len(manifest.master_broker_names) - len(manifest.unseen_broker_names)
+    tell(
+        f"{collected.cluster}: {seen} of {len(manifest.master_broker_names)} masters,"
+        f" {manifest.row_counts.get('queue_snapshots', 0):,} offsets,"
+        f" {manifest.requests.answered:,} of {manifest.requests.asked:,} requests answered,"
+        f" {manifest.gap_count} gaps, {collected.seconds:.2f} s: {collected.folder}"
+    )
+    for gap in manifest.gaps[:3]:
+        tell(f"{collected.cluster}: not seen: {_harmless(gap.what)}: {_harmless(gap.reason)}")
+    return collected.exit_code
+
+
+def _harmless(text: str) -> str:
+    """Names from the cluster cannot steer the terminal."""
+    from offsetguard.messages.hostile import harmless  # noqa: PLC0415 only where something is missing
+
+    return harmless(text, 500)
