@@ -6,6 +6,7 @@ log names. A zone that meta.json does not declare is told by the recorded exchan
 
 from __future__ import annotations
 
+import glob
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -40,13 +41,7 @@ def _broker_sources(bundle: Bundle) -> Iterator[LogSource]:
         if broker is None:
             bundle.notes.append(f"{folder}: is not named <broker name>-<broker id>; its logs are left out")
             continue
-        yield LogSource(
-            name=safe_name(folder.name),
-            files=[str(folder / "*.log")],
-            broker_name=broker[0],
-            broker_id=broker[1],
-            time_zone=bundle.meta.log_time_zone,
-        )
+        yield _source(folder, "*.log", bundle.meta.log_time_zone, broker)
 
 
 def _client_sources(bundle: Bundle) -> Iterator[LogSource]:
@@ -54,7 +49,18 @@ def _client_sources(bundle: Bundle) -> Iterator[LogSource]:
         file = folder / "rocketmq_client.log"
         if file.is_file():
             zone = bundle.meta.client_log_time_zone or time_zone_of(bundle, file)
-            yield LogSource(name=safe_name(folder.name), files=[str(file)], time_zone=zone)
+            yield _source(folder, file.name, zone, None)
+
+
+def _source(folder: Path, files: str, time_zone: str, broker: tuple[str, int] | None) -> LogSource:
+    """Make a source without checking it as a user's entry: the folder may have any path and the broker any name."""
+    return LogSource.model_construct(
+        name=folder.name,
+        files=[f"{glob.escape(str(folder))}/{files}"],
+        broker_name=broker[0] if broker else None,
+        broker_id=broker[1] if broker else 0,
+        time_zone=time_zone,
+    )
 
 
 def time_zone_of(bundle: Bundle, file: Path) -> str:

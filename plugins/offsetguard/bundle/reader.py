@@ -92,13 +92,13 @@ def moments(bundle: Bundle) -> list[Moment]:
     """Return the rounds that can be replayed, oldest first.
 
     Ours are noted in meta.json. In a bundle of another collector a round begins with the committed offsets of all
-    brokers (43), and needs the max offsets behind them: the last one has none, so it is no round unless it is alone.
+    brokers (43), and needs max offsets (202) that were read behind them: often the last one has none.
     """
     if bundle.meta.rounds_ms:
         starts = _noted_starts(bundle)
     else:
         starts = _starts_by_committed_offsets(bundle.exchanges)
-        starts = starts[:-1] or starts  # what was read in another order is found in the round behind
+        starts = _followed_by_max_offsets(bundle, starts) or starts
     ends = [*(one.line for one in starts[1:]), _line_after(bundle.exchanges)]
     return [Moment(one.line, one.t_ms, end) for one, end in zip(starts, ends, strict=True)]
 
@@ -128,6 +128,19 @@ def _starts_by_committed_offsets(exchanges: Sequence[Exchange]) -> list[Exchange
                 seen.clear()
             seen.add(one.broker)
     return starts
+
+
+def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[Exchange]) -> list[Exchange]:
+    """Return the rounds behind which the broker was asked for all of its topics, else for any of them."""
+    last_lines: dict[str, dict[Key, int]] = defaultdict(dict)
+    for one in bundle.exchanges:
+        if one.code == RequestCode.GET_TOPIC_STATS_INFO:
+            last_lines[one.broker][key_of(one.broker, one.code, one.ext)] = one.line
+    for complete in (min, max):
+        chosen = [one for one in starts if one.line < complete(last_lines[one.broker].values(), default=0)]
+        if chosen:
+            return chosen
+    return []
 
 
 def _line_after(exchanges: Sequence[Exchange]) -> int:

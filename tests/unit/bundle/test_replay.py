@@ -1,0 +1,246 @@
+"""A bundle answers as the cluster did at a moment: in an order in which offsets can be compared, and never more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.bundle.layout import Exchange, Meta
+from offsetguard.bundle.reader import Bundle, key_of, moments, open_bundle
+from offsetguard.bundle.replay import PERIOD_MS, BundleAsker
+from offsetguard.bundle.rounds import rounds_of_bundle
+from offsetguard.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
+from offsetguard.rocketmq.refusals import ConsumerNotOnline
+from offsetguard.rocketmq.requests import (
+    GetAllConsumerOffset,
+    GetAllTopicConfig,
+    GetBrokerClusterInfo,
+    GetBrokerConfig,
+    GetConsumerConnectionList,
+    GetConsumeStats,
+    GetTopicStatsInfo,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from offsetguard.rocketmq.requests import Request
+
+BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
+NAME_SERVER, BROKER = "10.0.0.9:9876", "10.0.0.1:10911"
+START_MS = 1_795_247_480_000
+
+
+def bundle_of(*asked: tuple[str, int, Mapping[str, str], int], rounds_ms: tuple[int, ...] = ()) -> Bundle:
+    """Return a bundle of answered exchanges: (label, code, ext fields, ms after the start)."""
+    bundle = Bundle(Path("nowhere"), Meta(rounds_ms=rounds_ms), labels={BROKER: "broker-a-0"})
+    for line, (label, code, ext, ms) in enumerate(asked, start=1):
+        exchange = Exchange(line, START_MS + ms, label, code, ext, None, {"code": 0})
+        bundle.exchanges.append(exchange)
+        bundle.by_key[key_of(label, code, ext)].append(exchange)
+    return bundle
+
+
+def served_ms(bundle: Bundle, *requests: Request, moment: int = 0) -> list[int | None]:  # type: ignore[type-arg]
+    """Ask a broker one after the other; returns when each answer was recorded, None = not in the bundle."""
+    asker = BundleAsker(bundle, moments(bundle)[moment])
+
+    async def ask() -> list[int | None]:
+        times: list[int | None] = []
+        for request in requests:
+            try:
+                await asker.exchange(BROKER, request)
+            except NotRecorded:
+                times.append(None)
+            else:
+                times.append(round(asker.now(BROKER).timestamp() * 1000) - START_MS)
+        return times
+
+    return asyncio.run(ask())
+
+
+COMMITTED, STATS, ENDS = GetAllConsumerOffset(), GetConsumeStats("g"), GetTopicStatsInfo("t")
+A_43 = ("broker-a-0", 43, {})
+A_208 = ("broker-a-0", 208, {"consumerGroup": "g"})
+A_202 = ("broker-a-0", 202, {"topic": "t"})
+
+
+def test_max_offsets_are_taken_from_behind_the_consumer_offsets_whatever_the_order_of_recording() -> None:
+    bundle = bundle_of((*A_202, 0), (*A_43, 10), (*A_208, 20), (*A_202, 5_000), (*A_43, 5_010))
+    assert served_ms(bundle, COMMITTED, STATS, ENDS) == [10, 20, 5_000]
+
+
+def test_a_second_reading_goes_on_behind_the_first_one() -> None:
+    """Min, consumer, pull, max: what the collector reads again is a later exchange, not the same one."""
+    bundle = bundle_of((*A_43, 0), (*A_208, 1), (*A_202, 2), (*A_43, 5), (*A_208, 6), (*A_202, 7))
+    assert served_ms(bundle, COMMITTED, STATS, ENDS, ENDS, COMMITTED, STATS, ENDS) == [0, 1, 2, 2, 5, 6, 7]
+
+
+def test_a_pull_offset_that_no_max_offset_bounds_is_not_served() -> None:
+    bundle = bundle_of((*A_43, 0), (*A_202, 10), (*A_208, 20))
+    assert served_ms(bundle, COMMITTED, STATS, ENDS) == [0, None, 10]
+
+
+def test_an_exchange_of_another_minute_does_not_belong_to_the_moment() -> None:
+    bundle = bundle_of((*A_43, 0), (*A_202, PERIOD_MS + 1))
+    assert served_ms(bundle, COMMITTED, ENDS) == [0, None]
+
+
+def test_members_come_from_the_round_or_the_minute_before_it() -> None:
+    members = ("broker-a-0", 203, {"consumerGroup": "g"})
+    asked = GetConsumerConnectionList("g")
+    old = bundle_of((*members, 0), (*A_43, 50_000), (*A_202, 50_001), (*A_43, 61_000), (*A_202, 61_001))
+    assert served_ms(old, asked, moment=0) == [0]
+    assert served_ms(old, asked, moment=1) == [None]
+    newer = bundle_of((*A_43, 0), (*A_202, 1), (*A_43, 100), (*members, 150), (*A_202, 200))
+    assert served_ms(newer, asked, moment=1) == [150]
+
+
+def test_settings_hold_for_the_whole_bundle() -> None:
+    topics = ("broker-a-0", 21, {})
+    bundle = bundle_of((*A_43, 0), (*A_202, 1), (*topics, 90_000), (*A_43, 99_000), (*A_202, 99_001))
+    assert served_ms(bundle, GetAllTopicConfig(), moment=0) == [90_000]
+    assert served_ms(bundle, GetAllTopicConfig(), GetBrokerConfig(), moment=1) == [90_000, None]
+
+
+def test_fields_that_say_no_are_the_same_as_fields_left_out() -> None:
+    assert key_of("b-0", 307, {"clientId": "c", "jstackEnable": "false"}) == key_of("b-0", 307, {"clientId": "c"})
+    assert key_of("b-0", 307, {"clientId": "c"}) != key_of("b-0", 307, {"clientId": "d"})
+
+
+EXCHANGES = st.lists(
+    st.tuples(st.sampled_from([A_43, A_208, A_202]), st.integers(0, 3_000)).map(lambda pair: (*pair[0], pair[1])),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(EXCHANGES, st.lists(st.sampled_from([COMMITTED, STATS, ENDS]), max_size=10))
+def test_whatever_was_recorded_offsets_are_served_in_the_order_in_which_they_were_asked(
+    asked: list[tuple[str, int, Mapping[str, str], int]],
+    requests: list[Request],  # type: ignore[type-arg]
+) -> None:
+    """Reading order is what keeps consumer <= pull <= max true: no kind is ever older than what was served before."""
+    gaps = sorted(one[3] for one in asked)
+    in_order = [(*one[:3], ms) for one, ms in zip(asked, gaps, strict=True)]
+    bundle = bundle_of(*in_order, (*A_43, 3_001), (*A_202, 3_002))
+    for moment in range(len(moments(bundle))):
+        times = served_ms(bundle, *requests, moment=moment)
+        seen = [(type(request), ms) for request, ms in zip(requests, times, strict=True) if ms is not None]
+        for position, (kind, ms) in enumerate(seen):
+            others = [earlier for other, earlier in seen[:position] if other is not kind]
+            assert ms >= max(others, default=0)
+
+
+def test_a_round_of_ours_begins_where_meta_says_so() -> None:
+    asked = [(*A_43, 10), (*A_202, 11), (*A_43, 12), (*A_202, 13), (*A_43, 10_010), (*A_202, 10_011)]
+    bundle = bundle_of(*asked, rounds_ms=(START_MS, START_MS + 10_000, START_MS + 20_000))
+    assert [one.t_ms - START_MS for one in moments(bundle)] == [10, 10_010]
+
+
+def test_failures_come_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "bodies").mkdir()
+    (tmp_path / "bodies" / "106.json").write_text(
+        '{"brokerAddrTable":{"broker-a":{"brokerAddrs":{0:"10.0.0.1:10911"},"brokerName":"broker-a","cluster":"c"}},'
+        '"clusterAddrTable":{"c":["broker-a"]}}'
+    )
+    (tmp_path / "bodies" / "202.json").write_text("no body of a broker")
+    common = {"t": START_MS, "broker": "broker-a-0"}
+    lines = [
+        {"t": START_MS, "broker": "namesrv", "code": 106, "ext": None, "file": "106.json", "header": {"code": 0}},
+        {**common, "code": 43, "ext": None, "file": None, "header": None, "error": {"kind": "RequestTimedOut"}},
+        {
+            **common,
+            "code": 203,
+            "ext": {"consumerGroup": "g"},
+            "file": None,
+            "header": {"code": 206, "remark": "not online"},
+        },
+        {**common, "code": 202, "ext": {"topic": "t"}, "file": "202.json", "header": {"code": 0}},
+        {**common, "code": 202, "ext": {"topic": "u"}, "file": "gone.json", "header": {"code": 0}},
+    ]
+    (tmp_path / "index.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (round_,) = rounds_of_bundle(tmp_path)
+
+    async def ask() -> list[type]:
+        await round_.asker.call(NAME_SERVER, GetBrokerClusterInfo())
+        requests = [
+            GetAllConsumerOffset(),
+            GetConsumerConnectionList("g"),
+            GetTopicStatsInfo("t"),
+            GetTopicStatsInfo("u"),
+        ]
+        return [type((await round_.asker.call_many(BROKER, [request]))[0]) for request in requests]
+
+    assert asyncio.run(ask()) == [RequestTimedOut, ConsumerNotOnline, UndecodableResponse, UndecodableResponse]
+
+
+@pytest.mark.parametrize(
+    ("name", "offsets"),
+    [("4.9.8-orderly-lock", "OrderPay"), ("5.3.3-healthy", "orders"), ("5.5.1-healthy", "orders")],
+)
+def test_real_bundles_give_offsets_in_order(name: str, offsets: str) -> None:
+    for one in rounds_of_bundle(BUNDLES / name):
+        asyncio.run(check_order(one.asker, offsets))
+
+
+async def check_order(asker: BundleAsker, topic: str) -> None:
+    info = await asker.call(NAME_SERVER, GetBrokerClusterInfo())
+    for broker in info.brokers:
+        address = broker.addresses[0]
+        committed = await asker.call(address, GetAllConsumerOffset())
+        read_at = asker.now(address)
+        ends = await asker.call(address, GetTopicStatsInfo(topic))
+        assert asker.now(address) >= read_at
+        by_queue = {queue.queue_id: offsets.max_offset for queue, offsets in ends.queues.items()}
+        groups = [group for one, group in committed.offsets if one == topic]
+        assert groups
+        for group in groups:
+            for queue_id, consumer_offset in committed.offsets[topic, group].items():
+                assert consumer_offset <= by_queue[queue_id]
+
+
+def test_a_bundle_gives_one_round_for_each_interval_or_the_one_that_is_asked_for() -> None:
+    folder = BUNDLES / "4.9.8-orderly-lock"
+    rounds = list(rounds_of_bundle(folder))
+    assert [one.interval.name for one in rounds] == ["20261121T075300Z", "20261121T075400Z", "20261121T075500Z"]
+    (at,) = rounds_of_bundle(folder, datetime(2026, 11, 21, 7, 54, 30, tzinfo=UTC))
+    assert at.interval == rounds[1].interval
+    with pytest.raises(BundleError, match="no round near 2026-11-21 12:00:00; it holds 2026-11-21 07:53:59 to"):
+        list(rounds_of_bundle(folder, datetime(2026, 11, 21, 12, tzinfo=UTC)))
+
+
+def test_the_logs_of_a_bundle_know_their_writers_and_their_time_zones() -> None:
+    (first, *_) = rounds_of_bundle(BUNDLES / "4.9.8-orderly-lock")
+    sources = {source.name: (source.broker_name, source.broker_id, source.time_zone) for source in first.log_sources}
+    assert sources == {
+        "broker-a-0": ("broker-a", 0, "+08:00"),
+        "broker-a-1": ("broker-a", 1, "+08:00"),
+        "broker-b-0": ("broker-b", 0, "+08:00"),
+        "c1": (None, 0, "+00:00"),
+        "c2": (None, 0, "+00:00"),
+        "c3": (None, 0, "+00:00"),
+    }
+
+
+def test_whatever_is_not_in_a_bundle_is_a_typed_error_and_nothing_else() -> None:
+    bundle = open_bundle(BUNDLES / "5.3.3-healthy")
+    asker = BundleAsker(bundle, moments(bundle)[0])
+
+    async def ask() -> list[object]:
+        return [
+            await asker.outcome(address, request)
+            for address in (NAME_SERVER, "127.0.0.1:30110", "not an address")
+            for request in (GetConsumeStats("nobody"), GetTopicStatsInfo("nothing"))
+        ]
+
+    outcomes = asyncio.run(ask())
+    assert all(isinstance(one, NotRecorded) for one in outcomes)
+    assert all("is not in the bundle at all" in str(one) for one in outcomes if isinstance(one, RocketMQError))
