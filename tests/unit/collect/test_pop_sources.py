@@ -1,0 +1,126 @@
+"""What tells of POP groups is brought together: details of readings, members that proxies see, the round before."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_stats import StatsItem
+from offsetguard.collect.manifest import Outcome
+from offsetguard.collect.pop import Consumption
+from offsetguard.collect.pop_figures import ClientTold
+from offsetguard.collect.pop_sources import groups_for_proxies, pop_sources
+from offsetguard.collect.proxy_members import read_proxy_members
+from offsetguard.collect.replica import Answer, Replica
+from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard.collect.running_info import ClientAnswer
+from offsetguard.errors import RequestTimedOut
+from offsetguard.rocketmq.bodies import Connection, ConsumerConnections
+from offsetguard.rocketmq.detail_bodies import BrokerStats, StatsSnapshot
+from offsetguard.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.rocketmq.refusals import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from offsetguard.errors import RocketMQError
+    from offsetguard.rocketmq.requests import GetConsumerConnectionList, Request
+
+CASES = Path(__file__).parent / "pop_cases"
+NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)
+COUNTED = BrokerStats(*[StatsSnapshot(0, 0.0, 0.0)] * 3)  # exists, although nothing was counted lately
+OFFLINE = 206
+
+
+def connections(*client_ids: str) -> ConsumerConnections:
+    clients = tuple(Connection(client_id, "127.0.0.1:1", "JAVA", 513) for client_id in client_ids)
+    return ConsumerConnections(clients, "CONSUME_ACTIVELY", "CLUSTERING", None, {})
+
+
+class Proxies:
+    """Answers 203 from a table: address -> group -> client ids; a missing group is offline, a missing proxy hangs."""
+
+    def __init__(self, members: dict[str, dict[str, list[str]]]) -> None:
+        self.members = members
+
+    def now(self, address: str) -> datetime:
+        return NOW
+
+    async def call(self, address: str, request: Request[Any]) -> Any:
+        raise NotImplementedError
+
+    async def call_many(
+        self, address: str, requests: Sequence[GetConsumerConnectionList]
+    ) -> list[ConsumerConnections | RocketMQError]:
+        return [self._answer(address, request.consumer_group) for request in requests]
+
+    def _answer(self, address: str, group: str) -> ConsumerConnections | RocketMQError:
+        if address not in self.members:
+            return RequestTimedOut(address, "no answer")
+        if group not in self.members[address]:
+            return refusal(address, OFFLINE, f"the consumer group[{group}] not online")
+        return connections(*self.members[address][group])
+
+
+TWO = {"p1:8080": {"jobs-workers": ["a", "b"]}, "p2:8080": {"jobs-workers": ["b", "c"], "mailers": ["d"]}}
+ASKED = [
+    ([], {}, 0),
+    (["p1:8080"], {"jobs-workers": {"a", "b"}, "mailers": set()}, 0),
+    (["p1:8080", "p2:8080"], {"jobs-workers": {"a", "b", "c"}, "mailers": {"d"}}, 0),
+    (["p1:8080", "gone:8080"], {}, 1),
+]
+
+
+@pytest.mark.parametrize(("proxies", "members", "gap_count"), ASKED)
+def test_only_what_all_proxies_said_counts(proxies: list[str], members: dict[str, set[str]], gap_count: int) -> None:
+    ledger = RequestLedger()
+    asking = read_proxy_members(Proxies(TWO), proxies, {"jobs-workers", "mailers"}, ledger)  # type: ignore[arg-type]
+    assert asyncio.run(asking) == members
+    assert ledger.gap_count == gap_count
+    assert ledger.counts.asked == 2 * len(proxies)
+
+
+def test_a_proxy_that_hangs_is_one_gap_that_says_what_to_do() -> None:
+    ledger = RequestLedger()
+    asyncio.run(read_proxy_members(Proxies({}), ["gone:8080"], ["one", "two"], ledger))  # type: ignore[arg-type]
+    (gap,) = ledger.gaps
+    assert (gap.address, gap.outcome, gap.broker_name) == ("gone:8080", Outcome.TIMED_OUT, None)
+    assert "2 groups" in gap.what
+    assert "check proxies in the configuration" in gap.reason
+
+
+def reading(broker_name: str = "broker-a", **groups: ConsumerConnections | None) -> BrokerReading:
+    made = BrokerReading(Replica(broker_name, 0, "127.0.0.1:10911"))
+    made.connections.update(groups)
+    return made
+
+
+def test_proxies_are_asked_about_groups_that_no_broker_sees() -> None:
+    first = reading(seen=connections("a"), unseen=None, CID_RMQ_SYS_TRANS=None)
+    second = reading("broker-b", seen=None, unseen=None)
+    assert groups_for_proxies([first, second]) == {"unseen"}
+
+
+def test_running_info_and_statistics_of_all_replicas_are_used() -> None:
+    master, slave = reading(), reading()
+    slave.replica = Replica("broker-a", 1, "127.0.0.1:10921")
+    info = consumer_running_info((CASES / "307_s5.json").read_bytes())
+    master.running_info["pop-remote", "pr1"] = ClientAnswer(info, None, NOW)
+    master.running_info["pop-remote", "pr2"] = ClientAnswer(None, "it did not answer", None)
+    master.broker_stats[StatsItem("GROUP_CK_NUMS", "jobs@pop-simple")] = Answer(None, NOW)
+    slave.broker_stats[StatsItem("GROUP_ACK_NUMS", "jobs@pop-simple")] = Answer(COUNTED, NOW)
+    master.broker_stats[StatsItem("GROUP_CK_NUMS", "orders@billing")] = Answer(None, NOW)
+    master.broker_stats[StatsItem("GROUP_GET_NUMS", "orders@shipping")] = Answer(COUNTED, NOW)
+    sources = pop_sources([master, slave], {})
+    assert sources.running_info == {("pop-remote", "pr1"): ClientTold(pops=True, wait_ack_count=76)}
+    assert sources.popped == {"pop-simple": True, "billing": False}
+
+
+def test_the_round_before_is_remembered_as_far_as_it_knew() -> None:
+    before = {"a": {"consumption": "pop"}, "b": {"consumption": None}, "c": {"consumption": "?"}, "d": {}}
+    assert pop_sources([], before).remembered == {"a": Consumption.POP}
