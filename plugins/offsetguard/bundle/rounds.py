@@ -21,20 +21,31 @@ if TYPE_CHECKING:
     from offsetguard.config import LogSource
     from offsetguard.rocketmq.asker import Asker
 
-DEFAULT_CLUSTER = "bundle"
 AT_TOLERANCE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something recorded that cannot be read, or was read from elsewhere: a gap of the round, and the bytes, if any."""
+
+    source: str  # file, and line
+    reason: str
+    broker_name: str | None = None
+    broker_id: int | None = None
+    body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRound:
     """One round to run through the normal collector; `asker` answers for this round only."""
 
-    cluster: str  # as the bundle names it; DEFAULT_CLUSTER where it does not
+    cluster: str  # as the bundle names it; its folder's name where it does not
     interval: Interval
     started_at: datetime
     asker: Asker
     log_sources: tuple[LogSource, ...]
     logs_until: datetime | None  # lines after this belong to a later round; None = all that is there
+    damages: tuple[Damage, ...] = ()
     origin: str = "broker"  # of the offsets, see `queue_snapshots.origin`
 
 
@@ -49,12 +60,13 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
     for position, moment in enumerate(chosen):
         is_last = position == len(chosen) - 1
         yield RecordedRound(
-            cluster=bundle.meta.cluster or DEFAULT_CLUSTER,
+            cluster=bundle.meta.cluster or folder.resolve().name,
             interval=Interval.containing(moment.at),
             started_at=moment.at,
             asker=BundleAsker(bundle, moment),
             log_sources=sources,
             logs_until=None if is_last and at is None else Interval.containing(moment.at).end,
+            damages=tuple(Damage(str(folder), note) for note in bundle.notes),
         )
 
 

@@ -72,13 +72,21 @@ class Collected:
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Clusters and limits from this file.")
 @click.option(
-    "--cluster", "clusters", multiple=True, help="With --config: a cluster of the file, or `all`; repeatable."
+    "--cluster",
+    "clusters",
+    multiple=True,
+    help="With --config: a cluster of the file, or `all`; repeatable. With --bundle and --state-dir: its name.",
 )
 @click.option(
     "--bundle", type=click.Path(path_type=Path), help="Collect what a support bundle holds; ask no cluster at all."
 )
 @click.option(
     "--state-dir", type=click.Path(path_type=Path), help="Collect from the files of brokers that cannot be asked."
+)
+@click.option(
+    "--at",
+    type=click.DateTime(["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]),
+    help="With --bundle: only the round nearest to this moment, UTC.  [default: the last round of every minute]",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to land in.  [default: $OFFSETGUARD_HOME/landing]")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -89,6 +97,7 @@ def collect(
     clusters: tuple[str, ...],
     bundle: Path | None,
     state_dir: Path | None,
+    at: datetime | None,
     out: Path | None,
     quiet: bool,
 ) -> None:
@@ -108,7 +117,7 @@ def collect(
       offsetguard collect --config config/offsetguard.yml --cluster main
       offsetguard collect --config config/offsetguard.yml --cluster all | jq '{cluster, gaps, seconds}'
       offsetguard collect --bundle incident-42 --out snapshots
-      offsetguard collect --state-dir /mnt/broker-a/store --out snapshots
+      offsetguard collect --state-dir /mnt/broker-a/store --cluster main --out snapshots
 
     \b
     Exit code: 0 = everything was seen, 1 = partly (see gaps), 2 = a cluster could not be seen at all.
@@ -116,12 +125,13 @@ def collect(
     landing_folder = out or Workspace.from_environment().landing_folder
     tell = _Progress(quiet=quiet)
     if bundle is not None or state_dir is not None:
-        if namesrv is not None or clusters or (bundle is not None and state_dir is not None):
-            raise click.UsageError(
-                "--bundle and --state-dir stand alone: they say themselves which cluster they are of"
-            )
-        rounds = _recorded_rounds(bundle, state_dir)
-        collected = list(asyncio.run(_collect_recorded(rounds, config_file, landing_folder, tell)))
+        if namesrv is not None or len(clusters) > 1 or (bundle is not None and state_dir is not None):
+            raise click.UsageError("--bundle and --state-dir stand alone; --cluster may say which cluster they are of")
+        if at is not None and bundle is None:
+            raise click.UsageError("--at chooses a round of --bundle; state files know one moment only")
+        cluster = clusters[0] if clusters else None
+        rounds = _recorded_rounds(bundle, state_dir, at and at.replace(tzinfo=UTC), cluster)
+        collected = asyncio.run(_collect_recorded(rounds, cluster, config_file, landing_folder, tell))
     else:
         names, config = chosen_clusters(namesrv, config_file, clusters)
         credentials = credentials_from(os.environ)
@@ -164,23 +174,32 @@ async def _collect_live(
     return list(await asyncio.gather(*map(one, names)))
 
 
-def _recorded_rounds(bundle: Path | None, state_dir: Path | None) -> Iterator[RecordedRound]:
+def _recorded_rounds(
+    bundle: Path | None, state_dir: Path | None, at: datetime | None, cluster: str | None
+) -> Iterator[RecordedRound]:
     if bundle is not None:
         from offsetguard.bundle.rounds import rounds_of_bundle  # noqa: PLC0415 rarely used
 
-        return rounds_of_bundle(bundle)
-    raise click.UsageError(f"--state-dir {state_dir}: state files cannot be collected yet")
+        return rounds_of_bundle(bundle, at)
+    from offsetguard.state_files.rounds import rounds_of_state_folder  # noqa: PLC0415 rarely used
+
+    assert state_dir is not None  # noqa: S101 one of the two is given
+    return rounds_of_state_folder(state_dir, cluster or state_dir.resolve().name, datetime.now(UTC))
 
 
 async def _collect_recorded(
-    rounds: Iterator[RecordedRound], config_file: Path | None, landing_folder: Path, tell: _Progress
+    rounds: Iterator[RecordedRound],
+    cluster: str | None,
+    config_file: Path | None,
+    landing_folder: Path,
+    tell: _Progress,
 ) -> list[int]:
     """Collect rounds that were recorded, oldest first, since each goes on where the one before ended."""
     from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
 
     codes = []
     for one in rounds:
-        name = safe_name(one.cluster)
+        name = safe_name(cluster or one.cluster)
         config = _config_with(name, config_file)
         begun = time.monotonic()
         manifest = await collect_cluster(
@@ -191,6 +210,7 @@ async def _collect_recorded(
             started_at=one.started_at,
             asker=one.asker,
             origin=one.origin,
+            damages=one.damages,
         )
         folder = landing_folder / name / one.interval.name
         codes.append(_told(Collected(name, folder, manifest, time.monotonic() - begun), tell))

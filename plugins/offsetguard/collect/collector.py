@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
 from offsetguard.collect.group_members import merge_members
 from offsetguard.collect.group_rows import GroupRows
 from offsetguard.collect.landed_folders import collecting_lock, landed_after, read_manifest, snapshot_folder
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME, EventCursor, Gap, Manifest
+from offsetguard.collect.manifest import MANIFEST_FILE_NAME, EventCursor, Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.round import Round
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from offsetguard.bundle.rounds import Damage
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.landing import Row
     from offsetguard.config import Config
@@ -75,6 +77,7 @@ async def collect_cluster(
     deadline_s: float = ROUND_DEADLINE_S,
     asker: Asker | None = None,
     origin: str = "broker",
+    damages: Sequence[Damage] = (),
 ) -> Manifest:
     """Collect and land one interval; returns the manifest that is landed.
 
@@ -82,7 +85,7 @@ async def collect_cluster(
     looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or a landed
     file cannot be read or written. `credentials`: of the connection that the cluster names. `asker`: takes the place of
     the connections to the cluster (a support bundle, state files, a recorder), and `origin` says what it is, for the
-    column of that name.
+    column of that name, and `damages` what of it cannot be read.
     """
     folder = snapshot_folder(landing_folder, cluster, interval)
     if (folder / MANIFEST_FILE_NAME).exists():
@@ -103,6 +106,7 @@ async def collect_cluster(
             deadline_s=deadline_s,
             asker=asker,
             origin=origin,
+            damages=damages,
         )
         return read_manifest(await asyncio.to_thread(_land, landing_folder, snapshot))
 
@@ -146,6 +150,7 @@ async def collect_round(
     deadline_s: float = ROUND_DEADLINE_S,
     asker: Asker | None = None,
     origin: str = "broker",
+    damages: Sequence[Damage] = (),
 ) -> Snapshot:
     """Ask the cluster once; nothing is written.
 
@@ -164,7 +169,18 @@ async def collect_round(
         ) as client:
             one_round = Round(cluster, config, interval, asker=client, earlier=earlier, events=events)
             await one_round.run(deadline_s)
-    snapshot = _snapshot(one_round, cluster, config, interval, earlier=earlier, started_at=started_at, origin=origin)
+    _take_damages(one_round, damages)
+    finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
+    snapshot = _snapshot(
+        one_round,
+        cluster,
+        config,
+        interval,
+        earlier=earlier,
+        started_at=started_at,
+        finished_at=finished_at,
+        origin=origin,
+    )
     manifest = snapshot.manifest
     logger.info(
         "collect %s %s: %d of %d requests answered, %d gaps, %d queue rows, %d offset moves, unseen: %s",
@@ -178,6 +194,25 @@ async def collect_round(
         "the whole cluster" if manifest.cluster_unseen else ", ".join(manifest.unseen_broker_names) or "nothing",
     )
     return snapshot
+
+
+def _take_damages(one_round: Round, damages: Sequence[Damage]) -> None:
+    """Make gaps of what cannot be read of a bundle or state file, and keep its bytes."""
+    readings = {(one.replica.broker_name, one.replica.broker_id): one for one in one_round.readings}
+    for position, damage in enumerate(damages):
+        one_round.ledger.add_gap(
+            Gap(
+                address=damage.source,
+                broker_name=damage.broker_name,
+                broker_id=damage.broker_id,
+                what="a recorded file",
+                outcome=Outcome.UNDECODABLE,
+                reason=damage.reason,
+            )
+        )
+        reading = readings.get((damage.broker_name or "", damage.broker_id or 0))
+        if damage.body and reading is not None:
+            reading.undecodable.append(Undecodable(damage.source, position, damage.reason, damage.body))
 
 
 def _land(landing_folder: Path, snapshot: Snapshot) -> Path:
@@ -206,6 +241,7 @@ def _snapshot(
     *,
     earlier: EarlierRound,
     started_at: datetime,
+    finished_at: datetime,
     origin: str,
 ) -> Snapshot:
     """Make tables of what was seen, and the manifest that says what was not; the readings are let go on the way."""
@@ -246,7 +282,7 @@ def _snapshot(
         cluster=cluster,
         interval_start=interval.start,
         started_at=started_at,
-        finished_at=datetime.now(UTC),
+        finished_at=finished_at,
         requests=ledger.counts,
         gaps=tuple(ledger.gaps),
         gap_count=ledger.gap_count,
