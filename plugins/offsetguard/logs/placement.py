@@ -2,8 +2,9 @@
 
 A log's file keeps its first bytes whatever becomes of it: renamed, moved, compressed, copied. So a cursor's file is
 the one that begins like it, wherever it is now; its inode decides only between files that begin alike.
-- Files that the globs match are always looked at. Rotated siblings are looked for only when a cursor's file is not
-  among them: it was rotated away. Files in between, never seen before and begun after it, are found with it.
+- Files that the globs match are always looked at. Rotated siblings are looked for only when the file of an unfinished
+  cursor, or of the newest, is not among them: it was rotated away. Files that were never seen and begun after the
+  newest known one are found with it.
 - Where two copies of one file exist (just being copied or compressed), the longest uncompressed one counts.
 - A file that is found nowhere may be on its way from one name to the next: its cursor is kept for some rounds.
 """
@@ -65,11 +66,11 @@ def place(source: LogSource, cursors: Sequence[LogCursor]) -> Placement:
 def _place_family(placement: Placement, files: list[LogFile], cursors: list[LogCursor], family: Family) -> None:
     """Place the cursors of one log and its siblings, oldest file first."""
     owners, missing = _match(files, cursors)
-    if any(not cursor.finished for cursor in missing):
+    newest = max((cursor.began or "" for cursor in cursors), default="")
+    if any(not cursor.finished or (cursor.began or "") >= newest for cursor in missing):
         others = placement.looked_at(path for path in sibling_paths(family) if path not in placement.matched)
         files = [*files, *others]
         owners, missing = _match(files, cursors)
-        newest = max((cursor.began or "" for cursor in cursors), default="")
         files = [file for file in files if file in owners or file not in others or _began_after(file, newest)]
     taken: list[LogFile] = []
     for file in sorted(files, key=_reading_order):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,13 @@ from offsetguard.logs.log_files import family_of, sha256_of
 from offsetguard.logs.placement import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from offsetguard.config import LogSource
     from offsetguard.logs.cursor import LogCursor
     from offsetguard.logs.events import LogEvent, Unreadable
-    from offsetguard.logs.log_files import LogFile
+    from offsetguard.logs.log_files import Family, LogFile
     from offsetguard.logs.placement import Placement
 
 MISSING_ROUNDS = 3  # rounds for which the cursor of a file is kept that is found nowhere
@@ -131,18 +132,28 @@ def _not_found(
         reason = "no such file: is the folder mounted on this machine, and is the pattern right?"
         return list(cursors), [LogGap(source.name, ", ".join(source.files), reason)]
     gaps = [LogGap(source.name, path, _advice(reason)) for path, reason in sorted(placement.unreadable.items())]
+    newest = {family: max(began) for family, began in _beginnings(cursors).items()}
     kept = []
     for cursor in placement.missing:
         if cursor.path in placement.unreadable:
             kept.append(cursor)
-        elif not cursor.finished and cursor.missing_rounds < MISSING_ROUNDS:
+        elif cursor.finished and (cursor.began or "") < newest[family_of(cursor.path)]:
+            continue
+        elif cursor.missing_rounds < MISSING_ROUNDS:
             rounds = cursor.missing_rounds + 1
             note = f"found nowhere for {rounds} rounds: what was written behind byte {cursor.next_position} is not read"
             kept.append(cursor.model_copy(update={"missing_rounds": rounds, "note": note}))
-        elif not cursor.finished and cursor.seen_bytes > cursor.next_position:
+        elif cursor.seen_bytes > cursor.next_position:
             lost = cursor.seen_bytes - cursor.next_position
             gaps.append(LogGap(source.name, cursor.path, f"gone before it was read: at least {lost} bytes are lost"))
     return kept, gaps
+
+
+def _beginnings(cursors: Iterable[LogCursor]) -> dict[Family, list[str]]:
+    began: dict[Family, list[str]] = defaultdict(list)
+    for cursor in cursors:
+        began[family_of(cursor.path)].append(cursor.began or "")
+    return began
 
 
 def _read_within(parts: Sequence[FilePart], limits: LogLimits) -> list[LogGap]:
@@ -174,16 +185,16 @@ def _worth_keeping(parts: Sequence[FilePart]) -> list[LogCursor]:
 
     The newest cursor of a log stays in any case: files that began before it are never read again.
     """
-    newest: dict[tuple[str, object], str] = {}
+    newest: dict[tuple[str, Family], str] = defaultdict(str)
     for part in parts:
         log = (part.source.name, part.file.family)
-        newest[log] = max(newest.get(log, ""), part.cursor.began or "")
+        newest[log] = max(newest[log], part.cursor.began or "")
     return [
         part.cursor
         for part in parts
         if part.matched
         or not part.cursor.finished
-        or (part.cursor.began or "") >= newest[part.source.name, family_of(part.cursor.path)]
+        or (part.cursor.began or "") >= newest[part.source.name, part.file.family]
     ]
 
 
