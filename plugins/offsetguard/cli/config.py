@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.cli.config_live import find_consumer_groups
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.config import EffectivePolicy
 from offsetguard.config_file import ConfigProblems, Problem, did_you_mean, read_config_file
 from offsetguard.config_shadowing import fields_set, shadowed_fields

@@ -58,6 +58,10 @@ class IntegerColumn:
             for value in values:
                 self.add(value)
 
+    def fill(self, value: int | None, length: int) -> None:
+        """Append one value until there are `length`."""
+        self.add(value, length - len(self))
+
     def put(self, position: int, value: int | None) -> None:
         """Replace one value."""
         self.values[position] = value or 0

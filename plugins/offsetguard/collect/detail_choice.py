@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Sequence
 
     from offsetguard.collect.queue_reading import PairReading
     from offsetguard.intervals import Interval
@@ -60,18 +60,29 @@ class DetailChoice:
         return len(self.suspects) - len(self.asked)
 
 
-def suspect_of(pair: PairReading, max_offset_before: Callable[[int], int | None]) -> Suspect | None:
+def suspect_of(pair: PairReading, max_offsets_before: Sequence[int]) -> Suspect | None:
     """Look at one (group, topic) of one broker; None = provably healthy.
 
-    `max_offset_before(queue_id)`: the end of the queue in the earlier round; None = not known. A group that has
-    consumed to there is healthy whatever waits now: all of it came since, and nobody can be faster than the round.
+    `max_offsets_before`: the ends of the same queues in the earlier round, in their order; anything else = not known.
+    A group that has consumed to there is healthy whatever waits now: all of it came since.
     """
-    if pair.nothing_waits:
+    if not pair.is_in_order:
+        return _suspect_queue_by_queue(pair, max_offsets_before)
+    if pair.consumer_offsets == pair.max_offsets:
         return None
+    if len(max_offsets_before) == len(pair.queue_ids):
+        queues = zip(pair.consumer_offsets, pair.max_offsets, max_offsets_before, strict=True)
+        if not any(consumer < high and consumer < before for consumer, high, before in queues):  # type: ignore[operator]
+            return None
+    return Suspect(pair.consumer_group, SuspectReason.WAITING, pair.waiting_count)
+
+
+def _suspect_queue_by_queue(pair: PairReading, max_offsets_before: Sequence[int]) -> Suspect | None:
+    before = dict(enumerate(max_offsets_before)) if len(max_offsets_before) == len(pair.queue_ids) else {}
     reasons: set[SuspectReason] = set()
     waiting_count = 0
     for queue_id, offsets in pair.offsets():
-        reason = _reason(offsets, max_offset_before(queue_id), asked=pair.max_at is not None)
+        reason = _reason(offsets, before.get(queue_id), asked=pair.max_at is not None)
         if reason is not None:
             reasons.add(reason)
             waiting_count += _waiting(offsets)

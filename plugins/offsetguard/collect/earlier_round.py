@@ -6,6 +6,7 @@ how long something has been waiting, or how fast a retry topic grows, can only b
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 MISSING_MASTER_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
-Ages = dict[tuple[str, str, str, int], tuple[int, int]]
-"""(broker, topic, group, queue id) -> (consumer offset, store time of the message there, microseconds since 1970)."""
+Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
+"""(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,7 @@ class EarlierRound:
 class EarlierFigures:
     """Figures of the earlier round that this one is compared with; empty for a first round."""
 
-    max_offsets: Mapping[tuple[str, str], Mapping[int, int]] = field(
-        default_factory=dict
-    )  # (broker, topic) -> by queue
+    max_offsets: Mapping[tuple[str, str], array[int]] = field(default_factory=dict)  # (broker, topic) -> by queue id
     ages: Ages = field(default_factory=dict)  # of what waited then
     groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
@@ -114,7 +113,7 @@ class EarlierFigures:
 
     def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
         """When the message at that offset was stored, microseconds since 1970; None = it was not asked before."""
-        known = self.ages.get((queue.broker_name, queue.topic, group, queue.queue_id))
+        known = self.ages.get((queue.broker_name, queue.topic, group), {}).get(queue.queue_id)
         return known[1] if known is not None and known[0] == consumer_offset else None
 
 
@@ -126,23 +125,24 @@ def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> Ear
     return EarlierRound(manifest, folder=snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start)))
 
 
-def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], dict[int, int]]:
-    found: dict[tuple[str, str], dict[int, int]] = {}
+def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], array[int]]:
+    """Topics of which a queue was not seen, or has no place in the order of ids, are left out: not known."""
+    found: dict[tuple[str, str], dict[int, int | None]] = {}
     for broker, topic, queue_id, max_offset in _values(rows, "broker_name", "topic", "queue_id", "max_offset"):
-        if max_offset is not None:
-            found.setdefault((broker, topic), {})[queue_id] = max_offset
-    return found
+        found.setdefault((broker, topic), {})[queue_id] = max_offset
+    known = {key: [by_queue.get(queue_id) for queue_id in range(len(by_queue))] for key, by_queue in found.items()}
+    return {key: array("q", ends) for key, ends in known.items() if None not in ends}  # type: ignore[arg-type]
 
 
 def _ages(rows: pa.Table | None) -> Ages:
     names = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
     if rows is not None:
         rows = rows.select(names).filter(rows.column("oldest_unconsumed_at").is_valid())
-    return {
-        (broker, topic, group, queue_id): (consumer, microseconds(oldest) or 0)
-        for broker, topic, group, queue_id, consumer, oldest in _values(rows, *names)
-        if consumer is not None
-    }
+    found: Ages = {}
+    for broker, topic, group, queue_id, consumer, oldest in _values(rows, *names):
+        if consumer is not None:
+            found.setdefault((broker, topic, group), {})[queue_id] = consumer, microseconds(oldest) or 0
+    return found
 
 
 def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:

@@ -50,6 +50,7 @@ def queue_table(
         columns.set_all("interval_start", microseconds(interval.start))
         columns.set_all("broker_name", reading.broker_name)
         columns.set_all("origin", origin)
+        columns.set_all("consumer_offset_read_at", microseconds(reading.committed.at if reading.committed else None))
         for pair in pair_readings(reading, members, {*own_names, *reading.system_topics}):
             _add_pair(columns, reading, pair, earlier)
         chunks.append(columns.table())
@@ -75,30 +76,38 @@ def topic_queue_table(
 
 
 class _Columns:
-    """The columns of one table while they grow."""
+    """The columns of one table while they grow. Most rows of some columns are alike: those list only the exceptions."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._same: dict[str, str | int | None] = {}
+        self._other: dict[str, dict[int, int | None]] = {}  # column -> row -> value
         self.names = {column.name: NameColumn() for column in table.columns if column.type is ColumnType.STRING}
         self.numbers = {
             column.name: IntegerColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
         }
 
     def set_all(self, name: str, value: str | int | None) -> None:
-        """Give all rows the same value."""
+        """Give all rows that get no other value this one; a column that nobody fills is NULL."""
         self._same[name] = value
+
+    def put(self, name: str, row: int, value: int | None) -> None:
+        """Give one row a value of its own."""
+        self._other.setdefault(name, {})[row] = value
 
     def table(self) -> pa.Table:
         """Return all rows; add nothing more."""
         import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
 
         count = len(self.numbers["queue_id"])
-        for name, value in self._same.items():
-            if isinstance(value, str):
-                self.names[name].add(value, count)
-            else:
-                self.numbers[name].add(value, count)
+        for name, texts in self.names.items():
+            if name in self._same:
+                texts.add(str(self._same[name]), count)
+        for name, numbers in self.numbers.items():
+            same = self._same.get(name)
+            numbers.fill(None if isinstance(same, str) else same, count)
+            for row, value in self._other.get(name, {}).items():
+                numbers.put(row, value)
         building: dict[str, NameColumn | IntegerColumn] = {**self.names, **self.numbers}
         arrays = [building[column.name].to_arrow() for column in self._table.columns]
         return pa.Table.from_arrays(arrays, schema=_schema(self._table))
@@ -130,20 +139,18 @@ def _add_pair(columns: _Columns, reading: BrokerReading, pair: PairReading, earl
     numbers["min_offset"].extend(pair.min_offsets)
     numbers["max_offset"].extend(pair.max_offsets)
     numbers["consumer_offset"].extend(pair.consumer_offsets)
-    numbers["consumer_offset_read_at"].add(microseconds(pair.consumer_at), count)
     numbers["max_offset_read_at"].add(microseconds(pair.max_at), count)
-    for name in ("pull_offset", "pull_offset_read_at", "last_timestamp", "oldest_unconsumed_at"):
-        numbers[name].add(None, count)
-    if pair.nothing_waits and pair.consumer_group not in reading.consume_stats:
-        return
-    for position, (queue_id, offsets) in enumerate(pair.offsets(), first):
-        queue = MessageQueue(pair.topic, reading.broker_name, queue_id)
-        _put_details(columns, position, reading, pair.consumer_group, queue, offsets=offsets, earlier=earlier)
+    group, topic = pair.consumer_group, pair.topic
+    known_ages = earlier.ages.get((reading.broker_name, topic, group))
+    if group in reading.consume_stats or (group, topic) in reading.time_spans or known_ages or not pair.is_in_order:
+        for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
+            queue = MessageQueue(topic, reading.broker_name, queue_id)
+            _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=earlier)
 
 
 def _put_details(
     columns: _Columns,
-    position: int,
+    row: int,
     reading: BrokerReading,
     group: str,
     queue: MessageQueue,
@@ -152,25 +159,23 @@ def _put_details(
     earlier: EarlierFigures,
 ) -> None:
     """Fill in what was asked about one queue beyond the base."""
-    numbers = columns.numbers
     stats = reading.consume_stats.get(group)
     consume = stats.body.queues.get(queue) if stats and stats.body else None
     if consume is not None and offsets.consumer_offset is not None:
-        numbers["last_timestamp"].put(position, microseconds(consume.last_timestamp))
+        columns.put("last_timestamp", row, microseconds(consume.last_timestamp))
     second = reading.second_readings.get((group, queue))
     if second is not None:
-        offsets, pull_at = second.offsets, second.pull_at
+        offsets, pull_offset, pull_at = second.offsets, second.offsets.pull_offset, second.pull_at
         for name in ("min_offset", "max_offset", "consumer_offset"):
-            numbers[name].put(position, getattr(offsets, name))
-        numbers["consumer_offset_read_at"].put(position, microseconds(second.consumer_at))
-        numbers["max_offset_read_at"].put(position, microseconds(second.max_at))
-        pull_offset = offsets.pull_offset
+            columns.numbers[name].put(row, getattr(offsets, name))
+        columns.put("consumer_offset_read_at", row, microseconds(second.consumer_at))
+        columns.numbers["max_offset_read_at"].put(row, microseconds(second.max_at))
     else:
         pull_offset = known_pull_offset(consume, offsets.consumer_offset)
         pull_at = stats.at if stats and pull_offset is not None else None
-    numbers["pull_offset"].put(position, pull_offset)
-    numbers["pull_offset_read_at"].put(position, microseconds(pull_at))
-    numbers["oldest_unconsumed_at"].put(position, _oldest_unconsumed(reading, group, queue, offsets, earlier))
+    columns.put("pull_offset", row, pull_offset)
+    columns.put("pull_offset_read_at", row, microseconds(pull_at))
+    columns.put("oldest_unconsumed_at", row, _oldest_unconsumed(reading, group, queue, offsets, earlier))
 
 
 def _oldest_unconsumed(

@@ -46,31 +46,55 @@ class PairReading:
             yield queue_id, QueueOffsets(low, high, consumer)
 
     @property
-    def nothing_waits(self) -> bool:
-        """Every queue is consumed to its end and none looks broken; told without a look at each of them."""
-        consumer, low, high = self.consumer_offsets, self.min_offsets, self.max_offsets
-        known = isinstance(consumer, array) and isinstance(low, array) and isinstance(high, array)
-        return known and consumer == high and all(map(le, low, high))  # type: ignore[arg-type]
+    def is_known(self) -> bool:
+        """Every offset of every queue is known: the columns are arrays, and whole columns can be compared at once."""
+        return (
+            type(self.consumer_offsets) is array and type(self.min_offsets) is array and type(self.max_offsets) is array
+        )
+
+    @property
+    def is_in_order(self) -> bool:
+        """All offsets are known, and min <= consumer <= max holds in each queue."""
+        return (
+            self.is_known
+            and all(map(le, self.min_offsets, self.consumer_offsets))  # type: ignore[arg-type]
+            and all(map(le, self.consumer_offsets, self.max_offsets))  # type: ignore[arg-type]
+        )
+
+    @property
+    def waiting_count(self) -> int:
+        """Messages that wait, over all queues; of columns that are in order."""
+        return sum(self.max_offsets) - sum(self.consumer_offsets)  # type: ignore[arg-type]
 
 
 def pair_readings(
-    reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
+    reading: BrokerReading,
+    members: Mapping[str, GroupMembers],
+    system_names: Collection[str],
+    groups: Collection[str] | None = None,
 ) -> Iterator[PairReading]:
     """Yield every (group, topic) with queues on one master, in order.
 
-    `system_names`: topics that are RocketMQ's own on this cluster besides the known ones.
+    `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
     """
     body = reading.committed.body if reading.committed else None
-    committed = {(group, topic) for topic, group in body.offsets} if body else set()
-    read_queues = _subscribed(reading, members)
+    committed = (
+        {(group, topic) for topic, group in body.offsets if groups is None or group in groups} if body else set()
+    )
+    read_queues = _subscribed(reading, members, groups)
+    kept_groups: dict[str, bool] = {}
     kept_topics: dict[str, bool] = {}
-    for group, topic in sorted(committed | read_queues.keys()):
+    nothing = (array("i"), array("q"))
+    for pair in sorted(committed | read_queues.keys()):
+        group, topic = pair
+        if group not in kept_groups:
+            member = members.get(group)
+            kept_groups[group] = not is_system_group(group) and not (member and member.broadcasting)
         if topic not in kept_topics:
             kept_topics[topic] = not is_lite_topic(topic) and topic_kind(topic, system_names) is not TopicKind.SYSTEM
-        member = members.get(group)
-        if kept_topics[topic] and not is_system_group(group) and not (member and member.broadcasting):
-            known = body.offsets.queues((topic, group)) if body and (group, topic) in committed else None
-            yield _pair(reading, group, topic, known or (array("i"), array("q")), read_queues.get((group, topic), 0))
+        if kept_groups[group] and kept_topics[topic]:
+            known = body.offsets.queues((topic, group)) if body and pair in committed else nothing
+            yield _pair(reading, group, topic, known, read_queues.get(pair, 0))
 
 
 def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | None) -> int | None:
@@ -83,12 +107,15 @@ def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | Non
     return None if consumer_offset is None and consume.pull_offset == 0 else consume.pull_offset
 
 
-def _subscribed(reading: BrokerReading, members: Mapping[str, GroupMembers]) -> dict[tuple[str, str], int]:
+def _subscribed(
+    reading: BrokerReading, members: Mapping[str, GroupMembers], groups: Collection[str] | None
+) -> dict[tuple[str, str], int]:
     """Return the read queues of every (group, topic) that online clients subscribe to and this master has."""
     topics = reading.topics or {}
     return {
         (group, topic): topics[topic].read_queue_nums
         for group, online in members.items()
+        if groups is None or group in groups
         for topic in online.subscribed_topics
         if topic in topics
     }
@@ -125,6 +152,8 @@ def _ends(
     if ends is None:
         return [None] * len(queue_ids), [None] * len(queue_ids)
     if dense and is_dense(ends.queue_ids) and len(queue_ids) <= len(ends.queue_ids):
+        if len(queue_ids) == len(ends.queue_ids):
+            return ends.min_offsets, ends.max_offsets
         return ends.min_offsets[: len(queue_ids)], ends.max_offsets[: len(queue_ids)]
     found = [ends.get(queue_id) for queue_id in queue_ids]
     return [one.min_offset if one else None for one in found], [one.max_offset if one else None for one in found]

@@ -44,12 +44,19 @@ async def read_detailed_offsets(
     `is_age_known(group, queue, consumer_offset)`: the age of that message was asked in an earlier round.
     """
     reading.detailed_groups = frozenset(groups)
-    topics = {topic for group, topic in _pairs(reading, groups)}
-    here = {group for group, _ in _pairs(reading, groups)}
-    await read_consume_stats(link, reading, sorted(here - reading.consume_stats.keys()))
-    await read_queue_ends(link, reading, sorted(topics))
+    pairs = _pairs(reading, reading.detailed_groups)
+    await read_consume_stats(link, reading, sorted({group for group, _ in pairs} - reading.consume_stats.keys()))
+    await read_queue_ends(link, reading, sorted({topic for _, topic in pairs}))
     await read_broken_again(link, reading, members, system_names)
-    waiting = sorted(_waiting(reading, groups, members, system_names, is_age_known))
+    waiting = sorted(
+        {
+            (group, queue.topic)
+            for (group, queue), offsets in _offsets(reading, members, system_names, reading.detailed_groups)
+            if offsets.consumer_offset is not None
+            and (offsets.effective_lag or 0) > 0
+            and not is_age_known(group, queue, offsets.consumer_offset)
+        }
+    )
     requests = [QueryConsumeTimeSpan(topic, group) for group, topic in waiting]
     async for request, answer in link.ask_each(requests, answers=NO_SUCH_GROUP):
         assert isinstance(request, QueryConsumeTimeSpan)  # noqa: S101 it is one of the above
@@ -130,12 +137,15 @@ def _committed(reading: BrokerReading) -> Iterable[tuple[str, str]]:
 
 
 def _offsets(
-    reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
+    reading: BrokerReading,
+    members: Mapping[str, GroupMembers],
+    system_names: Collection[str],
+    groups: Collection[str] | None = None,
 ) -> Iterator[tuple[GroupQueue, QueueOffsets]]:
-    """Yield every queue that may look broken, with its pull offset where it is known."""
-    for pair in pair_readings(reading, members, system_names):
+    """Yield the queues of `groups` with their pull offsets; by default, of all groups, those that may look broken."""
+    for pair in pair_readings(reading, members, system_names, groups):
         stats = reading.consume_stats.get(pair.consumer_group)
-        if stats is None and pair.nothing_waits:
+        if groups is None and stats is None and pair.is_in_order:
             continue
         for queue_id, offsets in pair.offsets():
             queue = MessageQueue(pair.topic, reading.broker_name, queue_id)
@@ -143,20 +153,3 @@ def _offsets(
             pull = known_pull_offset(consume, offsets.consumer_offset)
             known = QueueOffsets(offsets.min_offset, offsets.max_offset, offsets.consumer_offset, pull)
             yield (pair.consumer_group, queue), known
-
-
-def _waiting(
-    reading: BrokerReading,
-    groups: Collection[str],
-    members: Mapping[str, GroupMembers],
-    system_names: Collection[str],
-    is_age_known: Callable[[str, MessageQueue, int], bool],
-) -> set[tuple[str, str]]:
-    return {
-        (group, queue.topic)
-        for (group, queue), offsets in _offsets(reading, members, system_names)
-        if group in groups
-        and offsets.consumer_offset is not None
-        and (offsets.effective_lag or 0) > 0
-        and not is_age_known(group, queue, offsets.consumer_offset)
-    }

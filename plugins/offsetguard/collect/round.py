@@ -172,8 +172,7 @@ class Round:
             system_names = own_names | reading.system_topics
             before = self.earlier_figures.max_offsets
             for pair in pair_readings(reading, members, system_names):
-                ends = before.get((reading.broker_name, pair.topic), {})
-                suspect = suspect_of(pair, ends.get)
+                suspect = suspect_of(pair, before.get((reading.broker_name, pair.topic), ()))
                 if suspect is not None:
                     found.append(suspect)
         limit = self._settings.collection.detail_groups

@@ -82,13 +82,13 @@ def by_queue(rows: dict[str, list[Row]], group: str = "billing") -> dict[tuple[s
 
 
 def test_offsets_of_a_group_are_those_of_the_broker_each_with_its_time() -> None:
+    before = datetime.now(UTC)
     manifest, rows = collect(healthy_broker())
     row = by_queue(rows)["broker-a", "orders", 1]
     assert (row["min_offset"], row["consumer_offset"], row["pull_offset"], row["max_offset"]) == (0, 15, 18, 20)
     assert row["consumer_offset_read_at"] <= row["pull_offset_read_at"] <= row["max_offset_read_at"]
-    assert row["oldest_unconsumed_at"] == pytest.approx(
-        datetime.now(UTC) - timedelta(minutes=1), abs=timedelta(seconds=5)
-    )
+    age = timedelta(minutes=1)  # says the broker, of whatever waits
+    assert before - age <= row["oldest_unconsumed_at"] <= datetime.now(UTC) - age
     assert by_queue(rows)["broker-a", "orders", 0]["oldest_unconsumed_at"] is None, "nothing waits there"
     assert manifest.complete
     assert manifest.requests.asked == manifest.requests.answered
