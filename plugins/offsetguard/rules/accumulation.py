@@ -2,7 +2,8 @@
 
 Means: consumers are off, or slower than producers.
 Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, per queue.
-Not judged: broadcasting groups (they keep their offsets on the client), system topics, a lag that is not known.
+Not judged: broadcasting groups (they keep their offsets on the client), system topics, a lag that is not known. Of a
+POP group (gRPC) the lag is what waits to be handed out; it is not called offline when brokers do not see its clients.
 Do next: start the consumers, or find what slows them; on 5.x, inflight tells slow consumption from missing pulls.
 Source: ConsumeStats.computeTotalDiff (4.9.8, 5.3.3), which counts deleted messages; we do not.
 """
@@ -58,7 +59,8 @@ RULE = Rule(
             summary="{consumer_group} is " + _MESSAGES + " behind on {topic}",
             cause=_BEHIND + "; whether clients of it are online could not be seen " + _ALLOWED + ".",
             do_next="See whether the consumers run: mqadmin consumerConnection -n {name_servers:shell} "
-            "-g {consumer_group:shell}; start them, or find what slows them.",
+            "-g {consumer_group:shell}; start them, or find what slows them. Brokers do not see gRPC clients behind a "
+            "proxy: list its remoting port under proxies of the cluster in config/offsetguard.yml.",
         ),
     },
     title="messages pile up",
