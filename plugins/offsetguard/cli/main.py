@@ -28,6 +28,7 @@ COMMANDS = {
     "config": LazyCommand("offsetguard.cli.config", "config", "Check the configuration file."),
     "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
+    "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
 }
 
 
@@ -60,6 +61,7 @@ def offsetguard() -> None:
       offsetguard collect --namesrv 10.0.0.1:9876      keep what is there right now
       offsetguard config check                         is my configuration right?
       offsetguard outbox list                          what could not be sent, and why?
+      offsetguard parse-log broker.log                 what does this log say?
       offsetguard COMMAND --help                       more, with examples
     """  # noqa: D301 click wants the character itself
 

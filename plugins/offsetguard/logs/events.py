@@ -52,6 +52,7 @@ class LogEvent:
     thread: str | None
     fields: dict[str, Value] = field(hash=False)
     routine: bool = False
+    line_count: int = 1  # continuation lines included
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def read_records(
 def outcome_of(
     record: Record, zone: tzinfo, origin: LogOrigin, patterns: Sequence[Pattern] = PATTERNS
 ) -> LogEvent | Unreadable | Skipped:
-    """Say what a record is."""
+    """Say what a record is. `patterns`: a choice of them; a record of another pattern counts as skipped."""
     if not record.has_head:
         return _unreadable(record, origin, "no time stamp: these lines stand before the first record of the file")
     for layout, regex in _LAYOUTS:
@@ -121,6 +122,7 @@ def outcome_of(
             thread=parts.get("thread"),
             fields=found.fields,
             routine=found.pattern.routine,
+            line_count=record.line_count,
         )
     return _unreadable(record, origin, "begins with a time stamp, but is laid out like no log of RocketMQ")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import zlib
+from io import BufferedIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from io import FileIO
     from types import TracebackType
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -18,18 +20,25 @@ _PIECE_BYTES = 256 * 1024
 class LogStream:
     """An open log file; `read` gives uncompressed bytes. Raises OSError for whatever cannot be read."""
 
-    def __init__(self, path: str) -> None:
-        """Open it; nothing else is done by name afterwards, so that a rotation between two steps does no harm."""
-        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed by __exit__
-        status = os.fstat(self._file.fileno())
+    def __init__(self, path: str, file: BufferedIOBase | None = None) -> None:
+        """Open it; nothing else is done by name afterwards, so that a rotation between two steps does no harm.
+
+        `file`: read this instead, e.g. the standard input, which can be read once only.
+        """
         self.path = path
-        self.inode = status.st_ino
-        self.size = status.st_size  # on the disk
+        self.inode = self.size = 0  # on the disk; not known of a given file
+        if file is None:
+            self._file: BufferedIOBase | FileIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed by __exit__
+            status = os.fstat(self._file.fileno())
+            self.inode, self.size = status.st_ino, status.st_size
+        else:
+            self._file = file
         self.position = 0  # of the uncompressed text
         self.at_end = False  # everything was read that is there
-        magic = self._file.read(len(_GZIP_MAGIC))
-        self._file.seek(0)
-        self.compressed = magic == _GZIP_MAGIC
+        self._pushed_back = b""
+        while len(self._pushed_back) < len(_GZIP_MAGIC) and (byte := self._file.read(1)):
+            self._pushed_back += byte
+        self.compressed = self._pushed_back == _GZIP_MAGIC
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
         self._compressed_input = b""
 
@@ -50,7 +59,7 @@ class LogStream:
 
     def read(self, length: int) -> bytes:
         """Return up to `length` bytes, b"" at the end. A compressed file that is still being written ends early."""
-        piece = self._inflate(length) if self.compressed else self._file.read(length)
+        piece = self._inflate(length) if self.compressed else self._read(length)
         self.position += len(piece)
         self.at_end = not piece
         return piece
@@ -66,6 +75,7 @@ class LogStream:
     def rewind(self) -> None:
         """Begin again at the first byte."""
         self._file.seek(0)
+        self._pushed_back = b""
         self.position, self.at_end = 0, False
         self._inflater, self._compressed_input = zlib.decompressobj(_GZIP_WINDOW), b""
 
@@ -73,6 +83,7 @@ class LogStream:
         """Go on at a byte of the uncompressed text, at or behind the present one; False when the text ends before."""
         if not self.compressed:
             self._file.seek(position)
+            self._pushed_back = b""
             self.position = position
             return position <= self.size
         while self.position < position:
@@ -80,16 +91,24 @@ class LogStream:
                 return False
         return True
 
+    def _read(self, length: int) -> bytes:
+        if self._pushed_back:
+            piece, self._pushed_back = self._pushed_back, b""
+            return piece
+        if isinstance(self._file, BufferedIOBase):
+            return self._file.read1(length)  # what a pipe has, without waiting for more
+        return self._file.read(length) or b""
+
     def _inflate(self, length: int) -> bytes:
         try:
             while True:
                 if self._inflater.eof:  # files may be several compressed ones in a row
-                    rest = self._inflater.unused_data or self._file.read(_PIECE_BYTES)
+                    rest = self._inflater.unused_data or self._read(_PIECE_BYTES)
                     if not rest.strip(b"\0"):
                         return b""
                     self._inflater, self._compressed_input = zlib.decompressobj(_GZIP_WINDOW), rest
                 elif not self._compressed_input:
-                    self._compressed_input = self._file.read(_PIECE_BYTES)
+                    self._compressed_input = self._read(_PIECE_BYTES)
                     if not self._compressed_input:
                         return self._inflater.decompress(b"", length)  # what it still holds
                 piece = self._inflater.decompress(self._compressed_input, length)
