@@ -12,6 +12,7 @@ from offsetguard.rocketmq.malformed import MalformedBytes
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # brokers take 4 MiB by default; more than this is a bomb
 
+_PIECE_BYTES = 256 * 1024
 _ZLIB_TYPES = (0, 3)
 _PYARROW_CODECS = {1: "lz4", 2: "zstd"}  # pyarrow's "lz4" is the LZ4 frame format
 
@@ -43,9 +44,14 @@ def _decompress_zlib(data: bytes) -> bytes:
 def _decompress_with_pyarrow(data: bytes, codec: str) -> bytes:
     import pyarrow as pa  # noqa: PLC0415  # heavy, and few messages need it
 
+    pieces: list[pa.Buffer] = []
+    size = 0
     try:
         with pa.CompressedInputStream(pa.py_buffer(data), codec) as stream:
-            plain: bytes = stream.read(MAX_BODY_BYTES + 1)
+            # by pieces and as buffers: `read` allocates all that it may give, and keeps it when the data is broken
+            while size <= MAX_BODY_BYTES and (piece := stream.read_buffer(_PIECE_BYTES)).size:
+                pieces.append(piece)
+                size += piece.size
     except OSError as error:
         raise MalformedBytes(f"message: the {codec} body is broken: {error}") from error
-    return plain
+    return b"".join(pieces)

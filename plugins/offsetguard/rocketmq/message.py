@@ -5,6 +5,8 @@ int32 body CRC | int32 queue id | int32 flag | int64 queue offset | int64 physic
 int64 born time | born host | int64 store time | store host | int32 reconsume times | int64 prepared transaction
 offset | int32 n + body | int8 (v2: int16) n + topic | int16 n + properties.
 A record that cannot be decoded is kept with its bytes and the reason; the records around it are still given.
+A pull of a few kilobytes can unfold to gigabytes (compressed bodies, batches whose messages share all properties): what
+all its messages together may take is limited, and what lies behind the limit is kept as it came.
 """
 
 from __future__ import annotations
@@ -33,10 +35,13 @@ INNER_BATCH_FLAGS = 0x40 | 0x80  # need unwrap, inner batch
 COMPRESSION_TYPE_SHIFT = 8
 COMPRESSION_TYPE_MASK = 0x7
 
+MAX_UNFOLDED_BYTES = 128 * 1024 * 1024  # of one pull; a frame holds 16 MiB, bodies are rarely compressed 8 to 1
+
 _RECORD_HEAD = struct.Struct(">ii")
 _FIXED = struct.Struct(">iiiiiqqiq")  # up to the born time
 _MIN_RECORD_BYTES = _RECORD_HEAD.size
 _INNER_HEAD = struct.Struct(">iiiii")
+_MESSAGE_BYTES, _PROPERTY_BYTES = 1000, 200  # what a Message and one property take in memory, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ def decode_messages(data: bytes) -> tuple[list[Message], list[UndecodableMessage
     """Return the messages of a pull body in order, and what of it could not be decoded."""
     messages: list[Message] = []
     undecodable: list[UndecodableMessage] = []
+    left = MAX_UNFOLDED_BYTES
     position = 0
     while position < len(data):
         total = int.from_bytes(data[position : position + 4], "big", signed=True)
@@ -108,15 +114,28 @@ def decode_messages(data: bytes) -> tuple[list[Message], list[UndecodableMessage
             undecodable.append(UndecodableMessage(data[position:], reason))
             break
         record = data[position : position + total]
+        of_record: list[Message] = []
         try:
-            messages.extend(_decode_record(record))
+            for message in _decode_record(record):
+                left -= _unfolded_bytes(message)
+                if left < 0:
+                    reason = (
+                        f"message: those of this pull unfold to more than {MAX_UNFOLDED_BYTES} bytes; the rest is kept"
+                    )
+                    return messages, [*undecodable, UndecodableMessage(data[position:], reason)]
+                of_record.append(message)
+            messages += of_record
         except MalformedBytes as error:
             undecodable.append(UndecodableMessage(record, str(error)))
         position += total
     return messages, undecodable
 
 
-def _decode_record(record: bytes) -> list[Message]:
+def _unfolded_bytes(message: Message) -> int:
+    return len(message.body) + _MESSAGE_BYTES + _PROPERTY_BYTES * len(message.properties)
+
+
+def _decode_record(record: bytes) -> Iterator[Message]:
     magic = _RECORD_HEAD.unpack_from(record)[1]
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise MalformedBytes(f"message: unknown magic {magic & 0xFFFFFFFF:#x}")
@@ -149,8 +168,9 @@ def _decode_record(record: bytes) -> list[Message]:
         properties=properties,
     )
     if sys_flag & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS:
-        return list(_inner_messages(message))
-    return [message]
+        yield from _inner_messages(message)
+    else:
+        yield message
 
 
 def _plain_body(stored_body: bytes, sys_flag: int, body_crc: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -153,6 +154,40 @@ def test_a_damaged_record_is_kept_with_its_reason_and_its_neighbours_are_read(da
     assert [message.body for message in messages] == [b"before", b"after"]
     assert [item.raw for item in undecodable] == [damaged]
     assert reason in undecodable[0].reason
+
+
+def test_compressed_messages_that_together_unfold_to_gigabytes_are_not_unfolded() -> None:
+    """Each of them is within the limit of one body; a frame of 16 MiB holds hundreds of them."""
+    large = record(zlib.compress(bytes(MAX_BODY_BYTES)), sys_flag=0x1)
+    messages, undecodable = decode_messages(record(b"before") + large * 200)
+    assert len(messages) == 2, "one large message fits beside the first"
+    assert len(undecodable) == 1
+    assert "unfold to more than" in undecodable[0].reason
+    assert undecodable[0].raw == large * 199
+
+
+def test_a_batch_of_very_many_messages_with_very_many_properties_is_not_unfolded() -> None:
+    """Each message of a batch has all properties of the batch: 22 bytes become megabytes."""
+    inner = struct.pack(">iiiii", 22, 0, 0, 0, 0) + struct.pack(">h", 0)
+    properties = b"".join(f"k{number}\x01\x02".encode() for number in range(4000))
+    batch = record(inner * 100_000, sys_flag=0x40 | 0x80, properties=properties)
+    messages, undecodable = decode_messages(record(b"before") + batch)
+    assert [message.body for message in messages] == [b"before"]
+    assert [item.raw for item in undecodable] == [batch]
+
+
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_broken_compressed_bodies_leave_no_memory_behind(codec: int) -> None:
+    """pyarrow's stream keeps what it had allocated for a read that fails."""
+    broken = record(
+        pa.compress(b"hello" * 1000, "lz4" if codec == LZ4 else "zstd", asbytes=True)[:-4], sys_flag=1 | codec
+    )
+    decode_messages(broken)
+    before = int(Path("/proc/self/statm").read_text().split()[0])
+    for _ in range(50):
+        assert len(decode_messages(broken)[1]) == 1
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) - before
+    assert pages * 4096 < 5 * MAX_BODY_BYTES
 
 
 @pytest.mark.parametrize("total", [0, 7, -1, 10_000])
