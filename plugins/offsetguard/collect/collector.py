@@ -165,7 +165,11 @@ async def collect_round(
         await one_round.run(deadline_s)
     else:
         async with RocketMQClient(
-            settings.request_timeout_ms, credentials, settings.collection.max_in_flight
+            settings.request_timeout_ms,
+            credentials,
+            settings.collection.max_in_flight,
+            settings.collection.max_requests_per_s,
+            settings.tls,
         ) as client:
             one_round = Round(cluster, config, interval, asker=client, earlier=earlier, events=events)
             await one_round.run(deadline_s)
