@@ -7,12 +7,13 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from offsetguard.cli.durations import Duration
 from offsetguard.cli.output import finding_as_json, findings_as_text, wants_json
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.collect.collector import collect_snapshot
@@ -24,6 +25,7 @@ from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
 
     import pyarrow as pa
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from offsetguard.rules.rule import Finding
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|m)")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,6 @@ class Sample:
 
     manifest: Manifest
     tables: Mapping[str, pa.Table]
-
-
-class _Duration(click.ParamType["timedelta"]):
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no duration; write for example 500ms, 10s or 1min", param, ctx)
-        return timedelta(seconds=float(match[1]) * _UNIT_S[match[2]])
 
 
 class _Pattern(click.ParamType["re.Pattern[str]"]):
@@ -71,7 +61,7 @@ class _Pattern(click.ParamType["re.Pattern[str]"]):
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
 @click.option("--group", "group_pattern", type=_Pattern(), help="Only groups in whose name this expression is found.")
 @click.option("--samples", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to look.")
-@click.option("--every", type=_Duration(), default="10s", show_default=True, help="Time between two looks.")
+@click.option("--every", type=Duration(), default="10s", show_default=True, help="Time between two looks.")
 @click.option(
     "--format",
     "output_format",
