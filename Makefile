@@ -21,6 +21,10 @@ test: install-test ## All checks and all tests (what CI runs)
 unit: install-test ## Tests without a JVM: seconds
 	@$(RUN) pytest tests/unit tests/architecture -m "not live"
 
+.PHONY: fuzz
+fuzz: install-test ## Throw mutated bytes at every reader; FUZZ_INPUTS=10000000 by default: minutes
+	@$(RUN) python -m offsetguard_peers.fuzz --inputs $(or $(FUZZ_INPUTS),10000000)
+
 .PHONY: check
 check: ## Format, lint, types and layers, without changing a file
 	@$(RUN) ruff format --check --quiet .
@@ -33,10 +37,11 @@ format: ## Format and fix what can be fixed
 	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
 
 .PHONY: docs
-docs: ## Write the generated pages again (tables, invariants, rules)
+docs: ## Write the generated pages again (tables, invariants, rules, logs)
 	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
 	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
 	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
+	@$(RUN) python -m offsetguard.logs.reference > docs/logs.md
 
 .PHONY: install
 install: ## Install what is missing for real use
