@@ -264,7 +264,7 @@ BROKER_STATS = Table(
         Column("consumer_group", _S, "group of the key; NULL = it has none"),
         Column("queue_id", _I4, "queue of the key; NULL = it has none"),
         Column("counted", _B, "false = nothing counted since the replica's start: the rates are 0", nullable=False),
-        Column("tps", _F, "per second over the last minute; latencies: requests per second", nullable=False),
+        Column("tps", _F, "per second over the last minute; latencies: ms of all requests per second", nullable=False),
         Column("minute_sum", _I8, "sum over 10 to 60 s; use tps", nullable=False),
         Column("average", _F, "amount per time over the last minute; latencies: ms per request", nullable=False),
         Column("hour_sum", _I8, "sum over the last hour", nullable=False),
