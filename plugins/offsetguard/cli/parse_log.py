@@ -109,7 +109,7 @@ def _events(file: str, zone: tzinfo, patterns: Sequence[Pattern], counts: Counte
 
 
 def _pieces(file: str) -> Iterator[bytes]:
-    with LogStream(file, click.get_binary_stream("stdin") if file == STANDARD_INPUT else None) as stream:
+    with LogStream(file, sys.stdin.buffer if file == STANDARD_INPUT else None) as stream:
         while piece := stream.read(_PIECE_BYTES):
             yield piece
 

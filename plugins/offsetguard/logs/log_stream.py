@@ -6,7 +6,7 @@ import os
 import zlib
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -20,7 +20,7 @@ _PIECE_BYTES = 256 * 1024
 class LogStream:
     """An open log file; `read` gives uncompressed bytes. Raises OSError for whatever cannot be read."""
 
-    def __init__(self, path: str, file: BufferedIOBase | None = None) -> None:
+    def __init__(self, path: str, file: BinaryIO | None = None) -> None:
         """Open it; nothing else is done by name afterwards, so that a rotation between two steps does no harm.
 
         `file`: read this instead, e.g. the standard input, which can be read once only.
@@ -28,7 +28,7 @@ class LogStream:
         self.path = path
         self.inode = self.size = 0  # on the disk; not known of a given file
         if file is None:
-            self._file: BufferedIOBase | FileIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed by __exit__
+            self._file: BinaryIO | FileIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed by __exit__
             status = os.fstat(self._file.fileno())
             self.inode, self.size = status.st_ino, status.st_size
         else:
