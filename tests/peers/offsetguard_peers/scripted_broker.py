@@ -82,7 +82,7 @@ class ScriptedBroker:
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topic_table,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._group_table,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offset_table,
-            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: lambda: json.dumps(
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: lambda: _json(
                 {"topicList": sorted(self.system_topics)}
             ).encode(),
             RequestCode.GET_CONSUME_STATS: lambda: self._consume_stats(request.ext_fields["consumerGroup"]),
@@ -105,7 +105,7 @@ class ScriptedBroker:
             }
             for topic, queues in {**self.topics, EVENT_TOPIC: [(0, 0)]}.items()
         }
-        return json.dumps({"topicConfigTable": table}).encode()
+        return _json({"topicConfigTable": table}).encode()
 
     def _group_table(self) -> bytes:
         groups = self.groups | {group for _, group in self.committed} | self.subscriptions.keys() | {"TOOLS_CONSUMER"}
@@ -123,7 +123,7 @@ class ScriptedBroker:
             }
             for group in groups
         }
-        return json.dumps({"subscriptionGroupTable": table}).encode()
+        return _json({"subscriptionGroupTable": table}).encode()
 
     def _connections(self, conversation: Conversation, request: RemotingCommand) -> None:
         group = request.ext_fields["consumerGroup"]
@@ -141,11 +141,11 @@ class ScriptedBroker:
                 for topic in self.subscriptions[group]
             },
         }
-        conversation.answer(request, body=json.dumps(document).encode())
+        conversation.answer(request, body=_json(document).encode())
 
     def _offset_table(self) -> bytes:
         keys = {f"{topic}@{group}": queues for (topic, group), queues in self.committed.items()} | self.raw_offset_keys
-        entries = (f"{json.dumps(key)}:{_unquoted(queues)}" for key, queues in keys.items())
+        entries = (f"{_json(key)}:{_unquoted(queues)}" for key, queues in keys.items())
         return f'{{"offsetTable":{{{",".join(entries)}}}}}'.encode()
 
     def _consume_stats(self, group: str) -> bytes:
@@ -156,7 +156,7 @@ class ScriptedBroker:
                     offsets = {"brokerOffset": end, "consumerOffset": queues.get(queue_id, 0), "lastTimestamp": 0}
                     if self.pulled is not None:
                         offsets["pullOffset"] = self.pulled.get((topic, group), {}).get(queue_id, 0)
-                    entries.append(f"{self._queue(topic, queue_id)}:{json.dumps(offsets)}")
+                    entries.append(f"{self._queue(topic, queue_id)}:{_json(offsets)}")
         return f'{{"consumeTps":0.0,"offsetTable":{{{",".join(entries)}}}}}'.encode()
 
     def _topic_stats(self, conversation: Conversation, request: RemotingCommand) -> None:
@@ -166,7 +166,7 @@ class ScriptedBroker:
             return
         entries = (
             f"{self._queue(topic, queue_id)}:"
-            + json.dumps({"lastUpdateTimestamp": 1795214730090, "minOffset": low, "maxOffset": high})
+            + _json({"lastUpdateTimestamp": 1795214730090, "maxOffset": high, "minOffset": low})
             for queue_id, (low, high) in enumerate(self.topics[topic])
         )
         conversation.answer(request, body=f'{{"offsetTable":{{{",".join(entries)}}}}}'.encode())
@@ -182,7 +182,7 @@ class ScriptedBroker:
             }
             for queue_id, (_, end) in enumerate(self.topics.get(topic, []))
         ]
-        return json.dumps({"consumeTimeSpanSet": spans}).encode()
+        return _json({"consumeTimeSpanSet": spans}).encode()
 
     def _end(self, request: RemotingCommand) -> int:
         is_min = request.code == RequestCode.GET_MIN_OFFSET
@@ -211,14 +211,14 @@ class ScriptedBroker:
             conversation.answer(request, 0, "FOUND", fields, b"".join(records))
 
     def _queue(self, topic: str, queue_id: int) -> str:
-        return json.dumps({"brokerName": self.name, "queueId": queue_id, "topic": topic})
+        return _json({"brokerName": self.name, "queueId": queue_id, "topic": topic})
 
 
 def event_body(group: str, requested: int, corrected: int, *, topic: str = "orders", broker: str = "broker-a") -> bytes:
     """Return the body of an OffsetMovedEvent as 4.9.8 writes it."""
     queue = {"brokerName": broker, "queueId": 0, "topic": topic}
     document = {"consumerGroup": group, "messageQueue": queue, "offsetNew": corrected, "offsetRequest": requested}
-    return json.dumps(document).encode()
+    return _json(document).encode()
 
 
 def message_record(queue_offset: int, body: bytes) -> bytes:
@@ -250,15 +250,20 @@ def name_server_of(addresses: dict[str, str]) -> Callable[[Conversation], Awaita
         while True:
             request = await conversation.next_request()
             brokers = ",".join(
-                f'{json.dumps(name)}:{{"brokerAddrs":{{0:{json.dumps(address)}}},"brokerName":{json.dumps(name)},'
+                f'{_json(name)}:{{"brokerAddrs":{{0:{_json(address)}}},"brokerName":{_json(name)},'
                 f'"cluster":"DefaultCluster"}}'
                 for name, address in addresses.items()
             )
-            clusters = json.dumps({"DefaultCluster": list(addresses)})
+            clusters = _json({"DefaultCluster": list(addresses)})
             body = f'{{"brokerAddrTable":{{{brokers}}},"clusterAddrTable":{clusters}}}'
             conversation.answer(request, body=body.encode())
 
     return play
+
+
+def _json(value: object) -> str:
+    """Write without spaces, as fastjson does."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _unquoted(queues: dict[int, int]) -> str:
