@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import struct
 import tempfile
 import zlib
@@ -17,6 +18,7 @@ from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.prometheus_text import SampleReader
 from offsetguard.errors import BundleError
 from offsetguard.logs.events import read_records
+from offsetguard.logs.log_stream import LogStream
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import body_decoders, detail_decoders, fastjson
 from offsetguard.rocketmq.bodies import TopicOffsets
@@ -57,6 +59,7 @@ BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     307: detail_decoders.consumer_running_info,
     315: detail_decoders.broker_stats,
 }
+MAX_READ_BYTES = 1024 * 1024
 EAST_8 = timezone(timedelta(hours=8))
 
 
@@ -261,6 +264,7 @@ def _file_targets() -> list[Target]:
     units = b"".join(struct.pack(">qiq", number * 100, 100, 0) for number in range(50)) + bytes(20 * 50)
     return [
         Target("log", _log, [LOG_LINES, *lines], refusals=(), weight=40),
+        Target("log file", _log_file, [LOG_LINES, *map(gzip.compress, [LOG_LINES, b"", LOG_LINES])], (OSError,), 8),
         Target("metrics page", _metrics, [METRICS], refusals=(), weight=20),
         Target("index line of a bundle", _index_line, [INDEX_LINE], refusals=(BundleError,), weight=10),
         Target("state file", partial(_state_file, folder), [*state_texts, *map(gzip.compress, state_texts)], (), 4),
@@ -277,6 +281,16 @@ def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
 def _log(data: bytes) -> int:
     half = len(data) // 2
     return sum(1 for _ in read_records([data[:half], data[half:]], EAST_8))
+
+
+def _log_file(data: bytes) -> int:
+    """Read a file, compressed or not, as far as a round would."""
+    read = 0
+    with LogStream("fuzzed.log", io.BytesIO(data)) as stream:
+        while read < MAX_READ_BYTES and (piece := stream.read(MAX_READ_BYTES // 16)):
+            assert len(piece) <= MAX_READ_BYTES // 16
+            read += len(piece)
+    return read
 
 
 def _metrics(data: bytes) -> int:
