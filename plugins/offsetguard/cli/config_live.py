@@ -34,7 +34,7 @@ class LiveGroups:
 
 async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None = None) -> LiveGroups:
     """Ask all name servers for the masters, and those for their configured and their committing groups."""
-    async with RocketMQClient(cluster.request_timeout_ms, credentials) as client:
+    async with RocketMQClient(cluster.request_timeout_ms, credentials, tls=cluster.tls) as client:
         asked = [client.call(address, GetBrokerClusterInfo()) for address in cluster.name_servers]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         silent: dict[int, str] = {}

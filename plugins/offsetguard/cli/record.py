@@ -165,7 +165,11 @@ class _Recording:
             loop.add_signal_handler(number, self._stop.set)
         plan, settings = self._plan, self._plan.config.clusters[self._plan.cluster]
         async with RocketMQClient(
-            settings.request_timeout_ms, plan.credentials, settings.collection.max_in_flight
+            settings.request_timeout_ms,
+            plan.credentials,
+            settings.collection.max_in_flight,
+            settings.collection.max_requests_per_s,
+            settings.tls,
         ) as client:
             folders = find_log_folders(plan.logs, await self._replicas(client) if plan.logs else ())
             with BundleWriter(self._out, self._meta) as bundle:
