@@ -16,13 +16,16 @@ from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
 from offsetguard.collect.group_members import merge_members
-from offsetguard.collect.group_rows import GroupRows
+from offsetguard.collect.group_rows import GroupRows, known_groups
 from offsetguard.collect.landed_folders import collecting_lock, landed_after, read_manifest, snapshot_folder
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME, EventCursor, Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
+from offsetguard.collect.pop_figures import consumption_of
+from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot_rows import SnapshotRows
+from offsetguard.collect.system_names import is_system_group
 from offsetguard.errors import IntervalHasPassed, SnapshotError
 from offsetguard.rocketmq.client import RocketMQClient
 from offsetguard.tables import (
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from offsetguard.bundle.rounds import Damage
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.landing import Row
+    from offsetguard.collect.pop_figures import GroupConsumption
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.rocketmq.asker import Asker
@@ -171,7 +175,15 @@ async def collect_round(
             settings.collection.max_requests_per_s,
             settings.tls,
         ) as client:
-            one_round = Round(cluster, config, interval, asker=client, earlier=earlier, events=events)
+            one_round = Round(
+                cluster,
+                config,
+                interval,
+                asker=client,
+                earlier=earlier,
+                events=events,
+                metrics_urls=settings.metrics_urls,
+            )
             await one_round.run(deadline_s)
     _take_damages(one_round, damages)
     finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
@@ -257,7 +269,17 @@ def _snapshot(
     members = merge_members(masters)
     rows = SnapshotRows(cluster, interval, own_names)
     undecodable = list(rows.undecodable(readings))
-    groups = GroupRows(cluster, interval, config, masters, members, one_round.choice, earlier=one_round.earlier_figures)
+    consumption = _consumption(one_round, readings, known_groups(masters, members))
+    groups = GroupRows(
+        cluster,
+        interval,
+        config,
+        masters,
+        members,
+        one_round.choice,
+        earlier=one_round.earlier_figures,
+        consumption=consumption,
+    )
     made: dict[str, Iterable[Row]] = {
         TOPIC_SETTINGS.name: rows.topic_settings(masters),
         GROUP_SNAPSHOTS.name: groups,
@@ -278,6 +300,7 @@ def _snapshot(
         members=members,
         own_names=own_names,
         earlier=one_round.earlier_figures,
+        pop_groups={group for group, one in consumption.items() if one.recognition.is_pop},
         origin=origin,
     )
     tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
@@ -300,6 +323,19 @@ def _snapshot(
         cluster_unseen=one_round.members is None,
     )
     return Snapshot(manifest, tables, ledger.everything_missing)
+
+
+def _consumption(one_round: Round, readings: Sequence[BrokerReading], groups: set[str]) -> dict[str, GroupConsumption]:
+    """Tell POP groups from others; a group of which a suspect's queue waits is not called offline on a mere guess."""
+    sources = pop_sources(
+        readings,
+        one_round.earlier_figures.groups,
+        metrics=one_round.metrics,
+        proxy_members=one_round.proxy_members,
+        waiting_groups=one_round.choice.suspects,
+    )
+    masters = [reading for reading in readings if reading.replica.is_master]
+    return consumption_of(masters, sources, [group for group in groups if not is_system_group(group)])
 
 
 def _cursors(earlier: EarlierRound, masters: Sequence[BrokerReading]) -> tuple[EventCursor, ...]:

@@ -28,6 +28,7 @@ class SuspectReason(StrEnum):
     ORDER_BROKEN = "order_broken"  # min <= consumer <= pull <= max does not hold
     OFFSETS_UNKNOWN = "offsets_unknown"  # never committed although messages are there, or an end was not seen
     WAITING = "waiting"  # messages wait that were there in the round before
+    POP = "pop"  # recognised as POP before: its offsets cannot prove that it is healthy
 
 
 _SEVERITY = {reason: position for position, reason in enumerate(SuspectReason)}

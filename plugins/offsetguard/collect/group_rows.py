@@ -11,13 +11,14 @@ from offsetguard.collect.retry_topics import Backlog, backlogs, growth
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.detail_choice import DetailChoice
     from offsetguard.collect.earlier_round import EarlierFigures
     from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.landing import Row
+    from offsetguard.collect.pop_figures import GroupConsumption
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
 
@@ -33,10 +34,11 @@ class GroupRows:
     members: Mapping[str, GroupMembers]
     choice: DetailChoice
     earlier: EarlierFigures
+    consumption: Mapping[str, GroupConsumption]
 
     def __iter__(self) -> Iterator[Row]:
         """Yield one row per group, in order of their names."""
-        groups = sorted(self._known_groups() | self.members.keys())
+        groups = sorted(known_groups(self.masters, self.members))
         found = backlogs(self.masters, groups)
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
         comparable = seen == self.earlier.seen_masters
@@ -50,20 +52,12 @@ class GroupRows:
                 "system_group": is_system_group(group),
                 **self._settings_columns(group),
                 **self._member_columns(group),
+                **(self.consumption[group].columns() if group in self.consumption else {}),
                 **_backlog_columns(found[group], self.earlier.groups.get(group, {}) if comparable else {}),
                 **lite.get(group, {}),
                 "suspect_reason": self._suspect_reason(group),
                 "in_detail": group in detailed,
             }
-
-    def _known_groups(self) -> set[str]:
-        """Every group that a master knows by its settings or by a committed offset."""
-        groups: set[str] = set()
-        for reading in self.masters:
-            groups.update(reading.groups or ())
-            if reading.committed and reading.committed.body:
-                groups.update(group for topic, group in reading.committed.body.offsets if not is_lite_topic(topic))
-        return groups
 
     def _settings_columns(self, group: str) -> Row:
         settings = next((one.groups[group] for one in self.masters if one.groups and group in one.groups), None)
@@ -98,6 +92,16 @@ class GroupRows:
         }
         figures = lite_figures(committed, {group: [one for one in all_of if one] for group, all_of in stats.items()})
         return {group: {"lite_topic_count": one.topic_count, "lite_lag": one.lag} for group, one in figures.items()}
+
+
+def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> set[str]:
+    """Return every group that a master knows by its settings, its members or a committed offset."""
+    groups = set(members)
+    for reading in masters:
+        groups.update(reading.groups or ())
+        if reading.committed and reading.committed.body:
+            groups.update(group for topic, group in reading.committed.body.offsets if not is_lite_topic(topic))
+    return groups
 
 
 def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mapping[str, object]) -> Row:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.detail_choice import Suspect, SuspectReason
 from offsetguard.collect.detail_rows import client_answers
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold, PopSources
 from offsetguard.collect.system_names import is_system_group
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.metrics_endpoint import BrokerMetrics
@@ -52,6 +53,16 @@ def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) ->
     values = {group: row.get("consumption") for group, row in groups_before.items()}
     known = {consumption.value: consumption for consumption in Consumption}
     return {group: known[value] for group, value in values.items() if isinstance(value, str) and value in known}
+
+
+def pop_suspects(
+    masters: Iterable[BrokerReading], groups_before: Mapping[str, Mapping[str, object]]
+) -> Iterator[Suspect]:
+    """Yield the groups that were POP in the round before: whatever their offsets say, clients may hold messages."""
+    known: set[str] = set().union(*(master.groups or () for master in masters))
+    for group, consumption in remembered_consumption(groups_before).items():
+        if consumption is Consumption.POP and group in known:
+            yield Suspect(group, SuspectReason.POP, 0)
 
 
 def groups_for_proxies(masters: Iterable[BrokerReading]) -> set[str]:

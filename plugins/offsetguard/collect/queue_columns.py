@@ -40,9 +40,13 @@ def queue_table(
     members: Mapping[str, GroupMembers],
     own_names: Collection[str],
     earlier: EarlierFigures,
+    pop_groups: Collection[str] = (),
     origin: str = "broker",
 ) -> pa.Table:
-    """Return `queue_snapshots` of all masters, one chunk each."""
+    """Return `queue_snapshots` of all masters, one chunk each.
+
+    `pop_groups`: nobody knows what they have pulled; a broker repeats their consumer offsets instead.
+    """
     chunks = []
     for reading in masters:
         columns = _Columns(QUEUE_SNAPSHOTS)
@@ -52,7 +56,7 @@ def queue_table(
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed.at if reading.committed else None))
         for pair in pair_readings(reading, members, {*own_names, *reading.system_topics}):
-            _add_pair(columns, reading, pair, earlier)
+            _add_pair(columns, reading, pair, earlier, pulls=pair.consumer_group not in pop_groups)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
@@ -129,7 +133,9 @@ def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(chunks) if chunks else _schema(table).empty_table()
 
 
-def _add_pair(columns: _Columns, reading: BrokerReading, pair: PairReading, earlier: EarlierFigures) -> None:
+def _add_pair(
+    columns: _Columns, reading: BrokerReading, pair: PairReading, earlier: EarlierFigures, *, pulls: bool
+) -> None:
     count = len(pair.queue_ids)
     names, numbers = columns.names, columns.numbers
     first = len(numbers["queue_id"])
@@ -145,7 +151,7 @@ def _add_pair(columns: _Columns, reading: BrokerReading, pair: PairReading, earl
     if group in reading.consume_stats or (group, topic) in reading.time_spans or known_ages or not pair.is_in_order:
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
-            _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=earlier)
+            _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=earlier, pulls=pulls)
 
 
 def _put_details(
@@ -157,6 +163,7 @@ def _put_details(
     *,
     offsets: QueueOffsets,
     earlier: EarlierFigures,
+    pulls: bool,
 ) -> None:
     """Fill in what was asked about one queue beyond the base."""
     stats = reading.consume_stats.get(group)
@@ -173,8 +180,9 @@ def _put_details(
     else:
         pull_offset = known_pull_offset(consume, offsets.consumer_offset)
         pull_at = stats.at if stats and pull_offset is not None else None
-    columns.put("pull_offset", row, pull_offset)
-    columns.put("pull_offset_read_at", row, microseconds(pull_at))
+    if pulls:
+        columns.put("pull_offset", row, pull_offset)
+        columns.put("pull_offset_read_at", row, microseconds(pull_at))
     columns.put("oldest_unconsumed_at", row, _oldest_unconsumed(reading, group, queue, offsets, earlier))
 
 

@@ -17,6 +17,8 @@ from offsetguard.collect.group_members import SharedSubscriptions, merge_members
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.name_servers import find_members
 from offsetguard.collect.offset_events import read_events
+from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
+from offsetguard.collect.proxy_members import read_proxy_members
 from offsetguard.collect.queue_reading import pair_readings
 from offsetguard.collect.read_broker import read_base, read_members, read_runtime
 from offsetguard.collect.read_detail import read_detailed_offsets
@@ -25,11 +27,15 @@ from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.system_names import is_system_group
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from offsetguard.collect.detail_choice import Suspect
     from offsetguard.collect.earlier_round import EarlierRound
     from offsetguard.collect.manifest import MissingMaster
+    from offsetguard.collect.metrics_endpoint import BrokerMetrics
     from offsetguard.collect.name_servers import ClusterMembers
     from offsetguard.collect.offset_events import EventStart
+    from offsetguard.collect.proxy_members import ProxyMembers
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.offsets import MessageQueue
@@ -50,14 +56,21 @@ class Round:
         asker: Asker,
         earlier: EarlierRound,
         events: EventStart,
+        metrics_urls: Mapping[str, str] | None = None,
     ) -> None:
-        """`earlier`: the round to go on from. `events`: where the reading of OFFSET_MOVED_EVENT starts."""
+        """`earlier`: the round to go on from. `events`: where the reading of OFFSET_MOVED_EVENT starts.
+
+        `metrics_urls`: pages of brokers to be read, which no asker knows.
+        """
         self.ledger = RequestLedger()
         self.members: ClusterMembers | None = None  # None: no name server answered
         self.missing: tuple[MissingMaster, ...] = ()
         self.readings: list[BrokerReading] = []
         self.choice = DetailChoice({}, ())
         self.earlier_figures = EarlierFigures()
+        self.metrics: dict[str, BrokerMetrics] = {}  # by broker name; those that have a page and answered
+        self.proxy_members: ProxyMembers = {}  # of groups that no broker sees
+        self._metrics_urls = metrics_urls or {}
         self._cluster = cluster
         self._config = config
         self._settings = config.clusters[cluster]
@@ -101,11 +114,16 @@ class Round:
             asyncio.create_task(self._read_replica(link, reading, members, meeting, choosing)): link
             for link, reading in pairs
         }
+        others = {
+            asyncio.create_task(self._read_metrics(masters)),
+            asyncio.create_task(self._read_proxies(masters, choosing)),
+        }
         self.readings += [reading for _, reading in pairs]
-        done, late = await asyncio.wait(tasks, timeout=seconds) if tasks else (set(), set())
+        done, late = await asyncio.wait(tasks.keys() | others, timeout=seconds)
         for task in late:
             task.cancel()
-            tasks[task].cut_off()
+            if task in tasks:
+                tasks[task].cut_off()
         choosing.cancel()
         await asyncio.gather(*late, choosing, return_exceptions=True)
         for task in done:
@@ -135,6 +153,22 @@ class Round:
             await read_events(link, reading, cursor, self._events)
         else:
             await self._read_details_of_slave(link, reading, choice)
+
+    async def _read_metrics(self, masters: list[BrokerReading]) -> None:
+        """Read the metrics pages that the configuration names."""
+        if self._metrics_urls:
+            from offsetguard.collect.metrics_endpoint import read_metrics  # noqa: PLC0415 few configurations need it
+
+            names = [master.broker_name for master in masters]
+            timeout_s = self._settings.request_timeout_ms / 1000
+            self.metrics = await read_metrics(self._metrics_urls, names, self.ledger, timeout_s)
+
+    async def _read_proxies(self, masters: list[BrokerReading], choosing: asyncio.Task[DetailChoice]) -> None:
+        """Ask the proxies that the configuration names about groups that no broker sees: all masters are needed."""
+        if self._settings.proxies:
+            await asyncio.shield(choosing)
+            groups = groups_for_proxies(masters)
+            self.proxy_members = await read_proxy_members(self._asker, self._settings.proxies, groups, self.ledger)
 
     async def _read_details_of_master(
         self, link: ReplicaLink, reading: BrokerReading, members: ClusterMembers, choice: DetailChoice
@@ -175,6 +209,7 @@ class Round:
                 suspect = suspect_of(pair, before.get((reading.broker_name, pair.topic), ()))
                 if suspect is not None:
                     found.append(suspect)
+        found += pop_suspects(masters, self.earlier_figures.groups)
         limit = self._settings.collection.detail_groups
         self.choice = choose(found, limit, self._round_number)
         self.ledger.leave_out(

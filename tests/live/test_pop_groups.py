@@ -1,0 +1,176 @@
+"""POP groups of a real 5.5.0 cluster: gRPC ones behind a proxy, and a remoting one, with messages in their hands."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.config import Config
+from offsetguard.intervals import Interval
+from offsetguard.rocketmq.requests import GetAllConsumerOffset
+from offsetguard.rules.accumulation import find
+from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.tables import GROUP_SNAPSHOTS
+from offsetguard_peers.admin import Admin
+from offsetguard_peers.clients import produce, running_consumer
+from offsetguard_peers.grpc_clients import GrpcSpec, running_grpc_consumers
+from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.proxy import Proxy
+from offsetguard_peers.rocketmq import RocketMQCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from offsetguard.collect.manifest import Manifest
+
+pytestmark = pytest.mark.live
+
+HANGS_MS = 3_600_000  # longer than any test
+GROUPS = {"jobs-workers": "jobs", "mailers": "mails", "task-workers": "tasks", "classic": "jobs"}
+
+
+@pytest.fixture(scope="module")
+def metrics_port() -> Iterator[int]:
+    reserved = ReservedPort()
+    yield reserved.port
+    reserved.release()
+
+
+@pytest.fixture(scope="module")
+def cluster(metrics_port: int) -> Iterator[RocketMQCluster]:
+    """One master with a metrics page; POP needs the timer wheel, which peers leave out otherwise."""
+    conf = {
+        "timerWheelEnable": "true",
+        "metricsExporterType": "PROM",
+        "metricsPromExporterHost": "127.0.0.1",
+        "metricsPromExporterPort": str(metrics_port),
+    }
+    with RocketMQCluster("5.5.0", broker_conf=conf) as running:
+        admin = Admin(running)
+        for topic in ("jobs", "mails", "tasks"):
+            admin.create_topic(topic, queues=4)
+            produce(running, topic, 40)
+        for group in GROUPS:
+            admin.create_group(group)
+        admin.consume_by_pop("task-workers", "tasks")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def proxy(cluster: RocketMQCluster) -> Iterator[Proxy]:
+    with Proxy(cluster) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def clients(cluster: RocketMQCluster, proxy: Proxy) -> Iterator[None]:
+    """jobs-workers holds 15 of 40 and 15 wait; mailers and task-workers have all 40 hanging in their hands."""
+    specs = [GrpcSpec("jobs-workers", "jobs"), GrpcSpec("mailers", "mails", push=True, handling_ms=HANGS_MS)]
+    with (
+        running_grpc_consumers(cluster, proxy, specs) as grpc,
+        running_consumer(cluster, "task-workers", "tasks", client_rebalance=False, handling_ms=HANGS_MS, threads=4),
+        running_consumer(cluster, "classic", "jobs"),
+    ):
+        grpc.receive("jobs-workers", 25)
+        grpc.ack("jobs-workers", 10)
+        for group in ("mailers", "task-workers", "classic"):
+            wait_until(lambda group=group: handed_out(cluster, group) == 40, f"{group} has all messages")
+        yield
+
+
+def handed_out(cluster: RocketMQCluster, group: str) -> int:
+    offsets = Admin(cluster).read(cluster.masters[0].address, GetAllConsumerOffset()).offsets
+    return sum(offsets.get((GROUPS[group], group), {}).values())
+
+
+def wait_until(condition: Callable[[], bool], what: str, within_s: float = 120.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
+        time.sleep(0.2)
+
+
+def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:
+    described = {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000, **settings}
+    return Config.model_validate(
+        {
+            "clusters": {"main": described},
+            "groups": [{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}],
+            "teams": {"operators": {"mail": ["operators@example.com"]}},
+            "default_team": "operators",
+        }
+    )
+
+
+def rows_of(cluster: RocketMQCluster, **settings: Any) -> tuple[Manifest, dict[str, dict[str, Any]]]:
+    now = datetime.now(UTC)
+    config = config_for(cluster, collection={"share_rounds": 1}, **settings)
+    manifest, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))
+    return manifest, by_group(tables[GROUP_SNAPSHOTS.name].to_pylist())
+
+
+def by_group(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["consumer_group"]: row for row in rows}
+
+
+def figures(row: dict[str, Any]) -> list[object]:
+    columns = ("consumption", "pop_available", "pop_inflight", "pop_inflight_origin", "online_client_count")
+    return [row[column] for column in columns]
+
+
+@pytest.mark.usefixtures("clients")
+def test_what_hangs_is_not_done_and_who_is_not_seen_is_not_offline(cluster: RocketMQCluster) -> None:
+    manifest, rows = rows_of(cluster)
+    assert manifest.gaps == ()
+    assert figures(rows["jobs-workers"]) == ["pop", 15, None, None, None]
+    assert figures(rows["mailers"]) == ["pop", 0, None, None, None]
+    assert figures(rows["task-workers"]) == ["pop", 0, 40, "running_info", 1]
+    assert figures(rows["classic"]) == ["classic", None, None, None, 1]
+
+
+@pytest.mark.usefixtures("clients")
+def test_metrics_and_proxies_tell_the_rest_exactly(cluster: RocketMQCluster, proxy: Proxy, metrics_port: int) -> None:
+    manifest, rows = rows_of(
+        cluster,
+        metrics_urls={"broker-a": f"http://127.0.0.1:{metrics_port}/metrics"},
+        proxies=[proxy.remoting_address],
+    )
+    assert manifest.gaps == ()
+    assert figures(rows["jobs-workers"]) == ["pop", 15, 15, "broker_metrics", 1]
+    assert figures(rows["mailers"]) == ["pop", 0, 40, "broker_metrics", 1]
+    assert figures(rows["task-workers"]) == ["pop", 0, 40, "running_info", 1]
+    assert figures(rows["classic"])[0] == "classic"
+
+
+@pytest.mark.usefixtures("clients")
+def test_nobody_is_told_that_a_grpc_group_is_offline(cluster: RocketMQCluster) -> None:
+    now = datetime.now(UTC)
+    config, interval = config_for(cluster), Interval.containing(now)
+    manifest, tables = asyncio.run(collect_snapshot("main", config, interval, started_at=now))
+    rows = {name: table.to_pylist() for name, table in tables.items()}
+    findings = {one.consumer_group: one for one in find(facts_from_snapshot(manifest, rows, config, interval), config)}
+    assert findings["jobs-workers"].variant == "clients_unknown"
+    assert findings["jobs-workers"].figures["inflight"] is None
+    assert "mailers" not in findings
+
+
+@pytest.mark.usefixtures("clients")
+def test_a_group_stays_recognised_in_rounds_that_do_not_ask_for_details(
+    cluster: RocketMQCluster, tmp_path: Path
+) -> None:
+    first = Interval.containing(datetime.now(UTC))
+    second = Interval(first.start + timedelta(minutes=1))
+    details = {first: {"share_rounds": 1}, second: {"share_rounds": 1_000_000, "detail_groups": 0}}
+    for interval, collection in details.items():
+        config = config_for(cluster, collection=collection)
+        asyncio.run(collect_cluster("main", config, interval, tmp_path, started_at=interval.end))
+    rows = by_group(read_table(snapshot_folder(tmp_path, "main", second), GROUP_SNAPSHOTS).to_pylist())
+    assert figures(rows["mailers"]) == ["pop", 0, None, None, None]
+    assert rows["mailers"]["consumption_evidence"] == "remembered"
