@@ -48,7 +48,8 @@ async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None
                 addresses.update((broker.broker_name, broker.master_address) for broker in answer.brokers)
         unseen = [f"{name}: no master is registered" for name, address in addresses.items() if address is None]
         groups: set[str] = set()
-        for found in await asyncio.gather(*(_groups_of(client, at) for at in addresses.values() if at is not None)):
+        masters = [cluster.address_map.get(at, at) for at in addresses.values() if at is not None]
+        for found in await asyncio.gather(*(_groups_of(client, at) for at in masters)):
             if isinstance(found, RocketMQError):
                 unseen.append(str(found))
             else:
