@@ -247,7 +247,7 @@ _MEMBERS = (
         must_contain="rebalanced result changed. allocateMessageQueueStrategyName=",
         regex=r"^(?:client )?rebalanced result changed\. allocateMessageQueueStrategyName="
         + f"{NAME}, group={NAME}, topic={NAME}, clientId={CLIENT}, mqAllSize={INT}, cidAllSize={INT}, "
-        + f"rebalanceResultSize={INT}, rebalanceResultSet=\\[{REST}",
+        + f"rebalanceResultSize={INT}, rebalanceResultSet={REST}",
         fields=(
             *text("strategy", "consumer_group", "topic", "client_id"),
             *integers("queue_count", "member_count", "own_queue_count"),
@@ -261,7 +261,7 @@ _MEMBERS = (
         log_kinds=_LOGS,
         must_contain="broker rebalanced result changed. allocateMessageQueueStrategyName=",
         regex=r"^broker rebalanced result changed\. allocateMessageQueueStrategyName="
-        + f"{NAME}, group={NAME}, topic={NAME}, clientId={CLIENT}, assignmentSet=\\[{REST}",
+        + f"{NAME}, group={NAME}, topic={NAME}, clientId={CLIENT}, assignmentSet={REST}",
         fields=text("strategy", "consumer_group", "topic", "client_id", "message_queues"),
         meaning="the client holds other queues than before",
         source="RebalanceImpl 5.3.3, 5.5.0 (clientRebalance=false)",

@@ -173,7 +173,7 @@ PATTERNS = (
         kind="unlock_of_unknown_group",
         log_kinds=_LOGS,
         must_contain="RebalanceLockManager#unlockBatch: group not exist",
-        regex=f"^RebalanceLockManager#unlockBatch: group not exist, group={NAME}, clientId={CLIENT}, mqs=\\[{REST}",
+        regex=f"^RebalanceLockManager#unlockBatch: group not exist, group={NAME}, clientId={CLIENT}, mqs={REST}",
         fields=text("consumer_group", "client_id", "message_queues"),
         meaning=_NO_GROUP,
         source=_5,

@@ -13,6 +13,7 @@ _CHANNEL_INFO = f"ClientChannelInfo \\[channel={CLIENT}, clientId={CLIENT}, lang
 _CHANNEL_FIELDS = (*text("channel", "client_id", "language"), *integers("client_version"))
 _GROUP_INFO = "ConsumerGroupInfo 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _EXPRESSION_TYPE = r"expressionType=([A-Za-z0-9_]{1,50})"
+_SUBSCRIPTION = r"(SubscriptionData \[[^\n]*)"
 _TOPIC_PART = r"topic=([^,\n]{1,512}), subString="
 _SUB_STRING_PART = r"subString=([^\n]*), tagsSet=\["
 
@@ -83,7 +84,7 @@ PATTERNS = (
         kind="subscription_added",
         log_kinds=_LOGS,
         must_contain="subscription changed, add new topic, group: ",
-        regex=f"^subscription changed, add new topic, group: {NAME} SubscriptionData \\[{REST}",
+        regex=f"^subscription changed, add new topic, group: {NAME} {_SUBSCRIPTION}",
         fields=text("consumer_group", "subscription"),
         parts=(
             Part("topic", "subscription", _TOPIC_PART),
@@ -112,8 +113,7 @@ PATTERNS = (
         kind="subscription_changed",
         log_kinds=_LOGS,
         must_contain="subscription changed, group: ",
-        regex=f"^subscription changed, group: {NAME} OLD: SubscriptionData \\[([^\\n]*)\\] "
-        + f"NEW: SubscriptionData \\[{REST}",
+        regex=f"^subscription changed, group: {NAME} OLD: {_SUBSCRIPTION} NEW: {_SUBSCRIPTION}",
         fields=text("consumer_group", "old_subscription", "new_subscription"),
         parts=(
             Part("topic", "new_subscription", _TOPIC_PART),
@@ -129,7 +129,7 @@ PATTERNS = (
         kind="subscription_removed",
         log_kinds=_LOGS,
         must_contain=" remove topic ",
-        regex=f"^subscription changed, group: {NAME} remove topic {NAME} SubscriptionData \\[{REST}",
+        regex=f"^subscription changed, group: {NAME} remove topic {NAME} {_SUBSCRIPTION}",
         fields=text("consumer_group", "topic", "subscription"),
         parts=(
             Part("sub_string", "subscription", _SUB_STRING_PART),

@@ -35,24 +35,23 @@ class _Figures:
     regex: str
     fields: tuple[Field, ...]
     meaning: str
+    keys: tuple[_Key, ...]
 
 
-_KEYS = (
-    _Key(
-        r"(?:GROUP|SNDBCK|DLQ|PULL|CONSUME)_(?:GET|PUT|ACK|CK|OK|FAILED|FROM_DISK|TPS|RT)(?:_NUMS|_SIZE|_TPS|_RT)?"
-        r"|GROUP_GET_FROM_DISK_(?:NUMS|SIZE)",
-        f"{_NAME_IN_KEY}@{_NAME_IN_KEY}",
-        text("topic", "consumer_group"),
-    ),
-    _Key(
-        r"GROUP_GET_(?:LATENCY|FALL_SIZE|FALL_TIME)",
-        f"([0-9]{{1,10}})@{_NAME_IN_KEY}@{_NAME_IN_KEY}",
-        (*integers("queue_id"), *text("topic", "consumer_group")),
-    ),
-    _Key(r"TOPIC_PUT_(?:NUMS|SIZE)", _NAME_IN_KEY, text("topic")),
-    _Key(r"TOPIC_PUT_LATENCY", f"([0-9]{{1,10}})@{_NAME_IN_KEY}", (*integers("queue_id"), *text("topic"))),
-    _Key(r"[A-Z0-9_]{1,100}", r"([^\]\n]{1,1100})", text("stats_key")),  # everything else: a cluster, an event
+_BY_GROUP = _Key(
+    r"(?:GROUP|SNDBCK|DLQ|PULL|CONSUME)_(?:GET|PUT|ACK|CK|OK|FAILED|FROM_DISK|TPS|RT)(?:_NUMS|_SIZE|_TPS|_RT)?"
+    r"|GROUP_GET_FROM_DISK_(?:NUMS|SIZE)",
+    f"{_NAME_IN_KEY}@{_NAME_IN_KEY}",
+    text("topic", "consumer_group"),
 )
+_BY_QUEUE_AND_GROUP = _Key(
+    r"GROUP_GET_(?:LATENCY|FALL_SIZE|FALL_TIME)",
+    f"([0-9]{{1,10}})@{_NAME_IN_KEY}@{_NAME_IN_KEY}",
+    (*integers("queue_id"), *text("topic", "consumer_group")),
+)
+_BY_TOPIC = _Key(r"TOPIC_PUT_(?:NUMS|SIZE)", _NAME_IN_KEY, text("topic"))
+_BY_QUEUE = _Key(r"TOPIC_PUT_LATENCY", f"([0-9]{{1,10}})@{_NAME_IN_KEY}", (*integers("queue_id"), *text("topic")))
+_OTHERWISE = _Key(r"[A-Z0-9_]{1,100}", r"([^\]\n]{1,1100})", text("stats_key"))  # a cluster, an event
 _FIGURES = (
     _Figures(
         "stats_counted",
@@ -60,6 +59,7 @@ _FIGURES = (
         f"Stats In One (Minute|Hour|Day), SUM: {INT} TPS: {FLOAT} AVGPT: {FLOAT}",
         (*text("span"), *integers("sum"), *floats("tps", "average")),
         "a sum over the span, its rate per second, and the amount per call",
+        (_BY_GROUP, _BY_QUEUE_AND_GROUP, _BY_TOPIC, _BY_QUEUE, _OTHERWISE),
     ),
     _Figures(
         "stats_timed",
@@ -67,6 +67,7 @@ _FIGURES = (
         f"Stats In One (Minute|Hour|Day), TIMES: {INT} AVGRT: {FLOAT}",
         (*text("span"), *integers("times"), *floats("average_ms")),
         "calls in the span and their mean time",
+        (_BY_GROUP, _BY_QUEUE_AND_GROUP, _OTHERWISE),
     ),
     _Figures(
         "stats_moment",
@@ -74,6 +75,7 @@ _FIGURES = (
         f"Stats Every 5 Minutes, Value: {INT}",
         integers("value"),
         "the last value in 5 min: bytes (FALL_SIZE) or ms (FALL_TIME) that a group reads behind the end",
+        (_BY_QUEUE_AND_GROUP, _OTHERWISE),
     ),
 )
 
@@ -89,5 +91,5 @@ PATTERNS = tuple(
         routine=True,
     )
     for figures in _FIGURES
-    for key in _KEYS
+    for key in figures.keys
 )

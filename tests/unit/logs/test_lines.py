@@ -1,0 +1,86 @@
+"""Every kind of line, from real logs and from the texts of RocketMQ's classes, and lines that only look like one."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import yaml
+
+from offsetguard.logs.events import LogEvent, Unreadable, event_row, message_of, parse_records
+from offsetguard.logs.matching import recognise
+from offsetguard.logs.patterns import PATTERNS
+from offsetguard.logs.reference import reference
+from offsetguard.tables import LOG_EVENTS
+
+CASES = yaml.safe_load((Path(__file__).parent / "lines.yml").read_text(encoding="utf-8"))
+PAGE = Path(__file__).parents[3] / "docs" / "logs.md"
+GMT_8 = timezone(timedelta(hours=8))
+
+
+def parsed(line: str) -> list[LogEvent | Unreadable]:
+    return list(parse_records([line.encode() + b"\n"], GMT_8))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['kind']}" for number, case in enumerate(CASES)])
+def test_a_line_is_recognised_with_its_fields(case):
+    outcomes = parsed(case["line"])
+    if case["kind"] is None:
+        assert outcomes == []
+    elif case["kind"] == "unreadable":
+        (outcome,) = outcomes
+        assert isinstance(outcome, Unreadable)
+        assert case["line"].startswith(outcome.text[:50])
+    else:
+        (outcome,) = outcomes
+        assert isinstance(outcome, LogEvent)
+        assert outcome.kind == case["kind"]
+        assert {name: value for name, value in outcome.fields.items() if value is not None} == case["fields"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{number}-{one.kind}" for number, one in enumerate(PATTERNS)])
+def test_every_pattern_has_a_line(pattern):
+    messages = [message_of(case["line"]) for case in CASES]
+    assert any(found.pattern is pattern for message in messages if message and (found := recognise(message)))
+
+
+def test_the_cheap_test_before_a_regex_never_hides_a_match():
+    for case in CASES:
+        message = message_of(case["line"]) or ""
+        for pattern in PATTERNS:
+            if re.search(pattern.regex, message):
+                assert pattern.must_contain in message.split("\n")[0]
+
+
+def test_times_are_utc_whatever_the_layout():
+    lines = [
+        "2026-11-21 06:45:30 WARN PullMessageThread_3 - the consumer's group info not exist, group: G1",
+        "2026-11-21 06:45:30 - [WATERMARK] Pull Queue Size: 0 SlowTimeMills: 0",
+        "2026-11-21 06:45:30,250 INFO RocketmqClient - the consumer [G1] shutdown OK",
+        "2026-11-21 06:45:30.250 INFO  [1] [main] [a.b.C#?:?] - the consumer [G1] shutdown OK",
+    ]
+    at = datetime(2026, 11, 20, 22, 45, 30, tzinfo=UTC)
+    half = timedelta(milliseconds=250)
+    assert [outcome.at for line in lines for outcome in parsed(line)] == [at, at, at + half, at + half]
+
+
+def test_a_row_has_the_columns_of_the_table_and_the_names_that_the_line_gives():
+    (event,) = parsed(
+        "2026-11-21 15:00:00 WARN PullMessageThread_17 - [NOTIFYME]update consumer offset less than store. "
+        "clientHost=10.0.0.9:1, key=T1@G1, queueId=3, requestOffset=788, storeOffset=789"
+    )
+    row = event_row(event, "main", datetime(2026, 11, 21, 7, tzinfo=UTC))
+    assert list(row) == [column.name for column in LOG_EVENTS.columns]
+    assert (row["topic"], row["consumer_group"], row["queue_id"], row["client_id"]) == ("T1", "G1", 3, "10.0.0.9:1")
+    assert '"stored_offset": 789' in row["fields_json"]
+
+
+def test_no_field_is_called_like_a_part_of_an_event():
+    reserved = {"kind", "at", "source_line", "file", "level", "thread", "source", "position"}
+    assert not [pattern.kind for pattern in PATTERNS if reserved & set(pattern.field_names)]
+
+
+def test_the_page_is_the_one_that_the_patterns_make():
+    assert PAGE.read_text(encoding="utf-8") == reference(), "docs/logs.md is old: make docs"
