@@ -43,7 +43,7 @@ class Pacing:
         self._places = max_in_flight
         self._good_answers = 0
         self._hopeless_answers = 0
-        self._sent: deque[tuple[float, int]] = deque()  # within the last second: (when, how many)
+        self._sent: deque[tuple[float, int]] = deque()  # (until when it counts, how many)
         self._sent_count = 0
         self._paused_until = float("-inf")
         self._counts = PeerCounts()
@@ -66,7 +66,7 @@ class Pacing:
         """Return how many requests may be sent now."""
         if now < self._paused_until:
             return 0
-        while self._sent and self._sent[0][0] <= now - SECOND:
+        while self._sent and self._sent[0][0] <= now:
             self._sent_count -= self._sent.popleft()[1]
         return max(0, min(self._places - in_flight, self._max_requests_per_s - self._sent_count))
 
@@ -74,11 +74,11 @@ class Pacing:
         """Return when to look again after `allowed` said 0; None = when an answer has come."""
         if now < self._paused_until:
             return self._paused_until
-        return self._sent[0][0] + SECOND if self._sent_count >= self._max_requests_per_s else None
+        return self._sent[0][0] if self._sent_count >= self._max_requests_per_s else None
 
     def sent(self, now: float, count: int) -> None:
         """Count requests that were sent."""
-        self._sent.append((now, count))
+        self._sent.append((now + SECOND, count))
         self._sent_count += count
         self._counts = PeerCounts(self._counts.requests + count, self._counts.busy_answers, self._counts.paused_s)
 
