@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
+from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
 FIRST_POP_CLIENT_VERSION = 412  # MQVersion V5_0_0_SNAPSHOT: no older client pops
 _BROKERS_WITHOUT_POP = ("V3_", "V4_")
+_OTHER_PREFIXES = (RETRY_PREFIX, LITE_PREFIX)
 _V1_SEPARATOR, _V2_SEPARATOR = "_", "+"  # `+` is allowed in no name of a topic or group
 
 
@@ -140,7 +141,7 @@ def retry_topic_names(group: str, topic: str) -> tuple[str, str]:
 
 def is_main_topic(topic: str) -> bool:
     """Tell a topic that producers write from retry topics and lite topics."""
-    return not topic.startswith(RETRY_PREFIX) and not is_lite_topic(topic)
+    return not topic.startswith(_OTHER_PREFIXES)
 
 
 def online_client_count(

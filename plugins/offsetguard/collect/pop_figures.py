@@ -98,26 +98,55 @@ def consumption_of(
     """Tell for each of `groups` how it consumes, and the figures that follow from it. `masters`: all of the cluster."""
     committed = [_topics_by_group(master) for master in masters]
     found = {}
+    told_of: defaultdict[str, dict[str, ClientTold]] = defaultdict(dict)
+    for (group, client), told in sources.running_info.items():
+        told_of[group][client] = told
     for group in groups:
-        topics = [one.get(group, frozenset()) for one in committed]
-        found[group] = _consumption(_Group(group, tuple(masters), tuple(topics), sources))
+        topics = [one.get(group, _NONE) for one in committed]
+        found[group] = _consumption(_Group(group, masters, topics, told_of.get(group, {}), sources))
     return found
+
+
+@dataclass(slots=True)
+class _Topics:
+    """Topics that one group has committed offsets for on one master."""
+
+    main: set[str] = field(default_factory=set)
+    retry: set[str] = field(default_factory=set)
+    lite: bool = False  # light queues, of which there may be thousands
+
+    def add(self, topic: str) -> None:
+        if is_main_topic(topic):
+            self.main.add(topic)
+        elif is_lite_topic(topic):
+            self.lite = True
+        else:
+            self.retry.add(topic)
+
+
+_NONE = _Topics()
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
     name: str
-    masters: tuple[BrokerReading, ...]
-    committed_topics: tuple[frozenset[str], ...]  # of each master, in their order
+    masters: Sequence[BrokerReading]
+    committed: Sequence[_Topics]  # of each master, in their order
+    told: Mapping[str, ClientTold]  # by client id; those whose running info came
     sources: PopSources
 
     @property
     def retried(self) -> dict[str, str]:
         """The POP retry topics of the group, each with the topic that it retries."""
         found: dict[str, str] = {}
-        for master, topics in zip(self.masters, self.committed_topics, strict=True):
-            found |= pop_retry_topics(self.name, topics, master.topics or (), master.groups or ())
+        for master, topics in zip(self.masters, self.committed, strict=True):
+            found |= pop_retry_topics(self.name, topics.retry, master.topics or (), master.groups or ())
         return found
+
+    @property
+    def has_lite_topics(self) -> bool:
+        """Only gRPC clients consume them."""
+        return any(topics.lite for topics in self.committed)
 
     @property
     def subscribed_topics(self) -> set[str]:
@@ -153,12 +182,11 @@ def _consumption(group: _Group) -> GroupConsumption:
 
 def _signs(group: _Group) -> GroupSigns:
     masters, sources = group.masters, group.sources
-    told = [one for (name, _), one in sources.running_info.items() if name == group.name]
     connections = [seen for master in masters if (seen := master.connections.get(group.name)) is not None]
     clients = group.client_ids
     return GroupSigns(
-        pop_table=any(one.pops for one in told),
-        every_client_told=bool(clients) and all((group.name, one) in sources.running_info for one in clients or ()),
+        pop_table=any(one.pops for one in group.told.values()),
+        every_client_told=bool(clients) and all(client in group.told for client in clients or ()),
         consume_types=frozenset(seen.consume_type for seen in connections if seen.consume_type),
         message_model=next((seen.message_model for seen in connections if seen.message_model), None),
         counted_as_pop=any(
@@ -168,7 +196,7 @@ def _signs(group: _Group) -> GroupSigns:
         ),
         pop_statistics=sources.popped.get(group.name),
         retry_topics=frozenset(group.retried),
-        lite_topics=any(is_lite_topic(topic) for topics in group.committed_topics for topic in topics),
+        lite_topics=group.has_lite_topics,
         broker_versions=tuple(one.runtime.broker_version_desc if one.runtime else None for one in masters),
         client_versions=tuple(client.version for seen in connections for client in seen.connections),
         remembered=sources.remembered.get(group.name),
@@ -188,16 +216,16 @@ def _available(group: _Group) -> int | None:
 
     Messages that retention has deleted cannot be handed out any more and do not count. Lite topics stand in `lite_lag`.
     """
-    if any(is_lite_topic(topic) for topics in group.committed_topics for topic in topics):
+    if group.has_lite_topics:
         return None
     retried = group.retried
-    mains = {topic for topics in group.committed_topics for topic in topics if is_main_topic(topic)}
+    mains = {topic for topics in group.committed for topic in topics.main}
     mains |= {topic for topic in group.subscribed_topics if is_main_topic(topic)} | set(retried.values())
     retries = {name for topic in mains for name in retry_topic_names(group.name, topic)} | retried.keys()
     total = 0
-    for master, committed in zip(group.masters, group.committed_topics, strict=True):
+    for master, committed in zip(group.masters, group.committed, strict=True):
         # a remoting client also has the classic retry topic, for messages that it sent back
-        classic = {f"{RETRY_PREFIX}{group.name}"} & (committed | group.subscribed_topics)
+        classic = {f"{RETRY_PREFIX}{group.name}"} & (committed.retry | group.subscribed_topics)
         for topic in mains | retries | classic:
             waiting = _available_in(group.name, topic, master)
             if waiting is None:
@@ -236,20 +264,20 @@ def _inflight(group: _Group) -> tuple[int | None, InflightOrigin | None]:
 
 def _told_by_clients(group: _Group) -> int | None:
     """Sum what the clients wait for; None unless all of them told."""
-    clients, info = group.client_ids, group.sources.running_info
+    clients = group.client_ids
     elsewhere = group.sources.proxy_members.get(group.name, frozenset()) - (clients or set())
-    if not clients or elsewhere or any((group.name, client) not in info for client in clients):
+    if not clients or elsewhere or any(client not in group.told for client in clients):
         return None
-    told = [info[group.name, client] for client in clients]
+    told = [group.told[client] for client in clients]
     return sum(one.wait_ack_count for one in told) if any(one.pops for one in told) else None
 
 
 def _counted_by_brokers(group: _Group) -> int | None:
     total = 0
-    for master, committed in zip(group.masters, group.committed_topics, strict=True):
+    for master, committed in zip(group.masters, group.committed, strict=True):
         if master.committed is None:
             return None
-        mains = {topic for topic in committed if is_main_topic(topic)}
+        mains = committed.main
         if not mains:
             continue  # this broker has never handed out anything
         metrics = group.sources.metrics.get(master.broker_name)
@@ -273,9 +301,8 @@ def _forgot_what_it_handed_out(master: BrokerReading) -> bool:
     return not fresh and now - boot_at < COUNTER_SETTLES
 
 
-def _topics_by_group(master: BrokerReading) -> dict[str, frozenset[str]]:
-    offsets = master.committed.body.offsets if master.committed and master.committed.body else {}
-    topics: defaultdict[str, set[str]] = defaultdict(set)
-    for topic, group in offsets:
+def _topics_by_group(master: BrokerReading) -> Mapping[str, _Topics]:
+    topics: defaultdict[str, _Topics] = defaultdict(_Topics)
+    for topic, group in master.committed.body.offsets if master.committed and master.committed.body else ():
         topics[group].add(topic)
-    return {group: frozenset(found) for group, found in topics.items()}
+    return topics
