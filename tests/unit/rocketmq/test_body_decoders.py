@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import bodies, body_decoders, detail_decoders
+from offsetguard.rocketmq import bodies, body_decoders
 from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,26 +23,6 @@ if TYPE_CHECKING:
 BODIES = Path(__file__).parent / "bodies"
 VERSIONS = ("4.9.8", "5.3.3", "5.5.1")
 LINES = ("4.9.", "5.3.", "5.5.")
-DECODERS: dict[int, Callable[[bytes], Any]] = {
-    21: body_decoders.topic_config_table,
-    26: body_decoders.broker_config,
-    28: body_decoders.broker_runtime_info,
-    38: detail_decoders.consumer_list,
-    43: body_decoders.all_consumer_offsets,
-    45: detail_decoders.delay_offsets,
-    105: body_decoders.topic_route,
-    106: body_decoders.cluster_info,
-    201: body_decoders.subscription_group_table,
-    202: body_decoders.topic_stats,
-    203: body_decoders.consumer_connections,
-    206: detail_decoders.topic_list,
-    208: body_decoders.consume_stats,
-    300: detail_decoders.group_list,
-    303: body_decoders.consume_time_spans,
-    305: detail_decoders.topic_list,
-    307: detail_decoders.consumer_running_info,
-    315: detail_decoders.broker_stats,
-}
 JSON_DECODERS = [decoder for code, decoder in DECODERS.items() if code != 26]
 
 
