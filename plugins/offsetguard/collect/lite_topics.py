@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.system_names import LITE_PREFIX, is_lite_topic
+from offsetguard.collect.manifest import Gap, Outcome
+from offsetguard.collect.system_names import LITE_PREFIX, is_lite_topic, is_system_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
 
 _SEPARATOR = "$"
@@ -86,17 +88,29 @@ def lite_figures(
     return figures
 
 
-def lost_sight_of_offsets(settings: Mapping[str, str] | None, offsets_now: int, offsets_before: int) -> str | None:
+def offsets_out_of_sight(master: BrokerReading, offsets_before: Callable[[str], int]) -> Gap | None:
     """Explain why all committed offsets of a broker are gone, where its switch `enableLmq` does; None otherwise.
 
     The switch makes the broker use another file (lmqConsumerOffset.json): the old offsets are not lost and come back
-    when it is switched back, so this is no reset. `offsets_*`: keys without lite topics, of this round and the last.
+    when it is switched back, so this is no reset. `offsets_before(broker name)`: how many there were in the last round.
     """
-    if settings is None or offsets_now > 0 or offsets_before == 0:
+    body = master.committed.body if master.committed else None
+    switched_on = (master.settings or {}).get("enableLmq", "").lower() == "true"
+    if body is None or not switched_on or any(_is_of_application(*pair) for pair in body.offsets):
         return None
-    if settings.get("enableLmq", "").lower() != "true":
+    count = offsets_before(master.broker_name)
+    if count == 0:
         return None
-    return (
-        f"all {offsets_before} committed offsets are gone, and enableLmq is on: the broker reads lmqConsumerOffset.json"
-        " instead of consumerOffset.json since it was switched; switch it back, or copy the offsets over"
+    return Gap(
+        address=master.replica.address,
+        broker_name=master.broker_name,
+        broker_id=master.replica.broker_id,
+        what="committed offsets",
+        outcome=Outcome.ANSWERED,
+        reason=f"all {count} committed offsets are gone, and enableLmq is on: since it was switched the broker reads "
+        "lmqConsumerOffset.json instead of consumerOffset.json; switch it back, or copy the offsets over",
     )
+
+
+def _is_of_application(topic: str, group: str) -> bool:
+    return not is_lite_topic(topic) and not is_system_group(group)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.lite_topics import (
     LiteFigures,
     LiteTopic,
     lite_figures,
     lite_lag,
     lite_topic_of,
-    lost_sight_of_offsets,
+    offsets_out_of_sight,
 )
+from offsetguard.collect.replica import Answer, Replica
 from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumeStats
+from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets, ConsumeStats
 from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consume_stats
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
 COMMITTED = all_consumer_offsets((BODIES / "43_5.5.1-lite.json").read_bytes())
+SWITCHED = all_consumer_offsets(
+    b'{"offsetTable":{"rmq_sys_REVIVE@CID_RMQ_SYS_REVIVE_GROUP":{0:1},"%LMQ%$a$b@g":{0:1}}}'
+)
 CLASSIC = all_consumer_offsets((BODIES / "43_5.5.1.json").read_bytes())
 STATS = consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes())
 
@@ -71,18 +77,21 @@ def test_groups_without_lite_topics_have_no_figures() -> None:
 
 
 SWITCHES = [
-    ({"enableLmq": "true"}, 0, 12, True),
-    ({"enableLmq": "false"}, 0, 12, False),
-    ({}, 0, 12, False),
-    (None, 0, 12, False),
-    ({"enableLmq": "true"}, 3, 12, False),
-    ({"enableLmq": "true"}, 0, 0, False),
+    ({"enableLmq": "true"}, SWITCHED, 12, True),
+    ({"enableLmq": "false"}, SWITCHED, 12, False),
+    ({}, SWITCHED, 12, False),
+    (None, SWITCHED, 12, False),
+    ({"enableLmq": "true"}, CLASSIC, 12, False),
+    ({"enableLmq": "true"}, None, 12, False),
+    ({"enableLmq": "true"}, SWITCHED, 0, False),
 ]
 
 
-@pytest.mark.parametrize(("settings", "now", "before", "explained"), SWITCHES)
+@pytest.mark.parametrize(("settings", "committed", "before", "explained"), SWITCHES)
 def test_offsets_that_vanish_with_the_switch_are_explained(
-    settings: dict[str, str] | None, now: int, before: int, explained: bool
+    settings: dict[str, str] | None, committed: AllConsumerOffsets | None, before: int, explained: bool
 ) -> None:
-    note = lost_sight_of_offsets(settings, now, before)
-    assert (note is not None and "lmqConsumerOffset.json" in note) == explained
+    master = BrokerReading(Replica("broker-a", 0, "127.0.0.1:10911"), settings=settings)
+    master.committed = Answer(committed, datetime.now(UTC)) if committed else None
+    gap = offsets_out_of_sight(master, {"broker-a": before}.__getitem__)
+    assert (gap is not None and gap.reason.startswith("all 12") and "lmqConsumerOffset.json" in gap.reason) == explained
