@@ -33,7 +33,7 @@ _DECODERS: dict[str, Callable[[bytes], object]] = {
 }
 _LABEL = re.compile(r"(.{1,255})-(\d{1,18})")
 _INHERIT = 1  # PermName.PERM_INHERIT: a broker's own topics have it
-_TEMPLATE_TOPIC = "TBW102"
+_TEMPLATE_TOPIC, _SYSTEM_PREFIX = "TBW102", "rmq_sys_"
 MAX_BROKERS = 1_000
 
 
@@ -129,7 +129,7 @@ def _own_topics(file: StateFile | None) -> dict[str, int]:
     return {
         name: settings.read_queue_nums
         for name, settings in topics.items()
-        if settings.perm & _INHERIT and name != _TEMPLATE_TOPIC
+        if settings.perm & _INHERIT and name != _TEMPLATE_TOPIC and not name.startswith(_SYSTEM_PREFIX)
     }
 
 

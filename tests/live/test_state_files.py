@@ -1,0 +1,105 @@
+"""The files that a killed broker leaves tell what it told while it lived: offsets, and the ends of every queue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
+from offsetguard.state_files.asker import StateFolderAsker
+from offsetguard.state_files.folder import read_state_folder
+from offsetguard_peers.admin import Admin
+from offsetguard_peers.clients import produce
+from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsetguard_peers.broker import Broker
+
+pytestmark = pytest.mark.live
+
+Ends = dict[str, dict[int, tuple[int, int]]]  # topic -> queue id -> (min, max)
+
+
+def live_ends(admin: Admin, broker: Broker) -> Ends:
+    ends: Ends = {}
+    for topic in admin.read(broker.address, GetAllTopicConfig()).topics:
+        stats = admin.read(broker.address, GetTopicStatsInfo(topic))
+        ends[topic] = {
+            queue.queue_id: (offsets.min_offset, offsets.max_offset) for queue, offsets in stats.queues.items()
+        }
+    return ends
+
+
+async def ends_in_files(asker: StateFolderAsker, address: str) -> Ends:
+    ends: Ends = {}
+    for topic in (await asker.call(address, GetAllTopicConfig())).topics:
+        stats = await asker.call(address, GetTopicStatsInfo(topic))
+        ends[topic] = {
+            queue.queue_id: (offsets.min_offset, offsets.max_offset) for queue, offsets in stats.queues.items()
+        }
+    return ends
+
+
+@pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
+def test_the_files_of_a_killed_broker_say_what_it_said(version: str, tmp_path: Path) -> None:
+    with RocketMQCluster(version) as cluster:
+        admin, broker = Admin(cluster), cluster.broker()
+        stage_overtaken_by_retention(cluster, "overtaken", "Trimmed", queues=2)
+        admin.create_topic("Some", queues=3)
+        produce(cluster, "Some", 50, queue_id=1)
+        admin.create_topic("Never", queues=2)
+        commit_beyond_end(cluster, "reader", "Some", by=0)
+        said = live_ends(admin, broker)
+        offsets = admin.read(broker.address, GetAllConsumerOffset()).offsets
+        wait_until_saved(broker, {key: dict(queues) for key, queues in offsets.items()})
+        broker.kill()
+
+        (files,) = read_state_folder(broker.store)
+        assert (files.broker_name, files.broker_id, files.own_cluster) == ("broker-a", 0, "DefaultCluster")
+        asker, address = StateFolderAsker("main", [files]), str(files.config)
+        saved = asyncio.run(asker.call(address, GetAllConsumerOffset())).offsets
+        assert {key: dict(queues) for key, queues in saved.items()} == {
+            key: dict(queues) for key, queues in offsets.items()
+        }
+        found = asyncio.run(ends_in_files(asker, address))
+        for topic, queues in said.items():
+            assert {queue_id: found[topic][queue_id] for queue_id in queues} == queues, topic
+        assert said["Trimmed"][0][0] > 0
+        assert said["Some"][1] == (0, 50)
+
+        command = [sys.executable, "-m", "offsetguard.cli.main", "collect", "--state-dir", str(broker.store)]
+        result = subprocess.run(
+            [*command, "--cluster", "main", "--out", str(tmp_path)], capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 1, result.stderr  # who is connected is in no file
+        folder = json.loads(result.stdout)["folder"]
+        rows = pq.read_table(f"{folder}/queue_snapshots.parquet").to_pylist()
+        (row,) = (
+            row for row in rows if (row["consumer_group"], row["topic"], row["queue_id"]) == ("reader", "Some", 1)
+        )
+        assert (row["min_offset"], row["consumer_offset"], row["max_offset"]) == (0, 50, 50)
+        assert row["pull_offset"] is None
+        assert {row["origin"] for row in rows} == {"state_file"}
+
+
+def wait_until_saved(broker: Broker, offsets: dict[tuple[str, str], dict[int, int]]) -> None:
+    deadline = time.monotonic() + 120
+    while True:
+        files = read_state_folder(broker.store)[0].files
+        asker = StateFolderAsker("main", read_state_folder(broker.store))
+        if "consumerOffset.json" in files:
+            saved = asyncio.run(asker.call(str(broker.store / "config"), GetAllConsumerOffset())).offsets
+            if {key: dict(queues) for key, queues in saved.items()} == offsets:
+                return
+        assert time.monotonic() < deadline, f"{broker.store}: not saved"
+        time.sleep(0.2)
