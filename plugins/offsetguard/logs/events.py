@@ -99,7 +99,7 @@ def outcome_of(
     record: Record, zone: tzinfo, origin: LogOrigin, patterns: Sequence[Pattern] = PATTERNS
 ) -> LogEvent | Unreadable | Skipped:
     """Say what a record is. `patterns`: a choice of them; a record of another pattern counts as skipped."""
-    if not record.has_head:
+    if not record.has_head and record.text.strip():
         return _unreadable(record, origin, "no time stamp: these lines stand before the first record of the file")
     for layout, regex in _LAYOUTS:
         head = regex.match(record.text)
@@ -124,6 +124,8 @@ def outcome_of(
             routine=found.pattern.routine,
             line_count=record.line_count,
         )
+    if not record.has_head:
+        return Skipped(record.line_count)  # empty lines
     return _unreadable(record, origin, "begins with a time stamp, but is laid out like no log of RocketMQ")
 
 

@@ -108,7 +108,7 @@ class RecordReader:
                 yield self._record.closed()
             self._record = _OpenRecord(start, self._line_number, has_head=True)
         elif is_first:
-            self._record = _OpenRecord(start, self._line_number, has_head=False)
+            self._record = _OpenRecord(self._line_start, self._line_number, has_head=False)
         self._line_start += length
         self._line_number += 1
         if self._record is not None:
