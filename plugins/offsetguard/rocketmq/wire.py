@@ -126,7 +126,7 @@ class Wire(asyncio.Protocol):
             self._lose(ConnectionLost, self._why_closed(None))
         else:
             reason = why_tls_failed(error) or getattr(error, "strerror", None) or str(error)
-            self._lose(ConnectionLost, f"the connection broke: {reason}")
+            self._lose(ConnectionLost, f"the connection broke: {reason}{self._about_certificates()}")
         if not self._gone.done():
             self._gone.set_result(None)
         self._owner.proceed()
@@ -195,5 +195,11 @@ class Wire(asyncio.Protocol):
             return f"the peer closed the connection in mid-frame, {missing_bytes} bytes too early; look at its log"
         closed = "the peer closed the connection before it answered; is it stopping"
         if self._answer_count or self._encrypted:
-            return f"{closed}?"
+            return f"{closed}?{self._about_certificates()}"
         return f"{closed}, or does it insist on TLS (tls.server.mode=enforcing)? Then add tls to the cluster's settings"
+
+    def _about_certificates(self) -> str:
+        """Say what TLS 1.3 does not: the handshake is over before a server refuses who shows no certificate."""
+        if not self._encrypted or self._answer_count:
+            return ""
+        return "; if it asks for a certificate of ours, set tls.client_certificate_file and tls.client_key_file"

@@ -19,6 +19,7 @@ from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
@@ -71,14 +72,15 @@ class Conversation:
 class ScriptedPeer:
     """The server; `address` is its `host:port`."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, tls: ssl.SSLContext | None = None) -> None:
         self._script = script
+        self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
         self.connection_count = 0
         self.address = ""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         host, port = self._server.sockets[0].getsockname()
         self.address = f"{host}:{port}"
         return self
