@@ -1,11 +1,14 @@
 """Bytes of the answers to detail requests -> records of `detail_bodies.py`; raises MalformedBytes and nothing else.
 
 Source of the forms: as for `body_decoders.py`. A running info (307) is written by the *client*, which may be in any
-language and version: of a queue, everything may be missing.
+language and version: of a queue, everything may be missing. Go writes `dropped` where Java writes `droped` and negative
+times for never; C++ writes 64-bit numbers as texts and leaves empty sets out (`ProcessQueueInfo`, `SubscriptionData` of
+rocketmq-client-go and rocketmq-client-cpp).
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.rocketmq import detail_bodies, fastjson
@@ -28,15 +31,20 @@ from offsetguard.rocketmq.json_fields import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+
 
 def consumer_running_info(body: bytes) -> detail_bodies.ConsumerRunningInfo:
     """307 GET_CONSUMER_RUNNING_INFO."""
     document = fastjson.decode_object(body)
-    subscriptions = (as_object(value, "subscriptionSet") for value in list_field(document, "subscriptionSet"))
+    subscriptions = [as_object(value, "subscriptionSet") for value in list_field(document, "subscriptionSet")]
     statuses = object_field(document, "statusTable")
     return detail_bodies.ConsumerRunningInfo(
         settings=texts_field(document, "properties"),
-        subscriptions=tuple(subscription(text_field(value, "topic"), value) for value in subscriptions),
+        subscriptions=tuple(
+            subscription(text_field(value, "topic"), {**value, "subVersion": _number(value.get("subVersion"))})
+            for value in subscriptions
+        ),
         queues={queue: _process_queue(value) for queue, value in by_message_queue(document, "mqTable")},
         pop_queues={queue: _pop_process_queue(value) for queue, value in by_message_queue(document, "mqPopTable")},
         statuses={topic: _consume_status(as_object(value, topic)) for topic, value in statuses.items()},
@@ -77,7 +85,8 @@ def delay_offsets(body: bytes) -> detail_bodies.DelayOffsets:
     )
 
 
-def _process_queue(document: Mapping[str, Any]) -> detail_bodies.ProcessQueueInfo:
+def _process_queue(as_written: Mapping[str, Any]) -> detail_bodies.ProcessQueueInfo:
+    document = {name: _number(value) for name, value in as_written.items()}
     cached = optional_int_field(document, "cachedMsgCount")
     commit_offset = optional_int_field(document, "commitOffset")
     return detail_bodies.ProcessQueueInfo(
@@ -89,7 +98,7 @@ def _process_queue(document: Mapping[str, Any]) -> detail_bodies.ProcessQueueInf
         cached_max_offset=optional_int_field(document, "cachedMsgMaxOffset") if cached else None,
         transaction_message_count=optional_int_field(document, "transactionMsgCount"),
         locked=optional_bool_field(document, "locked"),
-        dropped=optional_bool_field(document, "droped"),  # RocketMQ's spelling
+        dropped=optional_bool_field(document, "dropped" if "dropped" in document else "droped"),  # Java's spelling
         try_unlock_times=optional_int_field(document, "tryUnlockTimes"),
         last_lock_at=timestamp_field(document, "lastLockTimestamp"),
         last_pull_at=timestamp_field(document, "lastPullTimestamp"),
@@ -114,6 +123,11 @@ def _consume_status(document: Mapping[str, Any]) -> detail_bodies.ConsumeStatus:
         consume_failed_tps=float_field(document, "consumeFailedTPS"),
         consume_failed_messages=int_field(document, "consumeFailedMsgs", default=0),
     )
+
+
+def _number(value: object) -> object:
+    """Return the number that a text says; any other value as it is."""
+    return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
 def _stats_snapshot(document: Mapping[str, Any], name: str) -> detail_bodies.StatsSnapshot:

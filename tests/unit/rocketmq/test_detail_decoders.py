@@ -79,6 +79,45 @@ def test_a_client_that_pops_says_how_many_messages_wait_for_its_acknowledgement(
     assert set(info.queues) == {MessageQueue("%RETRY%pop-remote", "broker-a", 0)}
 
 
+QUEUE = '{"topic":"T","brokerName":"b","queueId":0}'
+GO = f"""{{"properties":{{"PROP_CONSUMEORDERLY":"false"}},"statusTable":null,"subscriptionSet":[{{
+"classFilterMode":false,"topic":"T","subString":"a || b","tagsSet":["a","b"],"codeSet":["97","98"],"subVersion":1,"expressionType":"TAG"}}],
+"mqTable":{{{QUEUE}:{{"commitOffset":7,"cachedMsgCount":0,"locked":true,"dropped":true,"lastPullTimestamp":-6795364578871}}}},
+"jstack":"" }}"""
+CPP = """{"mqTable":{{
+   "brokerName" : "b",
+   "queueId" : 0,
+   "topic" : "T"
+}:{
+   "cachedMsgCount" : 2,
+   "cachedMsgMaxOffset" : "9",
+   "cachedMsgMinOffset" : "7",
+   "commitOffset" : "7",
+   "droped" : false,
+   "lastPullTimestamp" : "1795214822995",
+   "locked" : false
+}},"jstack":"","properties":{"PROP_CONSUMEORDERLY":"true"},
+"subscriptionSet":[{"subString":"*","subVersion":"1795214821786","topic":"T"}]}"""
+
+
+def test_a_client_in_go_spells_dropped_otherwise_and_never_is_a_negative_time() -> None:
+    info = detail_decoders.consumer_running_info(GO.encode())
+    (queue,) = info.queues.values()
+    assert (queue.commit_offset, queue.dropped, queue.locked, queue.last_pull_at) == (7, True, True, None)
+    assert [(one.topic, one.sub_string) for one in info.subscriptions] == [("T", "a || b")]
+    assert (info.orderly, info.statuses) == (False, {})
+
+
+def test_a_client_in_cpp_writes_numbers_as_texts() -> None:
+    info = detail_decoders.consumer_running_info(CPP.encode())
+    assert set(info.queues) == {MessageQueue("T", "b", 0)}
+    (queue,) = info.queues.values()
+    assert (queue.commit_offset, queue.cached_min_offset, queue.cached_max_offset) == (7, 7, 9)
+    assert queue.last_pull_at == utc(1795214822995)
+    assert [(one.topic, one.sub_string, one.sub_version) for one in info.subscriptions] == [("T", "*", 1795214821786)]
+    assert info.orderly is True
+
+
 def test_what_a_client_of_another_language_does_not_say_is_unknown() -> None:
     info = detail_decoders.consumer_running_info(
         b'{"properties":{"PROP_CLIENT_VERSION":"v2.1"},"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{}}}'
