@@ -81,7 +81,8 @@ def test_a_client_that_pops_says_how_many_messages_wait_for_its_acknowledgement(
 
 QUEUE = '{"topic":"T","brokerName":"b","queueId":0}'
 GO = f"""{{"properties":{{"PROP_CONSUMEORDERLY":"false"}},"statusTable":null,"subscriptionSet":[{{
-"classFilterMode":false,"topic":"T","subString":"a || b","tagsSet":["a","b"],"codeSet":["97","98"],"subVersion":1,"expressionType":"TAG"}}],
+"classFilterMode":false,"topic":"T",
+"subString":"a || b","tagsSet":["a","b"],"codeSet":["97","98"],"subVersion":1,"expressionType":"TAG"}}],
 "mqTable":{{{QUEUE}:{{"commitOffset":7,"cachedMsgCount":0,"locked":true,"dropped":true,"lastPullTimestamp":-6795364578871}}}},
 "jstack":"" }}"""
 CPP = """{"mqTable":{{
