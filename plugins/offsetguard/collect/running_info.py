@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from offsetguard.rocketmq.refusals import ClientTimedOut
 from offsetguard.rocketmq.requests import GetConsumerRunningInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from offsetguard.collect.broker_reading import BrokerReading
@@ -64,28 +63,6 @@ async def read_running_info(
             f"not asked: {IN_FLIGHT} clients of this broker did not answer, or all together took {patience_s:g} s",
             None,
         )
-
-
-def clients_to_ask(
-    reading: BrokerReading, masters: Sequence[BrokerReading], groups: Iterable[str]
-) -> list[tuple[str, str]]:
-    """Return (group, client id) of the clients that this master asks, in the order of `groups`.
-
-    A client tells all of itself through any broker, so each is asked through one of the masters that list it, the same
-    one wherever this is computed; the work spreads over them.
-    """
-    asked: list[tuple[str, str]] = []
-    for group in groups:
-        for client_id in sorted(_client_ids(reading, group)):
-            names = sorted(one.broker_name for one in masters if client_id in _client_ids(one, group))
-            if names and names[zlib.crc32(client_id.encode("utf-8", "replace")) % len(names)] == reading.broker_name:
-                asked.append((group, client_id))
-    return asked
-
-
-def _client_ids(reading: BrokerReading, group: str) -> set[str]:
-    connections = reading.connections.get(group)
-    return {one.client_id for one in connections.connections} if connections else set()
 
 
 def can_answer(reading: BrokerReading, consumer_group: str, client_id: str) -> bool:

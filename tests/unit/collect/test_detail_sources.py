@@ -22,7 +22,7 @@ from offsetguard.collect.broker_stats import (
 from offsetguard.collect.detail_rows import broker_stats_rows, client_answers, client_queue_rows, running_info_columns
 from offsetguard.collect.replica import Answer, Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.running_info import IN_FLIGHT, ClientAnswer, clients_to_ask, read_running_info
+from offsetguard.collect.running_info import IN_FLIGHT, ClientAnswer, read_running_info
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, Connection, ConsumerConnections
@@ -171,25 +171,6 @@ def test_clients_that_cannot_answer_are_never_asked() -> None:
     clients = ("java", "go", "rust", "h@12@0@3jc5x8", "192.0.2.2@27907#1888406890671", "ip@1@unit@STREAM", "unlisted")
     ask(answer, read_clients(*clients), reading=reading)
     assert sorted(asked) == ["192.0.2.2@27907#1888406890671", "go", "ip@1@unit@STREAM", "java", "unlisted"]
-
-
-def connections_of(*client_ids: str) -> ConsumerConnections:
-    clients = tuple(Connection(client_id, "h:1", "JAVA", 479) for client_id in client_ids)
-    return ConsumerConnections(clients, "CONSUME_PASSIVELY", "CLUSTERING", None, {})
-
-
-def test_each_client_is_asked_through_one_of_the_masters_that_list_it() -> None:
-    clients = [f"10.0.0.{number}@1" for number in range(40)]
-    a, b, c = (BrokerReading(Replica(name, 0, "h:1")) for name in ("a", "b", "c"))
-    a.connections = {"billing": connections_of(*clients), "idle": None}
-    b.connections = {"billing": connections_of(*clients, "only-b")}
-    masters = [a, b, c]
-    asked = {one.broker_name: clients_to_ask(one, masters, ["billing", "idle", "unknown"]) for one in masters}
-    assert sorted(asked["a"] + asked["b"]) == sorted(("billing", client) for client in [*clients, "only-b"])
-    assert len(asked["a"]) > 5
-    assert len(asked["b"]) > 5, "the work is shared"
-    assert ("billing", "only-b") in asked["b"]
-    assert asked["c"] == []
 
 
 def test_nothing_counted_is_an_answer_and_a_failure_is_a_gap() -> None:
