@@ -57,13 +57,16 @@ class OffsetMoveFacts:
     """Moves of one (group, client, queue, requested offset) within the look-back window."""
 
     consumer_group: str
-    client_id: str | None
-    message_queue: MessageQueue
+    client_id: str | None  # or its address
+    topic: str
+    broker_name: str
+    queue_id: int | None  # None: a log line, and nothing else, tells of the move
     requested_offset: int
     corrected_offset: int
     move_count: int
     first_moved_at: datetime
     last_moved_at: datetime
+    origin: str = "event"  # event, log or snapshot
 
 
 @dataclass(frozen=True, slots=True)

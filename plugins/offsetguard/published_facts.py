@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+NO_SNAPSHOT = -1  # published before anything was ever written to the table; Iceberg's own number for that
+
 
 def read_interval_facts(workspace: Workspace, published: PublishedInterval, manifest: Manifest) -> IntervalFacts:
     """Return what the rules read about one published interval.
@@ -77,6 +79,8 @@ def load_table(catalog: SqlCatalog, table: Table) -> IcebergTable:
 def read_rows(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> list[Row]:
     """Return a table's rows of one published interval, ordered by key; only its own files are opened."""
     snapshot_id = published.snapshot_ids.get(table.name)
+    if snapshot_id == NO_SNAPSHOT:
+        return []
     iceberg_table = load_table(catalog, table)
     if snapshot_id is None or iceberg_table.snapshot_by_id(snapshot_id) is None:
         raise PublishError(
@@ -141,12 +145,15 @@ def _offset_move_facts(row: Row) -> OffsetMoveFacts:
     return OffsetMoveFacts(
         consumer_group=row["consumer_group"],
         client_id=row["client_id"],
-        message_queue=_message_queue(row),
+        topic=row["topic"],
+        broker_name=row["broker_name"],
+        queue_id=row["queue_id"],
         requested_offset=row["requested_offset"],
         corrected_offset=row["corrected_offset"],
         move_count=row["move_count"],
         first_moved_at=row["first_moved_at"],
         last_moved_at=row["last_moved_at"],
+        origin=row.get("origin", "event"),  # published by release 0.1: it knew only events
     )
 
 

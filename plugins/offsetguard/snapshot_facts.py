@@ -7,16 +7,20 @@ on stands here once, in the docstrings of `lag_ms`, `is_suspect`, `is_unknown_qu
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.facts import GroupFacts, IntervalFacts, OffsetMoveFacts, QueueFacts
+from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+from offsetguard.move_facts import offset_move_facts
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
+
+    import pyarrow as pa
 
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
@@ -25,22 +29,24 @@ if TYPE_CHECKING:
 
 LOCK_OUTLIVES_RENEWALS = "OG-L01"  # defined in expectations/offsetguard_expectations/group_snapshots.py
 RENEWALS_PER_LOCK_LIFE = 3
+_TABLES_READ = (QUEUE_SNAPSHOTS.name, GROUP_SNAPSHOTS.name, TOPIC_SETTINGS.name, OFFSET_MOVES.name)
 
 
 def facts_from_snapshot(
     manifest: Manifest,
-    rows: Mapping[str, Sequence[Row]],
+    tables: Mapping[str, pa.Table | Sequence[Row]],
     config: Config,
     interval: Interval,
     *,
     now: datetime | None = None,
 ) -> IntervalFacts:
-    """Return what the rules read, made of one snapshot's rows (the dictionaries of `collect.landing`).
+    """Return what the rules read, made of one snapshot's tables (pyarrow, or the dictionaries of `collect.landing`).
 
     `now`: by default the interval's end, as for published facts; ages count up to it. Offset moves are counted within
     `judgement.offset_move_window_ms` before it, of the rows given.
     """
     now = now or interval.end
+    rows = {name: rows_of(tables.get(name, ())) for name in _TABLES_READ}
     queue_rows = [row for row in rows.get(QUEUE_SNAPSHOTS.name, ()) if not is_unknown_queue(row)]
     window = timedelta(milliseconds=config.judgement.offset_move_window_ms)
     return IntervalFacts(
@@ -49,11 +55,19 @@ def facts_from_snapshot(
         now=now,
         queues=tuple(_queue_facts(row, now) for row in queue_rows if is_suspect(row)),
         groups=tuple(_group_facts(queue_rows, rows, now)),
-        offset_moves=tuple(_offset_move_facts(rows.get(OFFSET_MOVES.name, ()), now - window)),
+        offset_moves=tuple(offset_move_facts(rows.get(OFFSET_MOVES.name, ()), now - window)),
         gaps=tuple(gap.as_fact() for gap in manifest.gaps),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
     )
+
+
+def rows_of(table: pa.Table | Sequence[Row]) -> Sequence[Row]:
+    """Return a table as dictionaries, if it is not that already."""
+    if isinstance(table, Sequence):
+        return table
+    rows: list[Row] = table.to_pylist()
+    return rows
 
 
 def offsets_of(row: Row) -> QueueOffsets:
@@ -164,27 +178,6 @@ def _one_group(
         lock_max_live_time_ms=settings.get("lock_max_live_time_ms"),
         violated_invariants=_violated_group_invariants(settings),
     )
-
-
-def _offset_move_facts(moves: Iterable[Row], since: datetime) -> Iterable[OffsetMoveFacts]:
-    """One record per (group, client, queue, requested offset), of the moves from `since` on."""
-    grouped: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for move in moves:
-        if move["moved_at"] >= since:
-            key = ("consumer_group", "client_id", "topic", "broker_name", "queue_id", "requested_offset")
-            grouped[tuple(move[name] for name in key)].append(move)
-    for (group, client, topic, broker, queue_id, requested), same in grouped.items():
-        newest = max(same, key=lambda move: (move["moved_at"], move["position"]))
-        yield OffsetMoveFacts(
-            consumer_group=group,
-            client_id=client,
-            message_queue=MessageQueue(topic, broker, queue_id),
-            requested_offset=requested,
-            corrected_offset=newest["corrected_offset"],
-            move_count=len(same),
-            first_moved_at=min(move["moved_at"] for move in same),
-            last_moved_at=newest["moved_at"],
-        )
 
 
 def _violated_group_invariants(settings: Mapping[str, Any]) -> tuple[str, ...]:

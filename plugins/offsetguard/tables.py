@@ -31,6 +31,7 @@ class Column:
     type: ColumnType
     meaning: str
     nullable: bool = True
+    formerly: str | None = None  # its name in release 0.1, whose tables and files are still read
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,11 @@ GROUP_SNAPSHOTS = Table(
             "consumption",
             _S,
             "classic: committed means consumed; pop: committed means handed out; NULL = could not be told",
+        ),
+        Column(
+            "consumption_evidence",
+            _S,
+            "what told, e.g. retry_topic, pop_statistics, pop_table, running_info, remembered; NULL = nothing did",
         ),
         Column(
             "pop_available", _I8, "pop: messages not yet handed out, main and retry topics; NULL = classic or unknown"
@@ -325,12 +331,14 @@ OFFSET_MOVES = Table(
             _S,
             "event: broker that stored it; log: log source and file; snapshot: broker/topic/queue/group",
             nullable=False,
+            formerly="event_broker_name",
         ),
         Column(
             "position",
             _I8,
             "event: offset in its topic; log: byte position in the file; snapshot: interval start, ms since 1970",
             nullable=False,
+            formerly="event_offset",
         ),
         Column("moved_at", _T, "store time of the event; time of the log line; when the second offset was read", False),
         CONSUMER_GROUP,
@@ -339,7 +347,12 @@ OFFSET_MOVES = Table(
         BROKER_NAME,
         Column("queue_id", _I4, "number of the queue; NULL: log lines do not say"),
         Column("requested_offset", _I8, "offset that the client asked for, or had committed before", nullable=False),
-        Column("corrected_offset", _I8, "offset that it was sent to, or has committed since", nullable=False),
+        Column(
+            "corrected_offset",
+            _I8,
+            "offset that it was sent to; snapshot: committed since, or the oldest message kept if that had passed it",
+            nullable=False,
+        ),
     ),
 )
 LOG_EVENTS = Table(
@@ -447,7 +460,7 @@ TOPIC_FACTS = Table(
 )
 OFFSET_MOVE_FACTS = Table(
     "offset_move_facts",
-    "offset moves of the look-back window, one row per (group, client, queue, requested offset)",
+    "offset moves of the look-back window, each counted once, one row per (group, client, queue, requested offset)",
     (
         "cluster",
         "consumer_group",
@@ -462,15 +475,16 @@ OFFSET_MOVE_FACTS = Table(
         CLUSTER,
         INTERVAL_START,
         CONSUMER_GROUP,
-        Column("client_id", _S, "the client that asked; NULL: the event does not say"),
+        Column("client_id", _S, "the client that asked: its id, or its address from a log line; NULL = not known"),
         TOPIC,
         BROKER_NAME,
-        QUEUE_ID,
-        Column("requested_offset", _I8, "offset that the client asked for", nullable=False),
-        Column("corrected_offset", _I8, "newest offset that the broker sent it to", nullable=False),
+        Column("queue_id", _I4, "number of the queue; NULL = only a log line tells of the move, and it does not say"),
+        Column("requested_offset", _I8, "offset that the client asked for, or had committed before", nullable=False),
+        Column("corrected_offset", _I8, "newest offset that it was sent to, or has committed since", nullable=False),
         Column("move_count", _I8, "how often within the window", nullable=False),
         Column("first_moved_at", _T, "first time within the window", nullable=False),
         Column("last_moved_at", _T, "last time within the window", nullable=False),
+        Column("origin", _S, "what tells of it: event, else log, else snapshot", nullable=False),
     ),
 )
 INVARIANT_RESULTS = Table(
@@ -508,8 +522,11 @@ PUBLISHED = (
     TOPIC_SETTINGS,
     GROUP_SNAPSHOTS,
     CLIENT_SNAPSHOTS,
+    CLIENT_QUEUE_SNAPSHOTS,
     BROKER_SNAPSHOTS,
+    BROKER_STATS,
     OFFSET_MOVES,
+    LOG_EVENTS,
     QUEUE_FACTS,
     GROUP_FACTS,
     TOPIC_FACTS,

@@ -15,11 +15,12 @@ from offsetguard.facts import InvariantResult
 from offsetguard.tables import LANDED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ALL
+from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 MAX_EXAMPLES = 20
 UNDECODABLE = "UNDECODABLE"  # stands in quarantine.invariant_id for what could not even be read
@@ -67,21 +68,27 @@ def sound_rows(marked: DataFrame) -> DataFrame:
 
 
 def check_tables(marked: Mapping[str, DataFrame]) -> dict[str, TableCheck]:
-    """Count rows and violations of all tables (by name, marked) in one query."""
+    """Count rows and violations of all tables (by name, marked) in one query; a table that is not given has no rows."""
     queries = [_check_query(rows, _TABLES_BY_NAME[name]) for name, rows in marked.items()]
-    rows = reduce(lambda left, right: left.unionAll(right), queries).collect()
-    return {row["table_name"]: _table_check(row) for row in rows}
+    rows = reduce(lambda left, right: left.unionAll(right), queries).collect() if queries else []
+    return {table.name: _without_rows(table) for table in LANDED} | {
+        row["table_name"]: _table_check(row) for row in rows
+    }
 
 
-def quarantine_rows(marked: Mapping[str, DataFrame]) -> DataFrame:
-    """Return one row per corrupt row and broken invariant, and one per undecodable record, whole, as JSON."""
+def quarantine_rows(spark: SparkSession, marked: Mapping[str, DataFrame]) -> DataFrame:
+    """Return one row per corrupt row and broken invariant, and one per undecodable record, whole, as JSON.
+
+    `marked`: the tables with such rows.
+    """
     parts = [
-        _quarantined(rows, _TABLES_BY_NAME[name], F.explode(CORRUPT))
+        _quarantined(
+            rows, _TABLES_BY_NAME[name], F.lit(UNDECODABLE) if name == UNDECODABLE_RECORDS.name else F.explode(CORRUPT)
+        )
         for name, rows in marked.items()
-        if any(one.violation_means == ViolationMeans.CORRUPT for one in invariants_of(_TABLES_BY_NAME[name]))
     ]
-    parts.append(_quarantined(marked[UNDECODABLE_RECORDS.name], UNDECODABLE_RECORDS, F.lit(UNDECODABLE)))
-    return reduce(lambda left, right: left.unionAll(right), parts)
+    nothing = spark.createDataFrame([], spark_schema(QUARANTINE))
+    return reduce(lambda left, right: left.unionAll(right), parts) if parts else nothing
 
 
 def _violated_ids(invariants: tuple[Invariant, ...], meaning: ViolationMeans) -> Column:
@@ -137,6 +144,14 @@ def _result_struct(invariant: Invariant) -> Column:
         F.count_if(violated).alias("violations"),
         F.slice(F.array_sort(examples), 1, MAX_EXAMPLES).alias("examples"),
     )
+
+
+def _without_rows(table: Table) -> TableCheck:
+    results = tuple(
+        InvariantResult(one.id, table.name, one.violation_means.value, rows_checked=0, violations=0)
+        for one in invariants_of(table)
+    )
+    return TableCheck(table.name, 0, 0, 0, 0, results)
 
 
 def _table_check(row: Row) -> TableCheck:

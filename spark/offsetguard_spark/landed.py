@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from offsetguard.collect.landing import read_table
+from offsetguard.collect.landing import arrow_schema, read_table
 from offsetguard.errors import SnapshotError
 from offsetguard.tables import LANDED, Table
 from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -21,36 +24,61 @@ if TYPE_CHECKING:
     from offsetguard.collect.manifest import Manifest
 
 
-def check_landed(folder: Path, manifest: Manifest) -> frozenset[str]:
+@dataclass(frozen=True, slots=True)
+class LandedTable:
+    """What the check of one landed file says."""
+
+    table: Table
+    row_count: int
+    keys_repeat: bool = False
+    by_this_release: bool = True  # an older release landed other columns
+
+
+def check_landed(folder: Path, manifest: Manifest) -> dict[str, LandedTable]:
     """Check every file of a snapshot before Spark starts: it takes milliseconds, and the errors name file and column.
 
-    Returns the names of the tables in which a key occurs more than once.
+    Returns what was found by table name. A table that an older release did not land has no rows.
     Raises SnapshotError for a file that is missing, truncated or of another schema; for a required column without a
     value; for rows of another cluster or interval; and when a file has not as many rows as the manifest says.
     """
-    repeated = set()
-    for table in LANDED:
-        file = folder / f"{table.name}.parquet"
-        landed = read_table(folder, table)
-        _check_row_count(file, landed, manifest.row_counts.get(table.name, 0))
-        _check_required_columns(file, table, landed)
-        _check_only_value(file, landed, "cluster", manifest.cluster)
-        _check_only_value(file, landed, "interval_start", manifest.interval_start)
-        if landed.group_by(list(table.key)).aggregate([]).num_rows != landed.num_rows:
-            repeated.add(table.name)
-    return frozenset(repeated)
+    return {table.name: _check_table(folder, table, manifest) for table in LANDED}
 
 
-def read_landed(spark: SparkSession, folder: Path, repeated: frozenset[str]) -> dict[str, DataFrame]:
-    """Return every landed table by name, one row per key; nothing is read yet.
+def read_landed(spark: SparkSession, folder: Path, landed: Mapping[str, LandedTable]) -> dict[str, DataFrame]:
+    """Return every landed table that has rows, by name, one row per key; nothing is read yet.
 
-    `repeated`: the tables whose keys repeat. They are rare, and a table without any needs no shuffle to find that out.
+    Repeated keys are rare, and a table without any needs no shuffle to find that out.
     """
     tables = {}
-    for table in LANDED:
-        rows = spark.read.schema(spark_schema(table)).parquet(str(folder / f"{table.name}.parquet"))
-        tables[table.name] = one_row_per_key(rows, table) if table.name in repeated else rows
+    for name, found in landed.items():
+        if found.row_count:
+            rows = _rows(spark, folder, found)
+            tables[name] = one_row_per_key(rows, found.table) if found.keys_repeat else rows
     return tables
+
+
+def _rows(spark: SparkSession, folder: Path, found: LandedTable) -> DataFrame:
+    if found.by_this_release:
+        file = folder / f"{found.table.name}.parquet"
+        return spark.read.schema(spark_schema(found.table)).parquet(str(file))
+    return spark.createDataFrame(read_table(folder, found.table).select(arrow_schema(found.table).names))
+
+
+def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:
+    file = folder / f"{table.name}.parquet"
+    if table.name not in manifest.row_counts and not file.exists():
+        return LandedTable(table, 0)
+    landed = read_table(folder, table)
+    _check_row_count(file, landed, manifest.row_counts.get(table.name, 0))
+    _check_required_columns(file, table, landed)
+    _check_only_value(file, landed, "cluster", manifest.cluster)
+    _check_only_value(file, landed, "interval_start", manifest.interval_start)
+    return LandedTable(
+        table,
+        landed.num_rows,
+        keys_repeat=landed.group_by(list(table.key)).aggregate([]).num_rows != landed.num_rows,
+        by_this_release=set(pq.read_schema(file).names) >= {column.name for column in table.columns},
+    )
 
 
 def one_row_per_key(rows: DataFrame, table: Table, key: tuple[str, ...] | None = None) -> DataFrame:

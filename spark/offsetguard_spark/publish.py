@@ -2,9 +2,9 @@
 
 landed     the files are checked, before Spark starts
 session    Spark starts
-tables     tables that are missing, and a branch of each table
-check      rows deduplicated by key; every invariant over every table, one query
-write      sound rows, quarantine and results, each to the branch of its table
+tables     tables that are missing are created, those of an earlier release get the new columns
+check      rows deduplicated by key; every invariant over every table that has rows, one query
+write      sound rows, quarantine and results, each to a branch of its table; what is and was empty is left alone
 facts      made of what was written, to branches as well
 audit      what was written is read back and compared
 document   Data Docs of the invariants' results (Great Expectations)
@@ -20,24 +20,25 @@ import importlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
 from offsetguard.errors import PublishError
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.tables import LANDED, QUARANTINE
+from offsetguard.tables import QUARANTINE
 from offsetguard_spark.audit import audit
-from offsetguard_spark.branches import Branches
+from offsetguard_spark.branches import Branches, drop_left_over, load_tables
 from offsetguard_spark.invariants import check_tables, mark
 from offsetguard_spark.landed import check_landed, read_landed
 from offsetguard_spark.lock import only_publisher
-from offsetguard_spark.rows import write_facts, write_rows
+from offsetguard_spark.rows import tables_with_work, write_facts, write_rows
 from offsetguard_spark.session import suit_row_count
-from offsetguard_spark.tables import create_tables
+from offsetguard_spark.tables import create_tables, evolve_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
     from datetime import datetime
     from types import ModuleType
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.workspace import Workspace
+    from offsetguard_spark.landed import LandedTable
     from offsetguard_spark.progress import Progress
 
 
@@ -94,14 +96,14 @@ class Publisher:
                 before = published_intervals.get(self.engine, cluster, interval)
                 if before is not None and before.manifest_json == manifest.model_dump_json() and not again:
                     return _already_published(before)
-                repeated = check_landed(folder, manifest)
+                landed = check_landed(folder, manifest)
             with ThreadPoolExecutor(1) as background:
                 # Importing GX takes seconds of one core; starting the JVM leaves this process idle.
                 suites = background.submit(importlib.import_module, "offsetguard_expectations.suites")
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
                     suit_row_count(spark, sum(manifest.row_counts.values()))
-                return self._publish(spark, manifest, interval, repeated=repeated, suites=suites, now=now)
+                return self._publish(spark, manifest, interval, landed=landed, suites=suites, now=now)
 
     def _publish(
         self,
@@ -109,27 +111,33 @@ class Publisher:
         manifest: Manifest,
         interval: Interval,
         *,
-        repeated: frozenset[str],
+        landed: Mapping[str, LandedTable],
         suites: Future[ModuleType],
         now: datetime,
     ) -> PublishReport:
         step = self.progress.step
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
-        branches = Branches(spark, self.workspace, manifest.cluster, interval, run_id)
-        with step("tables", "creating tables that are missing, and a branch of each"):
+        with step("tables", "creating tables that are missing, and columns that are new"):
             create_tables(spark)
-            if left_over := branches.start():
+            states = load_tables(self.workspace)
+            for statement in evolve_tables(spark, states):
+                self.progress.say(f"tables: {statement}")
+            if left_over := drop_left_over(spark, states):
                 self.progress.say(f"tables: dropped {left_over} branches of a run that did not end")
         with step("check", "evaluating the invariants"):
             folder = snapshot_folder(self.workspace.landing_folder, manifest.cluster, interval)
-            landed = read_landed(spark, folder, repeated)
-            marked = {table.name: mark(landed[table.name], table) for table in LANDED}
+            tables = {found.table.name: found.table for found in landed.values()}
+            marked = {name: mark(rows, tables[name]) for name, rows in read_landed(spark, folder, landed).items()}
             checks = check_tables(marked)
         results = [result for check in checks.values() for result in check.results]
+        window = timedelta(milliseconds=self.config.judgement.offset_move_window_ms)
+        taking_part = tables_with_work(states, manifest.cluster, interval, checks, window)
+        branches = Branches(spark, self.workspace, manifest.cluster, interval, run_id, taking_part)
         with step("write", "writing rows, quarantine and results to the branches"):
+            branches.start()
             write_rows(branches, marked, checks, results)
         with step("facts", "making facts of what was written"):
-            write_facts(branches, checks, self.config)
+            write_facts(branches, checks, window)
         with step("audit", "reading back what was written"):
             rows = audit(branches, checks, len(results))
         with step("document", "writing Data Docs"):

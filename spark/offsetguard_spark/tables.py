@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark_types
@@ -10,8 +11,10 @@ from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE
 from offsetguard.tables import PUBLISHED, Column, ColumnType, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
 
 _SPARK_TYPES: dict[ColumnType, spark_types.DataType] = {
@@ -70,6 +73,47 @@ def create_tables(spark: SparkSession, tables: Sequence[Table] = PUBLISHED) -> l
     for table in missing:
         spark.sql(create_statement(table))
     return [table.name for table in missing]
+
+
+def evolve_tables(spark: SparkSession, existing: Mapping[Table, IcebergTable]) -> list[str]:
+    """Bring tables that an earlier release created to this one's columns; returns the statements that it took.
+
+    Only metadata changes: old rows stay where they are and show NULL in new columns. Published snapshots keep the
+    schema that they were written with.
+    """
+    statements = [
+        statement
+        for table, created in existing.items()
+        for statement in evolve_statements(table, created.schema(), created.properties.get("comment"))
+    ]
+    for statement in statements:
+        spark.sql(statement)
+    return statements
+
+
+def evolve_statements(table: Table, created: Schema, comment: str | None) -> list[str]:
+    """Return the ALTER TABLE statements between a created table and its definition; none when they agree.
+
+    A new column is nullable there even if new rows must have a value: the old rows have none.
+    """
+    alter = f"ALTER TABLE {table_name(table)}"
+    fields = {field.name: field for field in created.fields}
+    statements = []
+    for column in table.columns:
+        field = fields.get(column.name)
+        if field is None and column.formerly in fields:
+            field = fields[column.formerly]
+            statements.append(f"{alter} RENAME COLUMN {column.formerly} TO {column.name}")
+        if field is None:
+            statements.append(f"{alter} ADD COLUMN {_column_clause(replace(column, nullable=True))}")
+            continue
+        if field.required and column.nullable:
+            statements.append(f"{alter} ALTER COLUMN {column.name} DROP NOT NULL")
+        if field.doc != column.meaning:
+            statements.append(f"{alter} ALTER COLUMN {column.name} COMMENT {_quoted(column.meaning)}")
+    if comment != table.meaning:
+        statements.append(f"{alter} SET TBLPROPERTIES ('comment' = {_quoted(table.meaning)})")
+    return statements
 
 
 def _column_clause(column: Column) -> str:

@@ -132,7 +132,7 @@ class Snapshot:
         )
 
     def group(self, group: str, **more: Any) -> Row:
-        columns = {"consumer_group": group, "system_group": False, "online_client_count": 0}
+        columns = {"consumer_group": group, "system_group": False, "online_client_count": 0, "in_detail": False}
         return self.add("group_snapshots", **(columns | more))
 
     def broker(self, broker_name: str = "broker-a", *, answered: bool = True, failure: str | None = None) -> Row:

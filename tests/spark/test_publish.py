@@ -229,7 +229,7 @@ def test_rows_changed_behind_the_writer_fail_the_audit_and_readers_stay(publicat
     assert published_intervals.get(publications.engine, "demo", snapshot.interval) is None
 
     assert publications.publish(snapshot.interval).verdict == "published"
-    assert "tables: dropped 13 branches of a run that did not end" in publications.lines
+    assert "tables: dropped 11 branches of a run that did not end" in publications.lines
     assert publications.branch_names() == {"main"}
 
 

@@ -49,7 +49,7 @@ class Evidence:
     figures: Mapping[str, Figure]  # those of the rule's table, in its order
     queues: tuple[QueueEvidence, ...]  # worst first, at most EVIDENCE_KEPT
     queue_count: int
-    broker_names: frozenset[str]  # of all queues: what must be seen before the incident may end
+    broker_names: frozenset[str]  # of all its queues and moves: what must be seen before the incident may end
 
     @classmethod
     def of(cls, finding: Finding) -> Evidence:
@@ -64,7 +64,7 @@ class Evidence:
             figures={name: finding.figures.get(name) for name in finding.rule.table},
             queues=finding.queues[:EVIDENCE_KEPT],
             queue_count=len(finding.queues),
-            broker_names=frozenset(queue.message_queue.broker_name for queue in finding.queues),
+            broker_names=finding.broker_names.union(queue.message_queue.broker_name for queue in finding.queues),
         )
 
 

@@ -14,6 +14,7 @@ LABELS = {
     "available": "available",
     "beyond": "beyond the end",
     "brokers": "unseen brokers",
+    "client_id": "client",
     "consumer_offset": "consumer offset",
     "corrected_offset": "sent to offset",
     "effective_lag": "lag",
@@ -37,11 +38,14 @@ LABELS = {
     "pull_offset": "pull offset",
     "queue_count": "queues",
     "reasons": "reasons",
+    "repeated": "consumed again",
     "requested_offset": "asked for offset",
     "violated_invariants": "violates",
 }
 
-SILENT_AT_ZERO = frozenset({"beyond", "lost"})  # "lost messages 0" in a message about something else is noise
+SILENT_AT_ZERO = frozenset(
+    {"beyond", "lost", "repeated"}
+)  # "lost messages 0" in a message about something else is noise
 
 
 def format_figure(name: str, figure: Figure) -> str:

@@ -76,6 +76,7 @@ class Finding:
     queues: tuple[QueueEvidence, ...] = ()  # worst first, all of them
     variant: str = "default"
     state: str = "OK"  # state word of design: LOST, ANOMALY, STOPPED, FALLING_BEHIND, UNKNOWN, ...
+    broker_names: frozenset[str] = frozenset()  # brokers that it concerns besides those of its queues
 
     @property
     def summary(self) -> str:

@@ -60,10 +60,14 @@ def _group(entry: dict[str, Any]) -> GroupFacts:
 
 def _move(entry: dict[str, Any]) -> OffsetMoveFacts:
     requested, corrected = entry["moved"]
+    broker_name, _, queue_id = entry.get("queue", "broker-a/0").partition("/")
     return OffsetMoveFacts(
         consumer_group=entry["consumer_group"],
         client_id=entry.get("client_id"),
-        message_queue=_message_queue(entry),
+        topic=entry.get("topic", "orders"),
+        broker_name=broker_name,
+        queue_id=int(queue_id) if queue_id else None,
+        origin=entry.get("origin", "event"),
         requested_offset=requested,
         corrected_offset=corrected,
         move_count=entry.get("move_count", 1),

@@ -1,0 +1,63 @@
+"""Each case of cases.yml in pure Python; `tests/spark/test_move_facts.py` runs the same cases in Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from offsetguard.facts import OffsetMoveFacts
+from offsetguard.move_facts import offset_move_facts
+
+CASES = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
+END = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
+WINDOW = timedelta(minutes=30)
+
+
+def move_row(given: dict[str, Any]) -> dict[str, Any]:
+    requested, corrected = given["moved"]
+    return {
+        "cluster": "demo",
+        "interval_start": END - timedelta(minutes=1 + given.get("collected_min_ago", 0)),
+        "origin": given.get("origin", "event"),
+        "source": given.get("source", "broker-a"),
+        "position": given.get("position", 1),
+        "moved_at": END - timedelta(seconds=given["s_ago"]),
+        **_names(given),
+        "requested_offset": requested,
+        "corrected_offset": corrected,
+    }
+
+
+def expected_fact(given: dict[str, Any]) -> OffsetMoveFacts:
+    requested, corrected = given["moved"]
+    first_s_ago, last_s_ago = given["s_ago"]
+    return OffsetMoveFacts(
+        **_names(given),
+        requested_offset=requested,
+        corrected_offset=corrected,
+        move_count=given["count"],
+        first_moved_at=END - timedelta(seconds=first_s_ago),
+        last_moved_at=END - timedelta(seconds=last_s_ago),
+        origin=given.get("origin", "event"),
+    )
+
+
+def _names(given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "consumer_group": given.get("group", "billing"),
+        "client_id": given.get("client"),
+        "topic": given.get("topic", "orders"),
+        "broker_name": given.get("broker", "broker-a"),
+        "queue_id": given.get("queue", 0),
+    }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
+def test_moves_become_the_facts_that_the_case_says(case: dict[str, Any]) -> None:
+    facts = offset_move_facts([move_row(move) for move in case["moves"]], END - WINDOW)
+    expected = [expected_fact(fact) for fact in case["facts"]]
+    assert sorted(facts, key=repr) == sorted(expected, key=repr)
