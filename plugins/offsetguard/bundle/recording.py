@@ -53,7 +53,8 @@ class RecordingAsker(ExchangingAsker):
         try:
             response = await self._client.exchange(address, request)
         except RocketMQError as error:
-            self._bundle.add_failure(self._line(address, request), type(error).__name__, str(error))
+            message = str(error).removeprefix(f"{error.address}: ")  # the replay's error names the address again
+            self._bundle.add_failure(self._line(address, request), type(error).__name__, message)
             raise
         self._bundle.add_response(self._line(address, request), response)
         if request.code == RequestCode.GET_BROKER_CLUSTER_INFO:

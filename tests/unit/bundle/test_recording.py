@@ -1,0 +1,109 @@
+"""Every exchange is written down as it comes: answers, refusals, silence; and a replay gives the same again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.bundle.layout import Meta
+from offsetguard.bundle.reader import moments, open_bundle
+from offsetguard.bundle.recording import RecordingAsker
+from offsetguard.bundle.replay import BundleAsker
+from offsetguard.bundle.writer import BundleWriter
+from offsetguard.errors import BundleError, RequestTimedOut
+from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.rocketmq.refusals import ConsumerNotOnline
+from offsetguard.rocketmq.requests import (
+    GetAllConsumerOffset,
+    GetBrokerClusterInfo,
+    GetBrokerRuntimeInfo,
+    GetConsumerConnectionList,
+    GetTopicStatsInfo,
+)
+from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsetguard.rocketmq.asker import Asker
+    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard_peers.scripted_peer import Conversation
+
+HOSTILE = "../../\u202eorders<b>\n=cmd()|" + "x" * 100
+
+
+async def silent_about_itself(_: Conversation, request: RemotingCommand) -> bool:
+    return request.code == RequestCode.GET_BROKER_RUNTIME_INFO
+
+
+async def ask(asker: Asker, name_server: str, broker: str) -> list[object]:
+    outcomes: list[object] = [await asker.call(name_server, GetBrokerClusterInfo())]
+    outcomes += await asker.call_many(broker, [GetAllConsumerOffset()])
+    outcomes += await asker.call_many(broker, [GetTopicStatsInfo("orders"), GetTopicStatsInfo(HOSTILE)])
+    outcomes += await asker.call_many(broker, [GetConsumerConnectionList("nobody")])
+    outcomes += await asker.call_many(broker, [GetBrokerRuntimeInfo()])
+    return outcomes
+
+
+async def record(folder: Path) -> tuple[list[object], str, str]:
+    broker = ScriptedBroker(
+        "broker-a",
+        topics={"orders": [(0, 10)], HOSTILE: [(3, 5)]},
+        committed={("orders", "billing"): {0: 7}},
+        trouble=silent_about_itself,
+    )
+    async with scripted_cluster(broker) as (name_server, addresses), RocketMQClient(timeout_ms=1_000) as client:
+        with BundleWriter(folder, Meta(cluster="main", recorded_by="a test")) as bundle:
+            bundle.begin_round(1)
+            outcomes = await ask(RecordingAsker(client, bundle, [name_server]), name_server, addresses["broker-a"])
+        return outcomes, name_server, addresses["broker-a"]
+
+
+def test_a_replay_gives_what_was_recorded(tmp_path: Path) -> None:
+    live, name_server, address = asyncio.run(record(tmp_path / "bundle"))
+    bundle = open_bundle(tmp_path / "bundle")
+    (moment,) = moments(bundle)
+    replayed = asyncio.run(ask(BundleAsker(bundle, moment), name_server, address))
+    assert [type(one) for one in live[-2:]] == [ConsumerNotOnline, RequestTimedOut]
+    assert [str(one) for one in replayed] == [str(one) for one in live]
+
+
+def test_the_index_names_brokers_and_bodies_and_stays_in_its_folder(tmp_path: Path) -> None:
+    asyncio.run(record(tmp_path / "bundle"))
+    lines = [json.loads(line) for line in (tmp_path / "bundle" / "index.jsonl").read_text().splitlines()]
+    assert [(line["broker"], line["code"]) for line in lines] == [
+        ("namesrv", 106),
+        *[("broker-a-0", code) for code in (43, 202, 202, 203, 28)],
+    ]
+    assert lines[-2]["header"]["code"] == 206
+    assert (lines[-1]["header"], lines[-1]["error"]["kind"]) == (None, "RequestTimedOut")
+    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    bodies = {f"bundle/bodies/{line['file']}" for line in lines if line["file"]}
+    assert files == {"bundle/index.jsonl", "bundle/meta.json", *bodies}
+    assert all(name.isascii() and name.isprintable() for name in files)
+
+
+def test_a_body_that_has_not_changed_is_kept_once(tmp_path: Path) -> None:
+    async def record_twice() -> None:
+        broker = ScriptedBroker("broker-a", topics={"orders": [(0, 10)]})
+        async with scripted_cluster(broker) as (name_server, addresses), RocketMQClient() as client:
+            with BundleWriter(tmp_path / "bundle", Meta()) as bundle:
+                asker = RecordingAsker(client, bundle, [name_server])
+                for _ in range(2):
+                    await asker.call(addresses["broker-a"], GetTopicStatsInfo("orders"))
+
+    asyncio.run(record_twice())
+    bundle = open_bundle(tmp_path / "bundle")
+    assert len(bundle.exchanges) == 2
+    assert len(list((tmp_path / "bundle" / "bodies").iterdir())) == 1
+
+
+def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(BundleError, match="exists and is not an empty folder; name a new one"):
+        BundleWriter(tmp_path, Meta())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
