@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -204,3 +205,10 @@ def test_the_most_certain_sign_decides(
     signs: GroupSigns, consumption: Consumption | None, evidence: Evidence | None
 ) -> None:
     assert recognise(signs) == Recognition(consumption, evidence)
+
+
+def test_the_page_for_operators_lists_every_sign_in_the_order_in_which_they_count() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "pop-groups.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+)` \| (?:pop|classic|as before) \|", page, flags=re.MULTILINE)
+    assert listed == [evidence.value for evidence in Evidence]
+    assert f"{COUNTER_SETTLES // timedelta(minutes=1)} minutes after a restart" in page
