@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from offsetguard.bundle.log_excerpts import LogExcerpts
     from offsetguard.bundle.recording import RecordingAsker
     from offsetguard.bundle.writer import BundleWriter
-    from offsetguard.collect.collector import Snapshot
+    from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
     from offsetguard.rocketmq.client import RocketMQClient
     from offsetguard.rocketmq.signing import Credentials

@@ -10,10 +10,11 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from offsetguard.collect.queue_reading import PairReading
     from offsetguard.intervals import Interval
@@ -54,6 +55,10 @@ class DetailChoice:
 
     suspects: dict[str, Suspect]
     asked: tuple[str, ...]  # suspects, worst first
+
+    def groups_because(self, reason: SuspectReason) -> frozenset[str]:
+        """Return the suspects of one reason, asked or not."""
+        return frozenset(group for group, suspect in self.suspects.items() if suspect.reason is reason)
 
     @property
     def left_count(self) -> int:
@@ -108,6 +113,21 @@ def choose(found: Iterable[Suspect], limit: int, round_number: int) -> DetailCho
     return DetailChoice(suspects, (*(one.consumer_group for one in worst), *in_turn))
 
 
+def choose_clients(
+    clients: Mapping[str, Sequence[str]], limit: int, round_number: int
+) -> tuple[list[tuple[str, str]], int]:
+    """Choose clients to be asked what they do: one of each group in turn, at most `limit` in all.
+
+    `clients`: client ids by group, groups that matter most first. Returns (group, client id) pairs, and how many
+    clients were left out. A group with more clients than places has other ones asked in the next round.
+    """
+    turned = {group: _turned(sorted(ids), round_number) for group, ids in clients.items()}
+    longest = max(map(len, turned.values()), default=0)
+    in_turn = ((group, ids[place]) for place in range(longest) for group, ids in turned.items() if place < len(ids))
+    chosen = list(islice(in_turn, limit))
+    return chosen, sum(map(len, turned.values())) - len(chosen)
+
+
 def is_in_share(consumer_group: str, share_rounds: int, round_number: int) -> bool:
     """Whether it is the group's turn; each group has one turn in `share_rounds` rounds that follow each other."""
     return zlib.crc32(consumer_group.encode("utf-8", "replace")) % share_rounds == round_number % share_rounds
@@ -117,6 +137,11 @@ def round_number_of(interval: Interval) -> int:
     """Return the number of an interval since 1970; intervals that follow each other have numbers that do."""
     length_s = (interval.end - interval.start).total_seconds()
     return int(interval.start.timestamp() // length_s)
+
+
+def _turned(ids: list[str], round_number: int) -> list[str]:
+    first = round_number % len(ids) if ids else 0
+    return ids[first:] + ids[:first]
 
 
 def _reason(offsets: QueueOffsets, max_offset_before: int | None, *, asked: bool) -> SuspectReason | None:

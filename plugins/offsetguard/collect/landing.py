@@ -44,6 +44,7 @@ __all__ = [
     "read_table",
     "snapshot_folder",
     "table_of",
+    "with_plain_texts",
 ]
 
 Row = dict[str, Any]
@@ -63,6 +64,12 @@ def table_of(table: Table, rows: Sequence[Row]) -> pa.Table:
         except DoesNotFit as error:
             raise SnapshotError(f"{table.name}.parquet: column {column.name}: {error}") from error
     return pa.Table.from_arrays(columns, schema=arrow_schema(table))
+
+
+def with_plain_texts(table: pa.Table) -> pa.Table:
+    """Return the same with texts as texts, where they are dictionary-encoded."""
+    fields = [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def land(

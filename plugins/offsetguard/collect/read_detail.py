@@ -38,16 +38,19 @@ async def read_detailed_offsets(
     members: Mapping[str, GroupMembers],
     system_names: Collection[str],
     is_age_known: Callable[[str, MessageQueue, int], bool],
+    broken_groups: Collection[str] | None = None,
 ) -> None:
     """Ask for pull offsets of `groups`, for the ends of their topics again, and for the age of what waits there.
 
     `is_age_known(group, queue, consumer_offset)`: the age of that message was asked in an earlier round.
+    `broken_groups`: those whose order of offsets looked broken; None = any group may.
     """
     reading.detailed_groups = frozenset(groups)
+    suspected = None if broken_groups is None else reading.detailed_groups | frozenset(broken_groups)
     pairs = _pairs(reading, reading.detailed_groups)
     await read_consume_stats(link, reading, sorted({group for group, _ in pairs} - reading.consume_stats.keys()))
     await read_queue_ends(link, reading, sorted({topic for _, topic in pairs}))
-    await read_broken_again(link, reading, members, system_names)
+    await read_broken_again(link, reading, members, system_names, suspected)
     waiting = sorted(
         {
             (group, queue.topic)
@@ -64,10 +67,15 @@ async def read_detailed_offsets(
 
 
 async def read_broken_again(
-    link: ReplicaLink, reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
+    link: ReplicaLink,
+    reading: BrokerReading,
+    members: Mapping[str, GroupMembers],
+    system_names: Collection[str],
+    groups: Collection[str] | None,
 ) -> None:
     """Read queues again whose order looks broken: min, consumer, pull, max, each of all of them before the next."""
-    broken = [key for key, offsets in _offsets(reading, members, system_names) if offsets.order_violations()]
+    all_offsets = _offsets(reading, members, system_names, groups)
+    broken = [key for key, offsets in all_offsets if offsets.order_violations()]
     if not broken:
         return
     topics = sorted({queue.topic for _, queue in broken})
@@ -140,9 +148,9 @@ def _offsets(
     reading: BrokerReading,
     members: Mapping[str, GroupMembers],
     system_names: Collection[str],
-    groups: Collection[str] | None = None,
+    groups: Collection[str] | None,
 ) -> Iterator[tuple[GroupQueue, QueueOffsets]]:
-    """Yield the queues of `groups` with their pull offsets; by default, of all groups, those that may look broken."""
+    """Yield the queues of `groups` with their pull offsets; None: of all groups, those that may look broken."""
     for pair in pair_readings(reading, members, system_names, groups):
         stats = reading.consume_stats.get(pair.consumer_group)
         if groups is None and stats is None and pair.is_in_order:

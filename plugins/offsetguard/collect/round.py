@@ -11,9 +11,18 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.detail_choice import DetailChoice, choose, is_in_share, round_number_of, suspect_of
+from offsetguard.collect.detail_choice import (
+    DetailChoice,
+    SuspectReason,
+    choose,
+    is_in_share,
+    round_number_of,
+    suspect_of,
+)
+from offsetguard.collect.details import ClientPlan, plan_clients, read_clients, read_rates
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import SharedSubscriptions, merge_members
+from offsetguard.collect.log_events import log_gaps
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.name_servers import find_members
 from offsetguard.collect.offset_events import read_events
@@ -27,7 +36,7 @@ from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.system_names import is_system_group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from offsetguard.collect.detail_choice import Suspect
     from offsetguard.collect.earlier_round import EarlierRound
@@ -36,8 +45,9 @@ if TYPE_CHECKING:
     from offsetguard.collect.name_servers import ClusterMembers
     from offsetguard.collect.offset_events import EventStart
     from offsetguard.collect.proxy_members import ProxyMembers
-    from offsetguard.config import Config
+    from offsetguard.config import Config, LogSource
     from offsetguard.intervals import Interval
+    from offsetguard.logs.tailing import LogReading
     from offsetguard.offsets import MessageQueue
     from offsetguard.rocketmq.asker import Asker
 
@@ -57,10 +67,11 @@ class Round:
         earlier: EarlierRound,
         events: EventStart,
         metrics_urls: Mapping[str, str] | None = None,
+        log_sources: Sequence[LogSource] = (),
     ) -> None:
         """`earlier`: the round to go on from. `events`: where the reading of OFFSET_MOVED_EVENT starts.
 
-        `metrics_urls`: pages of brokers to be read, which no asker knows.
+        `metrics_urls`: pages of brokers to be read, which no asker knows; `log_sources`: likewise logs.
         """
         self.ledger = RequestLedger()
         self.members: ClusterMembers | None = None  # None: no name server answered
@@ -70,6 +81,9 @@ class Round:
         self.earlier_figures = EarlierFigures()
         self.metrics: dict[str, BrokerMetrics] = {}  # by broker name; those that have a page and answered
         self.proxy_members: ProxyMembers = {}  # of groups that no broker sees
+        self.log_reading: LogReading | None = None  # None: no logs are configured, or they are left alone
+        self._client_plan = ClientPlan()
+        self._log_sources = log_sources
         self._metrics_urls = metrics_urls or {}
         self._cluster = cluster
         self._config = config
@@ -89,19 +103,30 @@ class Round:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + deadline_s
         figures = asyncio.create_task(asyncio.to_thread(self._earlier.figures))
+        logs = asyncio.create_task(asyncio.to_thread(self._read_logs))
         try:
             async with asyncio.timeout(deadline_s / 2):
                 self.members = await find_members(self._asker, self._cluster, self._settings, self.ledger)
         except TimeoutError:
             pass  # the name servers that were asked are gaps already
         if self.members is None:
-            self.earlier_figures = await figures
             self._list_unasked()
-            return
-        self.missing = self._earlier.missing_masters(self.members, self._interval)
-        self.readings = [self._missing_reading(master) for master in self.missing]
-        await self._read_replicas(self.members, figures, ends_at - loop.time())
+        else:
+            self.missing = self._earlier.missing_masters(self.members, self._interval)
+            self.readings = [self._missing_reading(master) for master in self.missing]
+            await self._read_replicas(self.members, figures, ends_at - loop.time())
         self.earlier_figures = await figures
+        self.log_reading = await logs
+        if self.log_reading is not None:
+            for gap in log_gaps(self.log_reading, self._log_sources):
+                self.ledger.add_gap(gap)
+
+    def _read_logs(self) -> LogReading | None:
+        if not self._log_sources:
+            return None
+        from offsetguard.logs.tailing import read_logs  # noqa: PLC0415 most clusters have no logs to read
+
+        return read_logs(self._log_sources, self._earlier.manifest.log_cursors if self._earlier.manifest else ())
 
     async def _read_replicas(
         self, members: ClusterMembers, figures: asyncio.Task[EarlierFigures], seconds: float
@@ -140,17 +165,17 @@ class Round:
         meeting: _Meeting,
         choosing: asyncio.Task[DetailChoice],
     ) -> None:
-        await read_runtime(link, reading)
-        if reading.replica.is_master:
-            try:
+        try:
+            await read_runtime(link, reading)
+            if reading.replica.is_master:
                 await read_base(link, reading, members.own_names, self._is_in_share, self._subscriptions)
-            finally:
-                meeting.arrive()
+        finally:
+            if reading.replica.is_master:
+                came_late = meeting.arrive()
         choice = await asyncio.shield(choosing)
         if reading.replica.is_master:
-            await self._read_details_of_master(link, reading, members, choice)
-            cursor = self._earlier.cursors.get(reading.broker_name)
-            await read_events(link, reading, cursor, self._events)
+            await self._read_details_of_master(link, reading, members, choice, came_late=came_late)
+            await read_events(link, reading, self._earlier.cursors.get(reading.broker_name), self._events)
         else:
             await self._read_details_of_slave(link, reading, choice)
 
@@ -171,27 +196,50 @@ class Round:
             self.proxy_members = await read_proxy_members(self._asker, self._settings.proxies, groups, self.ledger)
 
     async def _read_details_of_master(
-        self, link: ReplicaLink, reading: BrokerReading, members: ClusterMembers, choice: DetailChoice
+        self,
+        link: ReplicaLink,
+        reading: BrokerReading,
+        members: ClusterMembers,
+        choice: DetailChoice,
+        *,
+        came_late: bool,
     ) -> None:
         if reading.committed is None:
             return
-        share = [group for group in reading.groups or () if self._is_in_share(group)]
-        groups = [*choice.asked, *(group for group in share if group not in choice.suspects)]
-        await read_detailed_offsets(
-            link,
-            reading,
-            groups,
-            members=merge_members([reading]),
-            system_names=members.own_names | reading.system_topics,
-            is_age_known=self._is_age_known,
-        )
+        groups = self._detailed(reading, choice)
+        clients = self._client_plan.by_broker.get(reading.broker_name, ())
+        asking_clients = asyncio.create_task(read_clients(link, reading, clients))
+        try:
+            await read_detailed_offsets(
+                link,
+                reading,
+                groups,
+                members=merge_members([reading]),
+                system_names=members.own_names | reading.system_topics,
+                is_age_known=self._is_age_known,
+                broken_groups=None if came_late else choice.groups_because(SuspectReason.ORDER_BROKEN),
+            )
+            await read_rates(link, reading, reading, groups, self.ledger)
+            await asking_clients
+        finally:
+            asking_clients.cancel()
 
     async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading, choice: DetailChoice) -> None:
-        masters = [one for one in self.readings if one.replica.is_master and one.broker_name == reading.broker_name]
-        share = {group for one in masters for group in one.groups or () if self._is_in_share(group)}
-        groups = [*choice.asked, *sorted(share - set(choice.asked))]
+        """Ask for members and rates as well: a slave has its own connections and counts what it serves itself."""
+        master = next(
+            (one for one in self.readings if one.replica.is_master and one.broker_name == reading.broker_name), None
+        )
+        if master is None or reading.runtime is None:
+            return
+        groups = self._detailed(master, choice)
         reading.detailed_groups = frozenset(groups)
         await read_members(link, reading, groups, self._subscriptions)
+        await read_rates(link, reading, master, groups, self.ledger)
+
+    def _detailed(self, master: BrokerReading, choice: DetailChoice) -> list[str]:
+        """Return the groups that are asked in detail on a master and its slaves, worst first."""
+        share = (group for group in sorted(master.groups or ()) if self._is_in_share(group))
+        return list(dict.fromkeys((*choice.asked, *share)))
 
     async def _choose(
         self, meeting: _Meeting, masters: list[BrokerReading], figures: asyncio.Task[EarlierFigures]
@@ -216,6 +264,15 @@ class Round:
             "details of suspect groups",
             self.choice.left_count,
             f"clusters.{self._cluster}.collection.detail_groups allows {limit} in a round; the others take turns",
+        )
+        share = {group for one in masters for group in one.groups or () if self._is_in_share(group)}
+        self._client_plan = plan_clients(
+            masters,
+            self.choice.asked,
+            sorted(share - set(self.choice.asked)),
+            limit=self._settings.collection.running_info_clients,
+            round_number=self._round_number,
+            ledger=self.ledger,
         )
         return self.choice
 
@@ -282,11 +339,14 @@ class _Meeting:
         self._expected = expected
         self._seconds = seconds
         self._everybody = asyncio.Event()
+        self._over = False
         self._check()
 
-    def arrive(self) -> None:
+    def arrive(self) -> bool:
+        """Come in; True when the meeting was over before."""
         self._expected -= 1
         self._check()
+        return self._over
 
     async def all_there(self) -> None:
         try:
@@ -294,6 +354,7 @@ class _Meeting:
                 await self._everybody.wait()
         except TimeoutError:
             pass  # a slow broker is not waited for; its own suspects get no details in this round
+        self._over = True
 
     def _check(self) -> None:
         if self._expected <= 0:

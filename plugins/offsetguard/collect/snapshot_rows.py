@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import INT32_RANGE, INT64_RANGE
+from offsetguard.collect.detail_rows import client_answers, running_info_columns
 from offsetguard.collect.system_names import topic_kind
 from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.broker_reading import BrokerReading, Undecodable
     from offsetguard.collect.landing import Row
     from offsetguard.intervals import Interval
     from offsetguard.rocketmq.bodies import TopicConfig
@@ -55,8 +56,9 @@ class SnapshotRows:
             orderly=config.order,
         )
 
-    def clients(self, readings: Iterable[BrokerReading]) -> Iterator[Row]:
+    def clients(self, readings: Sequence[BrokerReading]) -> Iterator[Row]:
         """Rows of `client_snapshots`, of every replica that was asked for members."""
+        told = client_answers(readings)
         for reading in readings:
             for group, connections in sorted(reading.connections.items()):
                 if connections is None:
@@ -76,6 +78,7 @@ class SnapshotRows:
                         language=client.language,
                         version=client.version,
                         subscriptions=subscriptions,
+                        **running_info_columns(told.get((group, client_id))),
                     )
 
     def moves(self, masters: Iterable[BrokerReading]) -> Iterator[Row]:
@@ -83,16 +86,15 @@ class SnapshotRows:
         for reading in masters:
             yield from self._move_rows(reading)
 
-    def undecodable(self, readings: Iterable[BrokerReading]) -> Iterator[Row]:
+    def undecodable(self, records: Iterable[Undecodable]) -> Iterator[Row]:
         """Rows of `undecodable_records`."""
-        for reading in readings:
-            for record in reading.undecodable:
-                yield self.row(
-                    source=record.source,
-                    position=record.position,
-                    reason=record.reason,
-                    body_base64=base64.b64encode(record.body[:MAX_KEPT_BYTES]).decode("ascii"),
-                )
+        for record in records:
+            yield self.row(
+                source=record.source,
+                position=record.position,
+                reason=record.reason,
+                body_base64=base64.b64encode(record.body[:MAX_KEPT_BYTES]).decode("ascii"),
+            )
 
     def fitting(self, table: Table, rows: Iterable[Row], undecodable: list[Row]) -> list[Row]:
         """Return the rows whose numbers fit; the others go to `undecodable`: one of them would stop the landing."""

@@ -46,6 +46,8 @@ class ScriptedBroker:
     groups: set[str] = field(default_factory=set)
     subscriptions: dict[str, list[str]] = field(default_factory=dict)  # online group -> topics
     message_model: dict[str, str] = field(default_factory=dict)
+    stats: dict[tuple[str, str], float] = field(default_factory=dict)  # (name, key) -> tps
+    running_info: dict[str, bytes] = field(default_factory=dict)  # client id -> what it says; others are gone
     oldest_age_ms: int = 60_000  # age of every message that waits
     events: list[bytes] = field(default_factory=list)  # bodies in OFFSET_MOVED_EVENT
     first_event: int = 0  # offset of events[0]
@@ -66,6 +68,10 @@ class ScriptedBroker:
         match request.code:
             case RequestCode.GET_CONSUMER_CONNECTION_LIST:
                 self._connections(conversation, request)
+            case RequestCode.VIEW_BROKER_STATS_DATA:
+                self._stats(conversation, request)
+            case RequestCode.GET_CONSUMER_RUNNING_INFO:
+                self._running_info(conversation, request)
             case RequestCode.GET_TOPIC_STATS_INFO:
                 self._topic_stats(conversation, request)
             case RequestCode.GET_MIN_OFFSET | RequestCode.GET_MAX_OFFSET:
@@ -142,6 +148,25 @@ class ScriptedBroker:
             },
         }
         conversation.answer(request, body=_json(document).encode())
+
+    def _stats(self, conversation: Conversation, request: RemotingCommand) -> None:
+        name, key = request.ext_fields["statsName"], request.ext_fields["statsKey"]
+        if (name, key) not in self.stats:
+            remark = f"The stats <{name}> <{key}> not exist"
+            conversation.answer(request, ResponseCode.SYSTEM_ERROR, remark)
+            return
+        tps = self.stats[name, key]
+        figures = {"avgpt": 1.0, "sum": int(tps * 60), "tps": tps}
+        document = {"statsDay": figures, "statsHour": figures, "statsMinute": figures}
+        conversation.answer(request, body=_json(document).encode())
+
+    def _running_info(self, conversation: Conversation, request: RemotingCommand) -> None:
+        group, client_id = request.ext_fields["consumerGroup"], request.ext_fields["clientId"]
+        if client_id in self.running_info:
+            conversation.answer(request, body=self.running_info[client_id])
+        else:
+            remark = f"The Consumer <{group}> <{client_id}> not online"
+            conversation.answer(request, ResponseCode.SYSTEM_ERROR, remark)
 
     def _offset_table(self) -> bytes:
         keys = {f"{topic}@{group}": queues for (topic, group), queues in self.committed.items()} | self.raw_offset_keys

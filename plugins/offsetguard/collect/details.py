@@ -1,0 +1,120 @@
+"""Details of a few groups: who of their clients is asked, through which broker, and which rates of which replica.
+
+Clients are chosen for the whole cluster: each is connected to many brokers and tells all of itself to any of them.
+Rates are asked of every replica, since each counts only what it serves itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
+from offsetguard.collect.detail_choice import choose_clients
+from offsetguard.collect.running_info import ClientAnswer, can_answer, read_running_info
+from offsetguard.collect.system_names import is_lite_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.replica import ReplicaLink
+    from offsetguard.collect.request_ledger import RequestLedger
+
+SHARE_OF_PLACES = 4  # one place in so many is for groups that are not suspect
+CLIENT_PATIENCE_S = 1.0  # clients answer in milliseconds; the round does not wait for one that hangs
+STATS_ITEMS = 1_000  # per replica and round
+GroupClient = tuple[str, str]  # (consumer group, client id)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPlan:
+    """Which clients are asked through which master, by broker name."""
+
+    by_broker: dict[str, list[GroupClient]] = field(default_factory=dict)
+
+
+def plan_clients(
+    masters: Sequence[BrokerReading],
+    suspects: Sequence[str],
+    share: Iterable[str],
+    *,
+    limit: int,
+    round_number: int,
+    ledger: RequestLedger,
+) -> ClientPlan:
+    """Choose clients of the suspects, and of the share in its turn; each is asked through the first master it is on."""
+    for_suspects = limit - limit // SHARE_OF_PLACES
+    chosen, left = choose_clients(_clients(masters, suspects), for_suspects, round_number)
+    of_share, left_of_share = choose_clients(_clients(masters, share), limit - len(chosen), round_number)
+    reason = f"collection.running_info_clients allows {limit} in a round; the others take turns"
+    ledger.leave_out("running info of clients", left + left_of_share, reason)
+    plan: defaultdict[str, list[GroupClient]] = defaultdict(list)
+    for client in (*chosen, *of_share):
+        plan[_first_master_of(client, masters)].append(client)
+    return ClientPlan(dict(plan))
+
+
+async def read_clients(link: ReplicaLink, reading: BrokerReading, clients: Sequence[GroupClient]) -> None:
+    """Ask the clients what they do (307); whoever has not answered in CLIENT_PATIENCE_S is not waited for."""
+    try:
+        async with asyncio.timeout(CLIENT_PATIENCE_S):
+            await read_running_info(link, reading, clients)
+    except TimeoutError:
+        for client in clients:
+            if client not in reading.running_info:
+                failure = f"no answer within {CLIENT_PATIENCE_S:.0f} s, or not asked after others that gave none"
+                reading.running_info[client] = ClientAnswer(None, failure, None)
+
+
+async def read_rates(
+    link: ReplicaLink, reading: BrokerReading, master: BrokerReading, groups: Sequence[str], ledger: RequestLedger
+) -> None:
+    """Ask a replica for the rates (315) of groups, worst first. `master`: the one of the same name."""
+    topics = _topics_by_group(master, groups)
+    items = items_for(topics, reading, lambda topic: _queue_ids(master, topic))
+    reason = f"at most {STATS_ITEMS} are asked of a replica in a round; the worst groups come first"
+    ledger.leave_out("rates of a replica (315)", max(0, len(items) - STATS_ITEMS), reason)
+    await read_broker_stats(link, reading, [*items_of_replica(reading), *items[:STATS_ITEMS]])
+
+
+def _clients(masters: Sequence[BrokerReading], groups: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        ids = {
+            client.client_id
+            for master in masters
+            if (connections := master.connections.get(group)) is not None
+            for client in connections.connections
+            if can_answer(master, group, client.client_id)
+        }
+        if ids:
+            found[group] = sorted(ids)
+    return found
+
+
+def _first_master_of(client: GroupClient, masters: Sequence[BrokerReading]) -> str:
+    group, client_id = client
+    return next(
+        master.broker_name
+        for master in masters
+        if (connections := master.connections.get(group)) is not None
+        and any(one.client_id == client_id for one in connections.connections)
+    )
+
+
+def _topics_by_group(master: BrokerReading, groups: Sequence[str]) -> dict[str, Collection[str]]:
+    """Topics that the groups have offsets for on this broker, in the groups' order."""
+    topics: dict[str, Collection[str]] = {group: [] for group in groups}
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for topic, group in master.committed.body.offsets if master.committed and master.committed.body else ():
+        if group in topics and topic in (master.topics or ()) and not is_lite_topic(topic):
+            found[group].add(topic)
+    return {group: sorted(found[group]) for group in topics}
+
+
+def _queue_ids(master: BrokerReading, topic: str) -> Collection[int]:
+    ends = master.queue_ends.get(topic)
+    return ends.queue_ids if ends else ()

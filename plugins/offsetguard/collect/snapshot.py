@@ -1,0 +1,192 @@
+"""The snapshot of one round: tables of what was seen, and the manifest that says what was not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.broker_rows import broker_rows
+from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
+from offsetguard.collect.group_members import merge_members
+from offsetguard.collect.group_rows import GroupRows, known_groups
+from offsetguard.collect.log_events import log_event_rows, log_move_rows, unreadable_lines
+from offsetguard.collect.manifest import EventCursor, Gap, Manifest
+from offsetguard.collect.offset_events import EventStart
+from offsetguard.collect.pop_figures import consumption_of
+from offsetguard.collect.pop_sources import pop_sources
+from offsetguard.collect.queue_columns import queue_table, topic_queue_table
+from offsetguard.collect.snapshot_rows import SnapshotRows
+from offsetguard.collect.system_names import is_system_group
+from offsetguard.logs.tailing import LogReading
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    LANDED,
+    LOG_EVENTS,
+    OFFSET_MOVES,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    UNDECODABLE_RECORDS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.earlier_round import EarlierRound
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.pop_figures import GroupConsumption
+    from offsetguard.collect.round import Round
+    from offsetguard.config import Config
+    from offsetguard.intervals import Interval
+    from offsetguard.logs.cursor import LogCursor
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one round brought. Text columns of the tables may be dictionary-encoded."""
+
+    manifest: Manifest
+    tables: dict[str, pa.Table]  # by name, all of LANDED
+    everything_missing: Sequence[Gap] = field(default=())  # one by one, where the manifest sums up
+
+
+def snapshot_of(
+    one_round: Round,
+    cluster: str,
+    config: Config,
+    interval: Interval,
+    *,
+    earlier: EarlierRound,
+    events: EventStart,
+    started_at: datetime,
+    finished_at: datetime,
+    origin: str,
+) -> Snapshot:
+    """Make tables of what was seen, and the manifest that says what was not; the readings are let go on the way."""
+    from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+    readings = sorted(one_round.readings, key=lambda reading: reading.replica)
+    masters = [reading for reading in readings if reading.replica.is_master]
+    own_names = one_round.members.own_names if one_round.members else frozenset()
+    members = merge_members(masters)
+    rows = SnapshotRows(cluster, interval, own_names)
+    logs = one_round.log_reading or LogReading()
+    records = [record for reading in readings for record in reading.undecodable]
+    undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
+    consumption = _consumption(one_round, readings, known_groups(masters, members))
+    groups = GroupRows(
+        cluster,
+        interval,
+        config,
+        masters,
+        members,
+        one_round.choice,
+        earlier=one_round.earlier_figures,
+        consumption=consumption,
+    )
+    made: dict[str, Iterable[Row]] = {
+        TOPIC_SETTINGS.name: rows.topic_settings(masters),
+        GROUP_SNAPSHOTS.name: groups,
+        CLIENT_SNAPSHOTS.name: rows.clients(readings),
+        BROKER_SNAPSHOTS.name: broker_rows(cluster, interval, readings),
+        CLIENT_QUEUE_SNAPSHOTS.name: client_queue_rows(cluster, interval, readings),
+        BROKER_STATS.name: broker_stats_rows(cluster, interval, readings),
+        LOG_EVENTS.name: log_event_rows(logs, cluster, interval),
+    }
+    tables = {
+        table.name: table_of(table, rows.fitting(table, made.get(table.name, ()), undecodable))
+        for table in LANDED
+        if table not in (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, OFFSET_MOVES, UNDECODABLE_RECORDS)
+    }
+    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, own_names)
+    pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}
+    tables[QUEUE_SNAPSHOTS.name] = queue_table(
+        cluster,
+        interval,
+        masters,
+        members=members,
+        own_names=own_names,
+        earlier=one_round.earlier_figures,
+        pop_groups=pop_groups,
+        origin=origin,
+    )
+    moves = [*rows.moves(masters), *log_move_rows(logs, cluster, interval)]
+    if events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
+        moves += _jumps(earlier, tables[QUEUE_SNAPSHOTS.name], cluster, interval, pop_groups)
+    tables[OFFSET_MOVES.name] = table_of(OFFSET_MOVES, rows.fitting(OFFSET_MOVES, moves, undecodable))
+    tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
+    ledger = one_round.ledger
+    manifest = Manifest(
+        cluster=cluster,
+        interval_start=interval.start,
+        started_at=started_at,
+        finished_at=finished_at,
+        requests=ledger.counts,
+        gaps=tuple(ledger.gaps),
+        gap_count=ledger.gap_count,
+        gap_kinds=dict(sorted(ledger.kinds.items())),
+        row_counts={name: table.num_rows for name, table in tables.items()},
+        event_cursors=_cursors(earlier, masters),
+        log_cursors=one_round.log_reading.cursors if one_round.log_reading else _earlier_log_cursors(earlier),
+        not_asked=ledger.not_asked,
+        master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
+        unseen_broker_names=tuple(sorted({one.broker_name for one in masters if not one.gave_offsets})),
+        missing_masters=one_round.missing,
+        cluster_unseen=one_round.members is None,
+    )
+    return Snapshot(manifest, tables, ledger.everything_missing)
+
+
+def _jumps(
+    earlier: EarlierRound, now: pa.Table, cluster: str, interval: Interval, pop_groups: Collection[str]
+) -> Iterator[Row]:
+    """Yield the moves that only the comparison with the earlier round shows."""
+    before = earlier.table(QUEUE_SNAPSHOTS.name)
+    if before is None or not before.num_rows:
+        return
+    from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 imports pyarrow, 0.1 s
+    from offsetguard.collect.snapshot_moves import (  # noqa: PLC0415 likewise, and its functions
+        EARLIER_COLUMNS,
+        NOW_COLUMNS,
+        snapshot_moves,
+    )
+
+    before, now = (
+        with_plain_texts(one.select(names)) for one, names in ((before, EARLIER_COLUMNS), (now, NOW_COLUMNS))
+    )
+    yield from snapshot_moves(before, now, cluster, interval, pop_groups=pop_groups)
+
+
+def _earlier_log_cursors(earlier: EarlierRound) -> tuple[LogCursor, ...]:
+    return earlier.manifest.log_cursors if earlier.manifest else ()
+
+
+def _consumption(one_round: Round, readings: Sequence[BrokerReading], groups: set[str]) -> dict[str, GroupConsumption]:
+    """Tell POP groups from others; a group of which a suspect's queue waits is not called offline on a mere guess."""
+    sources = pop_sources(
+        readings,
+        one_round.earlier_figures.groups,
+        metrics=one_round.metrics,
+        proxy_members=one_round.proxy_members,
+        waiting_groups=one_round.choice.suspects,
+    )
+    masters = [reading for reading in readings if reading.replica.is_master]
+    return consumption_of(masters, sources, [group for group in groups if not is_system_group(group)])
+
+
+def _cursors(earlier: EarlierRound, masters: Sequence[BrokerReading]) -> tuple[EventCursor, ...]:
+    """Return cursors of every broker ever read: one that was not reached now keeps its old one."""
+    kept = {
+        name: EventCursor(broker_name=name, from_offset=cursor.next_offset, next_offset=cursor.next_offset)
+        for name, cursor in earlier.cursors.items()
+    }
+    read = {one.broker_name: one.event_cursor for one in masters if one.event_cursor is not None}
+    return tuple(cursor for _, cursor in sorted({**kept, **read}.items()))
