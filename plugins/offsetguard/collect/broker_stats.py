@@ -89,26 +89,27 @@ def items_for(
 ) -> list[StatsItem]:
     """Return what one replica is asked about detail groups: consumer group -> its topics, retry topics included.
 
+    One group after the other, so that a list that is cut off has all of the first groups; latencies come last.
     `queue_ids(topic)`: the topic's queues on this broker. Lite topics are left out: there may be one per chat session.
     """
     pairs = [(topic, group) for group, topics in groups.items() for topic in topics if not is_lite_topic(topic)]
-    items = [StatsItem("GROUP_GET_NUMS", f"{topic}@{group}") for topic, group in pairs]
-    if reading.replica.is_master:
-        items += [StatsItem("TOPIC_PUT_NUMS", topic) for topic, _ in pairs]
-        items += [
-            StatsItem("SNDBCK_PUT_NUMS", f"{topic}@{group}")
-            for topic, group in pairs
-            if not topic.startswith(RETRY_PREFIX)
-        ]
-        if _counts_pops(reading):
-            items += [
-                StatsItem(name, f"{topic}@{group}")
-                for topic, group in pairs
-                for name in ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
-                if not topic.startswith(RETRY_PREFIX)
-            ]
+    items = [item for topic, group in pairs for item in _items_of_pair(topic, group, reading)]
     items += islice(_latencies(pairs, queue_ids), latency_queues if _counts_per_queue(reading) else 0)
     return list(dict.fromkeys(items))
+
+
+def _items_of_pair(topic: str, group: str, reading: BrokerReading) -> Iterator[StatsItem]:
+    key = f"{topic}@{group}"
+    yield StatsItem("GROUP_GET_NUMS", key)
+    if not reading.replica.is_master:
+        return
+    yield StatsItem("TOPIC_PUT_NUMS", topic)
+    if topic.startswith(RETRY_PREFIX):
+        return
+    yield StatsItem("SNDBCK_PUT_NUMS", key)
+    if _counts_pops(reading):
+        yield StatsItem("GROUP_CK_NUMS", key)
+        yield StatsItem("GROUP_ACK_NUMS", key)
 
 
 def _latencies(pairs: Iterable[tuple[str, str]], queue_ids: Callable[[str], Collection[int]]) -> Iterator[StatsItem]:

@@ -245,6 +245,15 @@ def test_reading_is_asked_of_every_replica_and_writing_of_masters(reading: Broke
     assert len(items) == len(set(items))
 
 
+def test_a_list_that_is_cut_off_has_everything_of_the_first_groups() -> None:
+    items = items_for({"worst": ["orders"], "other": ["payments"]}, replica(), lambda _: [0])
+    assert [item.consumer_group or item.topic for item in items] == [
+        *("worst", "orders", "worst"),
+        *("other", "payments", "other"),
+        *("worst", "other"),  # latencies
+    ]
+
+
 def test_latencies_are_per_queue_and_bounded() -> None:
     items = items_for({"g": ["orders", "payments"]}, replica(1), lambda _: range(4), latency_queues=6)
     keys = [item.stats_key for item in items if item.stats_name == "GROUP_GET_LATENCY"]
