@@ -8,15 +8,23 @@ import struct
 import tempfile
 import zlib
 from dataclasses import dataclass
-from datetime import timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offsetguard.bundle.layout import read_index_line
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_rows import broker_rows
+from offsetguard.collect.broker_stats import StatsItem
+from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.landing import table_of
 from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.prometheus_text import SampleReader
+from offsetguard.collect.replica import Answer, Replica
+from offsetguard.collect.running_info import ClientAnswer
 from offsetguard.errors import BundleError
+from offsetguard.intervals import Interval
 from offsetguard.logs.events import read_records
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.offsets import MessageQueue
@@ -33,6 +41,7 @@ from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_sta
 from offsetguard.rocketmq.pull import decode_pull_result
 from offsetguard.state_files.config_file import read_state_file
 from offsetguard.state_files.consume_queue import read_topic
+from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
 from offsetguard_peers.scripted_broker import event_body, message_record
 
 if TYPE_CHECKING:
@@ -60,6 +69,9 @@ BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     315: detail_decoders.broker_stats,
 }
 MAX_READ_BYTES = 1024 * 1024
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+INTERVAL = Interval(NOW)
+REPLICA = Replica("b", 0, "127.0.0.1:10911")
 EAST_8 = timezone(timedelta(hours=8))
 
 
@@ -91,6 +103,10 @@ def _body_targets() -> list[Target]:
         runtime,
         Target("quick reader of 43", same_offsets_both_ways, _bodies(43), weight=20),
         Target("quick reader of 202", same_ends_both_ways, _bodies(202), weight=20),
+        Target("landed rows of 307", _running_info_rows, _bodies(307), weight=8),
+        Target("landed rows of 28", _broker_rows, _bodies(28), weight=4),
+        Target("landed rows of 26", _settings_rows, _bodies(26), weight=4),
+        Target("landed rows of 315", _stats_rows, _bodies(315), weight=4),
         Target("OFFSET_MOVED_EVENT", _event, [event_body("G", 99, 3)]),
     ]
 
@@ -138,6 +154,32 @@ def same_ends_both_ways(body: bytes) -> None:
         for key, row in document["offsetTable"].items()
     }
     assert stats.queues == general
+
+
+def _running_info_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA)
+    answer = ClientAnswer(detail_decoders.consumer_running_info(body), None, NOW)
+    reading.running_info["G", "C"] = answer
+    client = {"cluster": "c", "consumer_group": "G", "client_id": "C", "broker_name": "b", "broker_id": 0}
+    columns = running_info_columns(answer)
+    table_of(CLIENT_SNAPSHOTS, [{**client, "interval_start": INTERVAL.start, **columns}])
+    table_of(CLIENT_QUEUE_SNAPSHOTS, list(client_queue_rows("c", INTERVAL, [reading])))
+
+
+def _broker_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA, answered_at=NOW, runtime=body_decoders.broker_runtime_info(body))
+    table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [reading])))
+
+
+def _settings_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA, answered_at=NOW, settings=body_decoders.broker_config(body))
+    table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [reading])))
+
+
+def _stats_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA)
+    reading.broker_stats[StatsItem("GROUP_GET_NUMS", "T@G")] = Answer(detail_decoders.broker_stats(body), NOW)
+    table_of(BROKER_STATS, list(broker_stats_rows("c", INTERVAL, [reading])))
 
 
 def _message_queue(key: str) -> MessageQueue:
