@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta, timezone
 
 from hypothesis import given
@@ -24,7 +25,7 @@ def read(data: bytes, cuts: list[int], position: int = 0) -> tuple[list[Record],
     reader = RecordReader(position)
     records = []
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         records += reader.feed(data[begin:end])
     return records, reader
 
