@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from offsetguard.bundle.log_replay import LogReplay
 from offsetguard.bundle.log_sources import log_sources
 from offsetguard.bundle.reader import moments, open_bundle
 from offsetguard.bundle.replay import BundleAsker
@@ -15,7 +18,6 @@ from offsetguard.intervals import Interval
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from offsetguard.bundle.reader import Bundle, Moment
     from offsetguard.config import LogSource
@@ -43,8 +45,7 @@ class RecordedRound:
     interval: Interval
     started_at: datetime
     asker: Asker
-    log_sources: tuple[LogSource, ...]
-    logs_until: datetime | None  # lines after this belong to a later round; None = all that is there
+    log_sources: tuple[LogSource, ...]  # files with the lines up to this round, there until the next one is taken
     damages: tuple[Damage, ...] = ()
     origin: str = "broker"  # of the offsets, see `queue_snapshots.origin`
 
@@ -55,19 +56,22 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
     Raises BundleError when the folder is no bundle, holds no round, or none near `at`.
     """
     bundle = open_bundle(folder)
-    sources = log_sources(bundle)
     chosen = chosen_moments(bundle, at)
-    for position, moment in enumerate(chosen):
-        is_last = position == len(chosen) - 1
-        yield RecordedRound(
-            cluster=bundle.meta.cluster or folder.resolve().name,
-            interval=Interval.containing(moment.at),
-            started_at=moment.at,
-            asker=BundleAsker(bundle, moment),
-            log_sources=sources,
-            logs_until=None if is_last and at is None else Interval.containing(moment.at).end,
-            damages=tuple(Damage(str(folder), note) for note in bundle.notes),
-        )
+    with tempfile.TemporaryDirectory(prefix="offsetguard-logs-") as temporary:
+        logs = LogReplay(log_sources(bundle), Path(temporary))
+        for position, moment in enumerate(chosen):
+            interval = Interval.containing(moment.at)
+            is_last = position == len(chosen) - 1 and at is None
+            logs.advance(None if is_last else interval.end)
+            yield RecordedRound(
+                cluster=bundle.meta.cluster or folder.resolve().name,
+                interval=interval,
+                started_at=moment.at,
+                asker=BundleAsker(bundle, moment),
+                log_sources=logs.sources,
+                damages=tuple(Damage(str(folder), note) for note in bundle.notes),
+            )
+        logs.close()
 
 
 def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:

@@ -211,7 +211,7 @@ async def _collect_recorded(
             asker=one.asker,
             origin=one.origin,
             damages=one.damages,
-            log_sources=one.log_sources if one.logs_until is None else (),  # all lines land with the last round
+            log_sources=one.log_sources,
         )
         folder = landing_folder / name / one.interval.name
         codes.append(_told(Collected(name, folder, manifest, time.monotonic() - begun), tell))

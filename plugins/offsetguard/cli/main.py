@@ -29,6 +29,7 @@ COMMANDS = {
     "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
+    "record": LazyCommand("offsetguard.cli.record", "record", "Record a support bundle: raw answers and log excerpts."),
 }
 
 

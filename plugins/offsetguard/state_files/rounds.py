@@ -27,7 +27,6 @@ def rounds_of_state_folder(folder: Path, cluster: str, started_at: datetime) -> 
         started_at=started_at,
         asker=StateFolderAsker(cluster, brokers),
         log_sources=(),
-        logs_until=None,
         damages=tuple(
             Damage(str(note.file), note.reason, note.broker_name, note.broker_id, note.body)
             for broker in brokers
