@@ -10,7 +10,7 @@ from offsetguard.logs.events import LogEvent, LogOrigin, Unreadable, message_of,
 from offsetguard.logs.log_files import HEAD_BYTES, looked_at, sha256_of
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.matching import may_grow
-from offsetguard.logs.records import MAX_RECORD_BYTES, RecordReader
+from offsetguard.logs.records import RecordReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +54,12 @@ class FilePart:
         size = self.file.size * 10 if self.file.compressed else self.file.size
         return max(0, size - self.cursor.next_position)
 
+    def leave(self) -> None:
+        """Leave all of it for the next rounds."""
+        seen_bytes = self.cursor.seen_bytes if self.file.compressed else self.file.size
+        note = f"{self.waiting_bytes} bytes left for the next rounds"
+        self.cursor = self.cursor.model_copy(update={"note": note, "seen_bytes": seen_bytes})
+
     def read(self, share: Share) -> None:
         """Read on, up to the share. Raises OSError where nothing could be read; the cursor then stays where it was."""
         with LogStream(self.file.path) as stream:
@@ -74,21 +80,13 @@ class FilePart:
             self.cursor = self._moved(start, stream, now, reader, is_quiet=is_quiet)
 
     def _start(self, stream: LogStream) -> LogCursor:
-        """Return the cursor to start from: behind the last line that a truncation left, if there was one."""
+        """Return the cursor to start from: the file's start if it was cut back and has grown since, who knows where."""
         cursor = self.cursor
         if stream.compressed or stream.size >= cursor.next_position:
             return cursor
-        begin = max(0, stream.size - MAX_RECORD_BYTES)
-        stream.go_to(begin)
-        position = begin + stream.read_fully(stream.size - begin).rfind(b"\n") + 1
         identity, _, number = cursor.file.partition("~")
-        return cursor.model_copy(
-            update={
-                "file": f"{identity}~{int(number or 0) + 1}",  # the same positions hold other lines from now on
-                "next_position": position,
-                "seen_bytes": 0,
-            }
-        )
+        file = f"{identity}~{int(number or 0) + 1}"  # the same positions may hold other lines from now on
+        return cursor.model_copy(update={"file": file, "next_position": 0, "seen_bytes": 0})
 
     def _read_on(self, stream: LogStream, reader: RecordReader, start: LogCursor, share: Share) -> str | None:
         """Read until the share is used or the file ends; return why it could not be read any further."""
@@ -132,7 +130,7 @@ class FilePart:
             head_bytes=head_bytes,
             head_sha256=sha256_of(file.head[:head_bytes]),
             inode=file.inode,
-            seen_bytes=stream.position if stream.at_end else 0,
+            seen_bytes=stream.position if stream.at_end else stream.size * (not stream.compressed),
             began=file.began,
             finished=stream.at_end and is_quiet and not self.matched,
         )
@@ -140,7 +138,7 @@ class FilePart:
     def _note(self, start: LogCursor, stream: LogStream, reader: RecordReader) -> str | None:
         notes = []
         if start.file != self.cursor.file:
-            notes.append(f"truncated to {stream.size} bytes, of which {self.cursor.next_position} had been read")
+            notes.append(f"cut back below byte {self.cursor.next_position}: read again from its start")
         if not stream.at_end:
             left = "more" if stream.compressed else f"{max(0, stream.size - reader.next_position)} bytes"
             notes.append(f"{left} left for the next rounds")

@@ -30,6 +30,7 @@ class RotatingWriter:
         self.archive.mkdir()
         self.live.touch()
         self.count = 0
+        self._rotations = 0
         self._half_line = b""
 
     def append(self, records: int, *, stack_trace: bool = False, half: float = 1.0) -> None:
@@ -93,7 +94,8 @@ class RotatingWriter:
     def rename_to_compress(self) -> None:
         """Rotate as logback does, as far as the rename before the compression."""
         self._finish_line()
-        self.live.rename(self.folder / f"broker.log{self.count}.tmp")
+        self._rotations += 1
+        self.live.rename(self.folder / f"broker.log{1_795_247_178_918 + self._rotations}.tmp")
         self.live.touch()
 
     def truncate(self) -> None:
