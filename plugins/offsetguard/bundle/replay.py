@@ -2,9 +2,9 @@
 
 Goal: the normal collection round runs on a bundle, and its invariants hold as they do live.
 Plan: offsets that are compared must have been read in the order consumer <= pull <= max, whatever order another
-collector recorded them in. So each of these three kinds is answered with the first exchange *behind* everything that
-was served of the other two. Members, rates and figures come from the round itself, else from the minute before;
-settings hold for the whole bundle.
+collector recorded them in. So each kind is answered with the first exchange *behind* what was served of the kinds
+before it, and consumer offsets that are read again with one behind everything. Members, rates and figures come from
+the round itself, else from the minute before; settings hold for the whole bundle.
 Not here: making anything up. What is not in the bundle, or not in a comparable order, is NotRecorded.
 """
 
@@ -46,6 +46,7 @@ SETTING_CODES = frozenset(
     }
 )
 _ORDERED = (CONSUMER_OFFSET_CODES, PULL_OFFSET_CODES, MAX_OFFSET_CODES)
+_OLDER = ((1, 2), (0,), (0, 1))  # by position in _ORDERED: which kinds must have been read before
 _FAILURES = {
     kind.__name__: kind
     for kind in (errors.PeerUnreachable, errors.RequestTimedOut, errors.ConnectionLost, errors.UndecodableResponse)
@@ -109,9 +110,8 @@ class BundleAsker(ExchangingAsker):
         return self._response(address, chosen)
 
     def _in_order(self, label: str, kind: int, recorded: Sequence[Exchange]) -> Exchange | None:
-        """Return the first exchange behind all served offsets of the other kinds, within the period."""
-        others = (self._served[label, other] for other in range(len(_ORDERED)) if other != kind)
-        floor = max(self._moment.line, *others)
+        """Return the first exchange behind what was served of the kinds that must be older, within the period."""
+        floor = max(self._moment.line, *(self._served[label, other] for other in _OLDER[kind]))
         chosen = next((one for one in recorded if one.line >= floor), None)
         if chosen is None or chosen.t_ms > self._moment.t_ms + PERIOD_MS:
             return None

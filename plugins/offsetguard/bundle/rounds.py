@@ -46,6 +46,7 @@ class RecordedRound:
     started_at: datetime
     asker: Asker
     log_sources: tuple[LogSource, ...]  # files with the lines up to this round, there until the next one is taken
+    details: str = "all"  # whose pull offsets, rates and running info can be there: of all groups, or of suspects
     damages: tuple[Damage, ...] = ()
     origin: str = "broker"  # of the offsets, see `queue_snapshots.origin`
 
@@ -69,6 +70,7 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
                 started_at=moment.at,
                 asker=BundleAsker(bundle, moment),
                 log_sources=logs.sources,
+                details=bundle.meta.details,
                 damages=tuple(Damage(str(folder), note) for note in bundle.notes),
             )
         logs.close()

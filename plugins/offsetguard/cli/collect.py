@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from offsetguard.cli.asking_everything import asking_everything
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.errors import OffsetGuardError
 from offsetguard.intervals import Interval
@@ -201,6 +202,8 @@ async def _collect_recorded(
     for one in rounds:
         name = safe_name(cluster or one.cluster)
         config = _config_with(name, config_file)
+        if one.details == "all":
+            config = asking_everything(config, name)
         begun = time.monotonic()
         manifest = await collect_cluster(
             name,

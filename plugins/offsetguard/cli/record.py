@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from offsetguard.cli.asking_everything import asking_everything
 from offsetguard.cli.durations import Duration
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.errors import RocketMQError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.signing import Credentials
 
 EXIT_NOT_SEEN = 2
-EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "running_info_clients": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def record(
     """  # noqa: D301 click wants the character itself
     (name, *_), config = chosen_clusters(namesrv, config_file, (cluster,) if cluster else ())
     if details == "all":
-        config = _asking_everything(config, name)
+        config = asking_everything(config, name)
     plan = _Plan(
         cluster=name,
         config=config,
@@ -127,17 +127,24 @@ def record(
         every=every,
         max_bytes=max_mib * 1024 * 1024,
     )
-    seen = asyncio.run(_Recording(plan, _meta(name, log_time_zone), out, quiet=quiet).run())
+    seen = asyncio.run(_Recording(plan, _meta(name, log_time_zone, details), out, quiet=quiet).run())
     sys.exit(0 if seen else EXIT_NOT_SEEN)
 
 
-def _meta(cluster: str, log_time_zone: str) -> Meta:
+def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
     from pydantic import ValidationError  # noqa: PLC0415 --help does without
 
     from offsetguard.bundle.layout import Meta  # noqa: PLC0415 as above
 
     try:
-        return Meta(cluster=cluster, recorded_by=f"offsetguard {version('offsetguard')}", log_time_zone=log_time_zone)
+        return Meta.model_validate(
+            {
+                "cluster": cluster,
+                "recorded_by": f"offsetguard {version('offsetguard')}",
+                "log_time_zone": log_time_zone,
+                "details": details,
+            }
+        )
     except ValidationError as error:
         raise click.UsageError(f"--log-time-zone: {log_time_zone!r} {error.errors()[0]['msg']}") from error
 
@@ -281,12 +288,3 @@ class _Recording:
     def _tell(self, text: str) -> None:
         if not self._quiet:
             click.echo(text, err=True)
-
-
-def _asking_everything(config: Config, cluster: str) -> Config:
-    """Ask in detail about every group in every round: whoever reads the bundle cannot ask again."""
-    settings = config.clusters[cluster]
-    collection = settings.collection.model_copy(update=EVERYTHING)
-    return config.model_copy(
-        update={"clusters": {**config.clusters, cluster: settings.model_copy(update={"collection": collection})}}
-    )

@@ -27,6 +27,7 @@ def rounds_of_state_folder(folder: Path, cluster: str, started_at: datetime) -> 
         started_at=started_at,
         asker=StateFolderAsker(cluster, brokers),
         log_sources=(),
+        details="suspects",  # there are none: nothing is to be asked for twice
         damages=tuple(
             Damage(str(note.file), note.reason, note.broker_name, note.broker_id, note.body)
             for broker in brokers

@@ -1,0 +1,19 @@
+"""Details of all groups in every round: for bundles, whose readers cannot ask again and whose replay burdens nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offsetguard.config import Config
+
+EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "running_info_clients": 10_000}
+
+
+def asking_everything(config: Config, cluster: str) -> Config:
+    """Return the configuration with the limits of a cluster's rounds lifted; the pace of requests stays."""
+    settings = config.clusters[cluster]
+    collection = settings.collection.model_copy(update=EVERYTHING)
+    return config.model_copy(
+        update={"clusters": {**config.clusters, cluster: settings.model_copy(update={"collection": collection})}}
+    )
