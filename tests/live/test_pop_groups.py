@@ -13,7 +13,7 @@ from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
-from offsetguard.rocketmq.requests import GetAllConsumerOffset
+from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
 from offsetguard.rules.accumulation import find
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS
@@ -25,7 +25,7 @@ from offsetguard_peers.proxy import Proxy
 from offsetguard_peers.rocketmq import RocketMQCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from offsetguard.collect.manifest import Manifest
@@ -33,7 +33,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 HANGS_MS = 3_600_000  # longer than any test
-GROUPS = {"jobs-workers": "jobs", "mailers": "mails", "task-workers": "tasks", "classic": "jobs"}
+GROUPS = {
+    "jobs-workers": "jobs",
+    "slow-workers": "orders",
+    "mailers": "mails",
+    "task-workers": "tasks",
+    "classic": "jobs",
+}
+RETRY_TOPIC = "%RETRY%slow-workers_orders"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +61,7 @@ def cluster(metrics_port: int) -> Iterator[RocketMQCluster]:
     }
     with RocketMQCluster("5.5.0", broker_conf=conf) as running:
         admin = Admin(running)
-        for topic in ("jobs", "mails", "tasks"):
+        for topic in ("jobs", "mails", "tasks", "orders"):
             admin.create_topic(topic, queues=4)
             produce(running, topic, 40)
         for group in GROUPS:
@@ -71,18 +78,32 @@ def proxy(cluster: RocketMQCluster) -> Iterator[Proxy]:
 
 @pytest.fixture(scope="module")
 def clients(cluster: RocketMQCluster, proxy: Proxy) -> Iterator[None]:
-    """jobs-workers holds 15 of 40 and 15 wait; mailers and task-workers have all 40 hanging in their hands."""
-    specs = [GrpcSpec("jobs-workers", "jobs"), GrpcSpec("mailers", "mails", push=True, handling_ms=HANGS_MS)]
+    """jobs-workers holds 15 of 40 and 15 wait; mailers and task-workers have all 40 hanging in their hands.
+
+    slow-workers held 5 of 40 for too long: they came back in the retry topic.
+    """
+    specs = [
+        GrpcSpec("jobs-workers", "jobs"),
+        GrpcSpec("slow-workers", "orders"),
+        GrpcSpec("mailers", "mails", push=True, handling_ms=HANGS_MS),
+    ]
     with (
         running_grpc_consumers(cluster, proxy, specs) as grpc,
         running_consumer(cluster, "task-workers", "tasks", client_rebalance=False, handling_ms=HANGS_MS, threads=4),
         running_consumer(cluster, "classic", "jobs"),
     ):
+        grpc.receive("slow-workers", 5, invisible_s=10)
         grpc.receive("jobs-workers", 25)
         grpc.ack("jobs-workers", 10)
         for group in ("mailers", "task-workers", "classic"):
             wait_until(lambda group=group: handed_out(cluster, group) == 40, f"{group} has all messages")
+        wait_until(lambda: RETRY_TOPIC in topics(cluster), f"{RETRY_TOPIC} is there")
+        wait_until(lambda: Admin(cluster).max_offset(RETRY_TOPIC, 0) == 5, f"5 messages are in {RETRY_TOPIC}")
         yield
+
+
+def topics(cluster: RocketMQCluster) -> Collection[str]:
+    return Admin(cluster).read(cluster.masters[0].address, GetAllTopicConfig()).topics
 
 
 def handed_out(cluster: RocketMQCluster, group: str) -> int:
@@ -130,6 +151,7 @@ def test_what_hangs_is_not_done_and_who_is_not_seen_is_not_offline(cluster: Rock
     manifest, rows = rows_of(cluster)
     assert manifest.gaps == ()
     assert figures(rows["jobs-workers"]) == ["pop", 15, None, None, None]
+    assert figures(rows["slow-workers"]) == ["pop", 40, None, None, None]
     assert figures(rows["mailers"]) == ["pop", 0, None, None, None]
     assert figures(rows["task-workers"]) == ["pop", 0, 40, "running_info", 1]
     assert figures(rows["classic"]) == ["classic", None, None, None, 1]
@@ -144,6 +166,7 @@ def test_metrics_and_proxies_tell_the_rest_exactly(cluster: RocketMQCluster, pro
     )
     assert manifest.gaps == ()
     assert figures(rows["jobs-workers"]) == ["pop", 15, 15, "broker_metrics", 1]
+    assert figures(rows["slow-workers"]) == ["pop", 40, 0, "broker_metrics", 1]
     assert figures(rows["mailers"]) == ["pop", 0, 40, "broker_metrics", 1]
     assert figures(rows["task-workers"]) == ["pop", 0, 40, "running_info", 1]
     assert figures(rows["classic"])[0] == "classic"

@@ -9,6 +9,7 @@ from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
 from offsetguard.collect.group_members import merge_members
 from offsetguard.collect.group_rows import GroupRows, known_groups
+from offsetguard.collect.lite_topics import offsets_out_of_sight
 from offsetguard.collect.log_events import log_event_rows, log_move_rows, unreadable_lines
 from offsetguard.collect.manifest import EventCursor, Gap, Manifest
 from offsetguard.collect.offset_events import EventStart
@@ -106,12 +107,13 @@ def snapshot_of(
         for table in LANDED
         if table not in (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, OFFSET_MOVES, UNDECODABLE_RECORDS)
     }
+    gave_offsets = {one.broker_name for one in masters if one.gave_offsets}
     tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, own_names)
     pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}
     tables[QUEUE_SNAPSHOTS.name] = queue_table(
         cluster,
         interval,
-        masters,
+        _letting_go(masters),
         members=members,
         own_names=own_names,
         earlier=one_round.earlier_figures,
@@ -124,6 +126,9 @@ def snapshot_of(
     tables[OFFSET_MOVES.name] = table_of(OFFSET_MOVES, rows.fitting(OFFSET_MOVES, moves, undecodable))
     tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
     ledger = one_round.ledger
+    for master in masters:
+        if gap := offsets_out_of_sight(master, lambda name: _committed_count(earlier, name)):
+            ledger.add_gap(gap)
     manifest = Manifest(
         cluster=cluster,
         interval_start=interval.start,
@@ -138,11 +143,18 @@ def snapshot_of(
         log_cursors=one_round.log_reading.cursors if one_round.log_reading else _earlier_log_cursors(earlier),
         not_asked=ledger.not_asked,
         master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
-        unseen_broker_names=tuple(sorted({one.broker_name for one in masters if not one.gave_offsets})),
+        unseen_broker_names=tuple(sorted({one.broker_name for one in masters} - gave_offsets)),
         missing_masters=one_round.missing,
         cluster_unseen=one_round.members is None,
     )
     return Snapshot(manifest, tables, ledger.everything_missing)
+
+
+def _letting_go(masters: Iterable[BrokerReading]) -> Iterator[BrokerReading]:
+    """Yield the readings; each is dropped, but for a few facts, when the next one is wanted."""
+    for reading in masters:
+        yield reading
+        reading.let_go()
 
 
 def _jumps(
@@ -163,6 +175,13 @@ def _jumps(
         with_plain_texts(one.select(names)) for one, names in ((before, EARLIER_COLUMNS), (now, NOW_COLUMNS))
     )
     yield from snapshot_moves(before, now, cluster, interval, pop_groups=pop_groups)
+
+
+def _committed_count(earlier: EarlierRound, broker_name: str) -> int:
+    """Count the committed offsets that the earlier round saw on a broker."""
+    before = earlier.table(QUEUE_SNAPSHOTS.name)
+    columns = (before.column(name).to_pylist() for name in ("broker_name", "consumer_offset")) if before else ((), ())
+    return sum(name == broker_name and offset is not None for name, offset in zip(*columns, strict=True))
 
 
 def _earlier_log_cursors(earlier: EarlierRound) -> tuple[LogCursor, ...]:
