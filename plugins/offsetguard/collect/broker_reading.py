@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.replica import Answer, Replica
     from offsetguard.collect.running_info import ClientAnswer
+    from offsetguard.collect.waiting_ages import WaitingAges
     from offsetguard.offsets import MessageQueue, QueueOffsets
     from offsetguard.rocketmq.bodies import (
         AllConsumerOffsets,
         BrokerRuntimeInfo,
         ConsumerConnections,
         ConsumeStats,
-        ConsumeTimeSpans,
         SubscriptionGroupConfig,
         TopicConfig,
     )
@@ -81,7 +81,7 @@ class BrokerReading:
     queue_ends: dict[str, QueueEnds] = field(default_factory=dict)  # by topic
     detailed_groups: frozenset[str] = frozenset()  # asked for more than offsets and members
     consume_stats: dict[str, Answer[ConsumeStats]] = field(default_factory=dict)  # by group; detailed ones only
-    time_spans: dict[tuple[str, str], Answer[ConsumeTimeSpans]] = field(default_factory=dict)  # by (group, topic)
+    waiting_ages: dict[tuple[str, str], WaitingAges] = field(default_factory=dict)  # by (group, topic)
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
     running_info: dict[tuple[str, str], ClientAnswer] = field(default_factory=dict)  # by (group, client id)
     broker_stats: dict[StatsItem, Answer[BrokerStats]] = field(default_factory=dict)  # None = nothing counted
@@ -98,3 +98,11 @@ class BrokerReading:
     def gave_offsets(self) -> bool:
         """Whether the committed offsets were seen: without them nothing can be said about any group."""
         return self.committed is not None and self.topics is not None
+
+    def let_go(self) -> None:
+        """Drop what grows with the number of queues, once rows were made of it."""
+        self.committed = None
+        self.queue_ends = {}
+        self.consume_stats = {}
+        self.waiting_ages = {}
+        self.connections = {}

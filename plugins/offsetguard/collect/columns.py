@@ -100,6 +100,14 @@ class NameColumn:
         return pa.DictionaryArray.from_arrays(numbers, text_array(list(self._of_name)), safe=False)
 
 
+def constant_text(text: str, length: int) -> pa.Array:
+    """Return one text many times, dictionary-encoded: a byte a row."""
+    import pyarrow as pa  # noqa: PLC0415 as above
+
+    numbers = pa.Array.from_buffers(pa.int8(), length, [None, pa.py_buffer(bytes(length))])
+    return pa.DictionaryArray.from_arrays(numbers, text_array([text]), safe=False)
+
+
 def arrow_type(column_type: ColumnType) -> pa.DataType:
     """Return the Arrow type of a column: the only definition."""
     import pyarrow as pa  # noqa: PLC0415 as above

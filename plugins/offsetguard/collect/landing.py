@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
+ROWS_AT_ONCE = 131_072  # of a row group: what is held encoded while a file is written
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -151,7 +152,7 @@ def _write_table(file: Path, table: Table, rows: pa.Table | Sequence[Row]) -> No
         if empty and not column.nullable:
             raise SnapshotError(f"{file.name}: column {column.name}: {empty} rows have no value")
     # Parquet's own types alone: Arrow's would bring texts that repeat back as dictionaries
-    pq.write_table(columns, file, compression="zstd", store_schema=False)
+    pq.write_table(columns, file, compression="zstd", store_schema=False, row_group_size=ROWS_AT_ONCE)
 
 
 def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:

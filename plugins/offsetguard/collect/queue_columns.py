@@ -6,10 +6,9 @@ copied as they are. Names are dictionary-encoded (`columns.NameColumn`): a milli
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.columns import IntegerColumn, NameColumn, arrow_type, microseconds
+from offsetguard.collect.columns import IntegerColumn, NameColumn, arrow_type, constant_text, microseconds
 from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.offsets import MessageQueue, QueueOffsets
@@ -17,7 +16,6 @@ from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, ColumnTyp
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
 
     import pyarrow as pa
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.queue_reading import PairReading
     from offsetguard.intervals import Interval
-    from offsetguard.tables import Table
+    from offsetguard.tables import Column, Table
 
 _US_PER_MS = 1_000
 _LAST_MS = 253_402_300_799_999  # the last of the year 9999
@@ -104,27 +102,31 @@ class _Columns:
         import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
 
         count = len(self.numbers["queue_id"])
-        for name, texts in self.names.items():
-            if name in self._same:
-                texts.add(str(self._same[name]), count)
+        constants = {name: str(self._same[name]) for name in self.names if name in self._same}
         for name, numbers in self.numbers.items():
             same = self._same.get(name)
             numbers.fill(None if isinstance(same, str) else same, count)
             for row, value in self._other.get(name, {}).items():
                 numbers.put(row, value)
         building: dict[str, NameColumn | IntegerColumn] = {**self.names, **self.numbers}
-        arrays = [building[column.name].to_arrow() for column in self._table.columns]
-        return pa.Table.from_arrays(arrays, schema=_schema(self._table))
+        arrays = [
+            constant_text(constants[column.name], count)
+            if column.name in constants
+            else building[column.name].to_arrow()
+            for column in self._table.columns
+        ]
+        return pa.Table.from_arrays(arrays, schema=_schema(self._table, constants))
 
 
-def _schema(table: Table) -> pa.Schema:
+def _schema(table: Table, constants: Collection[str] = ()) -> pa.Schema:
     import pyarrow as pa  # noqa: PLC0415 as above
 
-    text = pa.dictionary(pa.int32(), pa.string())
-    kinds = {
-        column.name: text if column.type is ColumnType.STRING else arrow_type(column.type) for column in table.columns
-    }
-    return pa.schema([pa.field(column.name, kinds[column.name], nullable=column.nullable) for column in table.columns])
+    def kind(column: Column) -> pa.DataType:
+        if column.type is not ColumnType.STRING:
+            return arrow_type(column.type)
+        return pa.dictionary(pa.int8() if column.name in constants else pa.int32(), pa.string())
+
+    return pa.schema([pa.field(column.name, kind(column), nullable=column.nullable) for column in table.columns])
 
 
 def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
@@ -148,7 +150,7 @@ def _add_pair(
     numbers["max_offset_read_at"].add(microseconds(pair.max_at), count)
     group, topic = pair.consumer_group, pair.topic
     known_ages = earlier.ages.get((reading.broker_name, topic, group))
-    if group in reading.consume_stats or (group, topic) in reading.time_spans or known_ages or not pair.is_in_order:
+    if group in reading.consume_stats or (group, topic) in reading.waiting_ages or known_ages or not pair.is_in_order:
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
             _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=earlier, pulls=pulls)
@@ -189,31 +191,14 @@ def _put_details(
 def _oldest_unconsumed(
     reading: BrokerReading, group: str, queue: MessageQueue, offsets: QueueOffsets, earlier: EarlierFigures
 ) -> int | None:
-    asked = oldest_unconsumed_at(reading, group, queue, offsets)
+    """Return when the oldest message that waits was stored: as it was asked now, or in an earlier round."""
+    ages = reading.waiting_ages.get((group, queue.topic))
+    asked = ages.oldest_unconsumed(queue.queue_id, offsets) if ages else None
     if asked is not None:
-        return microseconds(asked)
+        return asked
     if (offsets.effective_lag or 0) <= 0 or offsets.lost or offsets.consumer_offset is None:
         return None
     return earlier.oldest_unconsumed(group, queue, offsets.consumer_offset)
-
-
-def oldest_unconsumed_at(
-    reading: BrokerReading, group: str, queue: MessageQueue, offsets: QueueOffsets
-) -> datetime | None:
-    """Store time of the oldest message that the group can still consume; None: nothing waits, or it was not asked.
-
-    The broker tells its age, not its time, so a broker's wrong clock does not matter. Where the message at the consumer
-    offset was deleted, the oldest kept one counts.
-    """
-    answer = reading.time_spans.get((group, queue.topic))
-    span = answer.body.queues.get(queue) if answer and answer.body else None
-    if answer is None or span is None or (offsets.effective_lag or 0) <= 0:
-        return None
-    if offsets.lost:
-        return span.min_timestamp
-    if span.delay_ms is None or span.delay_ms <= 0:
-        return None  # unknown, consumed meanwhile, or a broker whose clock went back
-    return answer.at - timedelta(milliseconds=span.delay_ms)
 
 
 def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue_nums: int) -> None:

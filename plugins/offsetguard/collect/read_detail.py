@@ -13,6 +13,7 @@ from offsetguard.collect.broker_reading import SecondReading
 from offsetguard.collect.queue_ends import QueueEnds
 from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.read_broker import NO_SUCH_GROUP, NO_SUCH_TOPIC, read_consume_stats, read_queue_ends
+from offsetguard.collect.waiting_ages import WaitingAges
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -63,7 +64,7 @@ async def read_detailed_offsets(
     requests = [QueryConsumeTimeSpan(topic, group) for group, topic in waiting]
     async for request, answer in link.ask_each(requests, answers=NO_SUCH_GROUP):
         assert isinstance(request, QueryConsumeTimeSpan)  # noqa: S101 it is one of the above
-        reading.time_spans[request.consumer_group, request.topic] = answer
+        reading.waiting_ages[request.consumer_group, request.topic] = WaitingAges.of(answer.body, answer.at)
 
 
 async def read_broken_again(

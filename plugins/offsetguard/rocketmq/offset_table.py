@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ def by_topic_and_group(table: KeyedOffsets) -> tuple[OffsetTable, OffsetTable, t
         if not topic or not group or (separator and suffix != BROADCAST_SUFFIX):
             unreadable.append(key)
         else:
-            (broadcast if separator else committed).append(((topic, group), position))
+            # interned: a dozen brokers name the same topics and groups
+            (broadcast if separator else committed).append(((intern(topic), intern(group)), position))
     return _selected(table, committed), _selected(table, broadcast), tuple(unreadable)
 
 
