@@ -69,6 +69,15 @@ def test_a_regex_uses_only_what_both_engines_share(regex):
     assert "(?P" not in regex, "groups are named by the pattern's fields"
 
 
+@pytest.mark.parametrize("regex", REGEXES)
+def test_a_character_class_has_nothing_that_java_takes_for_another_class(regex):
+    """In Java `[a[b]` is a union, and `&&` an intersection; a lone brace is an error."""
+    bare = re.sub(r"\\.", "", regex)
+    assert not re.search(r"\[[^\]]*\[", bare)
+    assert "&&" not in bare
+    assert not re.search(r"\{(?![0-9]+(,[0-9]+)?\})", bare)
+
+
 def flat(items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Put groups that stand once, or once at most, into the sequence that they are part of."""
     sequence = []
