@@ -13,10 +13,12 @@ import pytest
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.broker_stats import group_rates, items_for, items_of_replica, read_broker_stats
+from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.running_info import ClientAnswer, read_running_info
+from offsetguard.config import Config
 from offsetguard.errors import BrokerRefused
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq.client import RocketMQClient
@@ -34,8 +36,15 @@ from offsetguard.rocketmq.requests import (
     QueryTopicConsumeByWho,
     ViewBrokerStatsData,
 )
+from offsetguard.tables import (
+    BROKER_STATS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+)
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.snapshot_rows import as_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -159,6 +168,50 @@ def test_an_orderly_client_says_how_it_is_set_and_what_it_holds(cluster: RocketM
 
         assert wait_for(renewed, "the client renews its lock every second")
         consumers.kill()  # it would wait ten minutes for its listener
+
+
+def test_a_round_lands_what_clients_and_replicas_say_of_a_group_in_trouble(cluster: RocketMQCluster) -> None:
+    """The same figures by the whole way: the group is suspect, so its clients and its rates are asked."""
+    Admin(cluster).create_topic("LandTopic", queues=2)
+    produce(cluster, "LandTopic", 10)
+    with running_consumer(cluster, "land-group", "LandTopic", orderly=True, handling_ms=600_000) as consumers:
+        client_id = consumers.client_ids[0]
+
+        def holding() -> bool | None:
+            _, _, queues = tell(cluster, "land-group", client_id)
+            return len([queue for queue in queues.values() if queue["cached_message_count"]]) == 2 or None
+
+        assert wait_for(holding, "both queues are held")
+        config = Config.model_validate(
+            {
+                "clusters": {"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000}},
+                "teams": {"operators": {"mail": ["operators@example.com"]}},
+                "default_team": "operators",
+            }
+        )
+        now = datetime.now(UTC)
+        manifest, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))
+        consumers.kill()
+    assert manifest.gaps == ()
+    rows = as_rows(tables)
+    (group,) = [row for row in rows[GROUP_SNAPSHOTS.name] if row["consumer_group"] == "land-group"]
+    assert group["in_detail"]
+    assert group["suspect_reason"] is not None
+    clients = [row for row in rows[CLIENT_SNAPSHOTS.name] if row["client_id"] == client_id]
+    assert {row["broker_id"] for row in clients} >= {0}
+    assert all(row["orderly"] and row["running_info_read_at"] is not None for row in clients), clients
+    queues = [row for row in rows[CLIENT_QUEUE_SNAPSHOTS.name] if row["client_id"] == client_id]
+    assert {row["queue_id"] for row in queues if row["topic"] == "LandTopic" and row["locked"]} == {0, 1}
+    stats = {
+        (row["stats_name"], row["broker_id"]): row["counted"]
+        for row in rows[BROKER_STATS.name]
+        if row["stats_key"] in ("LandTopic@land-group", "LandTopic", cluster.name)
+    }
+    assert stats["GROUP_GET_NUMS", 0], "it has pulled, though it has committed nothing"
+    assert stats["GROUP_GET_NUMS", 1] is False, "asked of the slave, too, which served nothing"
+    assert stats["TOPIC_PUT_NUMS", 0]
+    assert stats["BROKER_PUT_NUMS", 0]
+    assert ("BROKER_GET_NUMS", 1) in stats
 
 
 def test_a_concurrent_client_is_not_orderly_and_says_its_rates(cluster: RocketMQCluster) -> None:

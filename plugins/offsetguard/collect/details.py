@@ -106,13 +106,22 @@ def _first_master_of(client: GroupClient, masters: Sequence[BrokerReading]) -> s
 
 
 def _topics_by_group(master: BrokerReading, groups: Sequence[str]) -> dict[str, Collection[str]]:
-    """Topics that the groups have offsets for on this broker, in the groups' order."""
-    topics: dict[str, Collection[str]] = {group: [] for group in groups}
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    """Topics that the groups have offsets for or subscribe to on this broker, in the groups' order.
+
+    A group that hangs in its very first message has pulled, and has committed nothing.
+    """
+    found: dict[str, set[str]] = {group: set() for group in groups}
     for topic, group in master.committed.body.offsets if master.committed and master.committed.body else ():
-        if group in topics and topic in (master.topics or ()) and not is_lite_topic(topic):
+        if group in found:
             found[group].add(topic)
-    return {group: sorted(found[group]) for group in topics}
+    for group, topics in found.items():
+        if connections := master.connections.get(group):
+            topics.update(connections.subscriptions)
+    known = master.topics or {}
+    return {
+        group: sorted(topic for topic in topics if topic in known and not is_lite_topic(topic))
+        for group, topics in found.items()
+    }
 
 
 def _queue_ids(master: BrokerReading, topic: str) -> Collection[int]:
