@@ -37,11 +37,12 @@ format: ## Format and fix what can be fixed
 	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
 
 .PHONY: docs
-docs: ## Write the generated pages again (tables, invariants, rules, logs)
+docs: ## Write the generated pages again (tables, invariants, rules, logs, sources)
 	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
 	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
 	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
 	@$(RUN) python -m offsetguard.logs.reference > docs/logs.md
+	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
 
 .PHONY: install
 install: ## Install what is missing for real use

@@ -1,7 +1,7 @@
-"""Accounts of a cluster with access control: an administrator and one that may only read.
+"""Accounts of a cluster with access control: an administrator, one that may only read, and (4.x) one without rights.
 
 4.x reads them from a file. 5.x is told the administrator in its configuration and keeps all others in a store of its
-own, one per broker and not copied to slaves: `Admin.create_reader` makes them, as `mqadmin createUser` and `createAcl`
+own, one per broker and not copied to slaves: `Admin.create_account` makes them, as `mqadmin createUser` and `createAcl`
 would.
 """
 
@@ -11,10 +11,12 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 ADMIN_ACCESS_KEY, ADMIN_SECRET_KEY = "rocketmqadmin", "admin-secret-12345678"
 READER_ACCESS_KEY, READER_SECRET_KEY = "rocketmqreader", "reader-secret-12345678"
+NEWCOMER_ACCESS_KEY, NEWCOMER_SECRET_KEY = "rocketmqnewcomer", "newcomer-secret-12345678"
 
 PLAIN_ACL = f"""\
 accounts:
@@ -26,6 +28,11 @@ accounts:
   admin: false
   defaultTopicPerm: SUB
   defaultGroupPerm: SUB
+- accessKey: {NEWCOMER_ACCESS_KEY}
+  secretKey: {NEWCOMER_SECRET_KEY}
+  admin: false
+  defaultTopicPerm: DENY
+  defaultGroupPerm: DENY
 """
 
 # Package names are RocketMQ 5's. Without a provider nothing is checked, whatever the switches say.
@@ -42,10 +49,8 @@ _BROKER_CONF_5 = {
     "innerClientAuthenticationCredentials": json.dumps({"accessKey": ADMIN_ACCESS_KEY, "secretKey": ADMIN_SECRET_KEY}),
 }
 
-READER_USER = {"username": READER_ACCESS_KEY, "password": READER_SECRET_KEY, "userType": "Normal"}
-READER_SUBJECT = f"User:{READER_ACCESS_KEY}"
-# All that collecting needs on 5.x; `Sub` on topics and groups is for reading messages (OFFSET_MOVED_EVENT).
-READER_GRANTS = {"Cluster:*": ("Get",), "Topic:*": ("Get", "List", "Sub"), "Group:*": ("Get", "List", "Sub")}
+# All that collecting needs on 5.x, see the rights in docs/sources.md.
+READER_GRANTS = {"Cluster:*": ("Get",), "Topic:*": ("Get", "Sub"), "Group:*": ("Get", "Sub")}
 
 
 def broker_conf(version: str) -> dict[str, str]:
@@ -53,13 +58,22 @@ def broker_conf(version: str) -> dict[str, str]:
     return dict(_BROKER_CONF_5) if version.startswith("5.") else {"aclEnable": "true"}
 
 
-def reader_acl() -> dict[str, object]:
-    """Return the body of AUTH_CREATE_ACL (`AclInfo`) with what the reader may do on 5.x."""
+def user(access_key: str, secret_key: str) -> dict[str, str]:
+    """Return the body of AUTH_CREATE_USER (`UserInfo`) for an account that is no administrator."""
+    return {"username": access_key, "password": secret_key, "userType": "Normal"}
+
+
+def grants_of(access_key: str, grants: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """Return the body of AUTH_CREATE_ACL and AUTH_UPDATE_ACL (`AclInfo`): resource -> actions that are allowed."""
     entries = [
-        {"resource": resource, "actions": list(actions), "decision": "Allow"}
-        for resource, actions in READER_GRANTS.items()
+        {"resource": resource, "actions": list(actions), "decision": "Allow"} for resource, actions in grants.items()
     ]
-    return {"subject": READER_SUBJECT, "policies": [{"policyType": "Custom", "entries": entries}]}
+    return {"subject": subject(access_key), "policies": [{"policyType": "Custom", "entries": entries}]}
+
+
+def subject(access_key: str) -> str:
+    """Name an account as rules do."""
+    return f"User:{access_key}"
 
 
 def write_acl_files(conf_folder: Path) -> None:

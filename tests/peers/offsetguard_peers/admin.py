@@ -29,7 +29,7 @@ from offsetguard_peers import acl
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from offsetguard_peers.broker import Broker
     from offsetguard_peers.rocketmq import RocketMQCluster
@@ -52,6 +52,7 @@ class ChangingCode(IntEnum):
     SET_MESSAGE_REQUEST_MODE = 401
     AUTH_CREATE_USER = 3001
     AUTH_CREATE_ACL = 3006
+    AUTH_UPDATE_ACL = 3007
     POP_MESSAGE = 200050
 
 
@@ -156,11 +157,25 @@ class Admin:
         for broker in self._cluster.masters:
             self.change(broker.address, ChangingCode.DELETE_SUBSCRIPTIONGROUP, fields)
 
-    def create_reader(self, broker: Broker) -> None:
-        """Create the account on a 5.x broker that may only read; each broker, also a slave, has its own accounts."""
-        user, rights = json.dumps(acl.READER_USER).encode(), json.dumps(acl.reader_acl()).encode()
-        self.change(broker.address, ChangingCode.AUTH_CREATE_USER, {"username": acl.READER_ACCESS_KEY}, user)
-        self.change(broker.address, ChangingCode.AUTH_CREATE_ACL, {"subject": acl.READER_SUBJECT}, rights)
+    def create_account(
+        self, broker: Broker, access_key: str, secret_key: str, grants: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Create an account on a 5.x broker; each broker, also a slave, has its own. `grants`: resource -> actions."""
+        body = json.dumps(acl.user(access_key, secret_key)).encode()
+        self.change(broker.address, ChangingCode.AUTH_CREATE_USER, {"username": access_key}, body)
+        self.grant(broker, access_key, grants, code=ChangingCode.AUTH_CREATE_ACL)
+
+    def grant(
+        self,
+        broker: Broker,
+        access_key: str,
+        grants: Mapping[str, Sequence[str]],
+        *,
+        code: ChangingCode = ChangingCode.AUTH_UPDATE_ACL,
+    ) -> None:
+        """Allow an account of a 5.x broker these actions; those of a resource replace the ones that it had there."""
+        body = json.dumps(acl.grants_of(access_key, grants)).encode()
+        self.change(broker.address, code, {"subject": acl.subject(access_key)}, body)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int, *, broker: Broker | None = None) -> None:
         """Commit an offset as a consumer would; brokers of 5.x want the group to exist."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.jvm import class_path, java_command
 from offsetguard_peers.name_server import READY_SIGN, READY_WITHIN_S
@@ -133,7 +134,8 @@ class Broker:
         self._process.wait_for(READY_SIGN, timeout_s=READY_WITHIN_S)
         self._cluster.wait_until_listed(self)
         if self._cluster.acl and self._cluster.version.startswith("5.") and not self._knows_reader:
-            Admin(self._cluster, signed=True).create_reader(self)
+            admin = Admin(self._cluster, signed=True)
+            admin.create_account(self, acl.READER_ACCESS_KEY, acl.READER_SECRET_KEY, acl.READER_GRANTS)
             self._knows_reader = True
 
     def stop(self) -> None:

@@ -1,0 +1,120 @@
+"""Measures one RocketMQ version: every probe on a staged cluster, then one round of the collector itself."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.collector import collect_snapshot
+from offsetguard.collect.offset_events import EventStart
+from offsetguard.config import Config, Tls
+from offsetguard.intervals import Interval
+from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard_peers import broker_probes, rights_probes, surroundings_probes
+from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, REPLICAS, YES
+from offsetguard_peers.source_probes import READER, Cells, Probes
+from offsetguard_peers.source_stage import Stage, staged
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from offsetguard.collect.manifest import Manifest
+
+CLUSTER = "matrix"
+SECTIONS = (
+    broker_probes.offsets,
+    broker_probes.rates,
+    broker_probes.members,
+    broker_probes.brokers,
+    surroundings_probes.moves,
+    surroundings_probes.files,
+    surroundings_probes.pop,
+    surroundings_probes.access,
+    surroundings_probes.name_servers,
+    rights_probes.rights,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What one version showed. `landed`: every `table.column` of the collector's round with at least one value."""
+
+    cells: dict[str, Cells]  # source -> role -> cell
+    landed: frozenset[str]
+    manifest: Manifest
+
+
+def measure(version: str) -> Measurement:
+    """Stage a cluster (10 to 25 s), ask it for everything, and end it."""
+    with staged(version) as stage:
+        return asyncio.run(_measure(stage))
+
+
+async def _measure(stage: Stage) -> Measurement:
+    tls = Tls(ca_file=str(stage.cluster.ca_file))
+    cells: dict[str, Cells] = {}
+    async with RocketMQClient(10_000, READER, tls=tls) as client:
+        probes = Probes(stage, client, tls)
+        await probes.pull_everywhere()
+        for section in SECTIONS:
+            cells.update(await section(probes))
+    listed = {role: await surroundings_probes.reached_where_listed(probes, role) for role in REPLICAS}
+    stage.cluster.namesrvs[0].kill()
+    manifest, tables = await _collect(stage)
+    answered = {
+        row["broker_id"]: row["answered"]
+        for row in tables["broker_snapshots"].select(["broker_id", "answered"]).to_pylist()
+    }
+    cells["fail_over"] = {NAME_SERVER: NO if manifest.cluster_unseen or manifest.unseen_broker_names else YES}
+    cells["address_map"] = {
+        role: YES if answered.get(0 if role == MASTER else 1) and listed[role] == "closed" else NO for role in REPLICAS
+    }
+    return Measurement(cells, _columns_with_values(tables), manifest)
+
+
+async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
+    """One round as an operator would configure it: the listed addresses are not usable, one name server is dead."""
+    cluster = stage.cluster
+    settings = {
+        "name_servers": [each.address for each in cluster.namesrvs],
+        "request_timeout_ms": 10_000,
+        "tls": {"ca_file": str(cluster.ca_file)},
+        "address_map": {broker.listed_address: broker.address for broker in cluster.brokers},
+        "metrics_urls": {"broker-a": stage.exporter_url(0)} if stage.pops else {},
+        "logs": [
+            {
+                "name": f"broker-a-{broker.broker_id}",
+                "files": [f"{broker.log_folder}/*.log"],
+                "broker_name": broker.name,
+                "broker_id": broker.broker_id,
+            }
+            for broker in cluster.brokers
+        ],
+    }
+    config = Config.model_validate(
+        {
+            "clusters": {CLUSTER: settings},
+            "teams": {"operators": {"mail": ["operators@example.com"]}},
+            "default_team": "operators",
+        }
+    )
+    now = datetime.now(UTC)
+    return await collect_snapshot(
+        CLUSTER,
+        config,
+        Interval.containing(now),
+        credentials=READER,
+        started_at=now,
+        events=EventStart.OLDEST,
+    )
+
+
+def _columns_with_values(tables: dict[str, pa.Table]) -> frozenset[str]:
+    return frozenset(
+        f"{name}.{column}"
+        for name, table in tables.items()
+        for column in table.column_names
+        if table.column(column).null_count < table.num_rows
+    )

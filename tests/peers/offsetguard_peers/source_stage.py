@@ -1,0 +1,146 @@
+"""A cluster on which every source has something to say: guarded, encrypted, with a slave and two name servers.
+
+The slave starts with a copy of its master's topics, groups and offsets, as if it had copied them itself a moment ago
+(which takes a 5.x slave a minute after its start).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.errors import BrokerRefused
+from offsetguard.rocketmq.codes import ResponseCode
+from offsetguard_peers.admin import Admin, ChangingCode
+from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, running_consumers
+from offsetguard_peers.rocketmq import RocketMQCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ORDERS, DEAD, POPPED, SILENT = "matrix-orders", "matrix-dead", "matrix-popped", "matrix-silent"
+QUEUES, SENT = 2, 20
+BILLING = "matrix-billing"  # offline; has committed one queue of ORDERS, at half of it
+ORDERLY = "matrix-orderly"  # online, with locks
+FAILING = "matrix-failing"  # online; its messages go back for a retry
+GIVING_UP = "matrix-giving-up"  # online; its messages go to the dead-letter topic at once
+DEAD_LETTERS = f"%DLQ%{GIVING_UP}"
+POPPER = "matrix-popper"
+# Listed by the name servers, and served; but the certificate is not for it, so that we need the address map.
+LISTED_HOST = "127.0.0.2"
+FILES_WITHIN_S = 60.0
+EXPORTER_OFFSET = 4  # a broker has ports -2 to +1 of its own; reservations are 10 apart
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The running cluster, its consumers, and whether it knows POP."""
+
+    cluster: RocketMQCluster
+    consumers: RunningConsumers
+    pops: bool
+
+    def client_id(self, group: str) -> str:
+        """Client id of the member of a group."""
+        (started,) = self.consumers.events("started", group)
+        return str(started["client_id"])
+
+    def exporter_url(self, broker_id: int) -> str:
+        """Where a 5.x broker's Prometheus exporter is."""
+        return f"http://127.0.0.1:{_exporter_port(self.cluster.broker(broker_id=broker_id).address)}/metrics"
+
+
+@contextmanager
+def staged(version: str) -> Iterator[Stage]:
+    """Start everything (10 to 25 s) and end it with the context."""
+    cluster = RocketMQCluster(version, slaves=1, acl=True, tls=True, advertised_host=LISTED_HOST, namesrvs=2)
+    for broker in cluster.brokers if version.startswith("5.") else ():
+        port = _exporter_port(broker.address)
+        broker.configure(
+            {
+                "metricsExporterType": "PROM",
+                "metricsPromExporterPort": str(port),
+                "metricsPromExporterHost": "127.0.0.1",
+            }
+        )
+        broker.configure({"timerWheelEnable": "true"})  # a broker without it refuses to pop
+    try:
+        pops = _start_with_a_slave_that_has_copied(cluster)
+        with running_consumers(cluster, _consumers(), signed=True) as consumers:
+            consumers.wait_until_consumed(SENT, ORDERLY)
+            consumers.wait_until_failed(1, FAILING)
+            consumers.wait_until_failed(1, GIVING_UP)
+            yield Stage(cluster, consumers, pops=pops)
+    finally:
+        cluster.stop()
+
+
+def _consumers() -> list[ConsumerSpec]:
+    return [
+        ConsumerSpec(ORDERLY, {ORDERS: "*"}, orderly=True, commit_every_ms=1000),
+        ConsumerSpec(FAILING, {DEAD: "*"}, fail_always=True),
+        ConsumerSpec(GIVING_UP, {DEAD: "*"}, fail_always=True, max_reconsume_times=0),
+    ]
+
+
+def _start_with_a_slave_that_has_copied(cluster: RocketMQCluster) -> bool:
+    """Return whether the brokers know POP."""
+    admin = Admin(cluster, signed=True)
+    master, slave = cluster.broker(), cluster.broker(broker_id=1)
+    cluster.start_namesrv()
+    master.start()
+    for topic, queues in ((ORDERS, QUEUES), (DEAD, 1), (POPPED, 1), (SILENT, 1)):
+        admin.create_topic(topic, queues=queues)
+        produce(cluster, topic, SENT, signed=True)
+    admin.create_topic(DEAD_LETTERS, queues=1)  # it would come by itself, too late for the slave's copy
+    for group in (BILLING, ORDERLY, FAILING, GIVING_UP, POPPER):
+        admin.create_group(group)
+    pops = _pop(cluster)
+    admin.commit(BILLING, ORDERS, 0, SENT // QUEUES // 2)
+    config = master.store / "config"
+    _wait_for_text(config / "consumerOffset.json", f"{ORDERS}@{BILLING}")
+    if pops:
+        _wait_for_text(config / "consumerOffset.json", f"{POPPED}@{POPPER}")
+    (slave.store / "config").mkdir(parents=True)
+    for name in ("topics.json", "subscriptionGroup.json", "consumerOffset.json"):
+        shutil.copy(config / name, slave.store / "config" / name)
+    slave.start()
+    return pops
+
+
+def _pop(cluster: RocketMQCluster) -> bool:
+    """Take a few messages as a POP consumer, without acknowledging them; False where the broker does not know how."""
+    fields = {
+        "consumerGroup": POPPER,
+        "topic": POPPED,
+        "queueId": -1,
+        "maxMsgNums": 4,
+        "invisibleTime": 600_000,  # ms
+        "pollTime": 60_000,  # not waited for: messages are there; but a late request is refused
+        "bornTime": int(time.time() * 1000),
+        "initMode": 0,
+    }
+    try:
+        Admin(cluster, signed=True).change(cluster.broker().address, ChangingCode.POP_MESSAGE, fields)
+    except BrokerRefused as refused:
+        if refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            return False
+        raise
+    return True
+
+
+def _exporter_port(address: str) -> int:
+    return int(address.rpartition(":")[2]) + EXPORTER_OFFSET
+
+
+def _wait_for_text(file: Path, text: str) -> None:
+    deadline = time.monotonic() + FILES_WITHIN_S
+    while not (file.exists() and text in file.read_text(encoding="utf-8")):
+        if time.monotonic() > deadline:
+            msg = f"{file} did not hold {text!r} within {FILES_WITHIN_S:.0f} s"
+            raise TimeoutError(msg)
+        time.sleep(0.1)
