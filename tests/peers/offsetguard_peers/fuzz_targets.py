@@ -13,17 +13,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard.bundle.layout import read_index_line
+from offsetguard.bundle.layout import read_index_line, read_meta
+from offsetguard.bundle.secrets import log_without_secrets, without_secrets
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.broker_stats import StatsItem
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.http_page import _length_of_body
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.prometheus_text import SampleReader
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.running_info import ClientAnswer
-from offsetguard.errors import BundleError
+from offsetguard.errors import BrokerRefused, BundleError
 from offsetguard.intervals import Interval
 from offsetguard.logs.events import read_records
 from offsetguard.logs.log_stream import LogStream
@@ -296,6 +298,11 @@ INDEX_LINE = (
     b'{"t": 1795248420434, "broker": "broker-a-0", "code": 38, "ext": {"consumerGroup": "G"}, "file": null, '
     b'"header": {"code": 1, "extFields": {}, "flag": 1, "opaque": 10, "remark": "no consumer for this group, G"}}'
 )
+META_JSON = b'{"format":1,"cluster":"main","recorded_by":"offsetguard","log_time_zone":"Asia/Shanghai"}'
+HEADS = [
+    b"HTTP/1.0 200 OK\r\nContent-Length: 12\r\nContent-Type: text/plain\r\n\r\n",
+    b"HTTP/1.1 404 Not Found\r\n\r\n",
+]
 
 
 def _file_targets() -> list[Target]:
@@ -309,6 +316,10 @@ def _file_targets() -> list[Target]:
         Target("log file", _log_file, [LOG_LINES, *map(gzip.compress, [LOG_LINES, b"", LOG_LINES])], (OSError,), 8),
         Target("metrics page", _metrics, [METRICS], refusals=(), weight=20),
         Target("index line of a bundle", _index_line, [INDEX_LINE], refusals=(BundleError,), weight=10),
+        Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
+        Target("secrets in settings", partial(without_secrets, 26), _bodies(26), refusals=(), weight=4),
+        Target("secrets in logs", log_without_secrets, lines, refusals=(), weight=4),
+        Target("head of a page", partial(_length_of_body, address="h:80"), HEADS, (BrokerRefused, ValueError), 4),
         Target("state file", partial(_state_file, folder), [*state_texts, *map(gzip.compress, state_texts)], (), 4),
         Target("consume queue", partial(_consume_queue, folder), [units], (OSError, ValueError), 2),
     ]
@@ -347,6 +358,11 @@ def _index_line(data: bytes) -> object:
 def _state_file(folder: Path, data: bytes) -> object:
     (folder / "consumerOffset.json").write_bytes(data)
     return read_state_file(folder, "consumerOffset.json", body_decoders.all_consumer_offsets)
+
+
+def _meta(folder: Path, data: bytes) -> object:
+    (folder / "meta.json").write_bytes(data)
+    return read_meta(folder)
 
 
 def _consume_queue(folder: Path, data: bytes) -> object:
