@@ -32,7 +32,7 @@ from offsetguard.rocketmq.json_fields import (
 )
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.offset_table import INT32, INT64, KeyedOffsets, by_topic_and_group
-from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
+from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,17 +91,7 @@ def all_consumer_offsets(body: bytes) -> bodies.AllConsumerOffsets:
 
 def consume_stats(body: bytes) -> bodies.ConsumeStats:
     """208 GET_CONSUME_STATS."""
-    document = fastjson.decode_object(body)
-    queues = {
-        queue: bodies.ConsumeOffsets(
-            broker_offset=int_field(value, "brokerOffset"),
-            consumer_offset=int_field(value, "consumerOffset"),
-            pull_offset=optional_int_field(value, "pullOffset"),
-            last_timestamp=timestamp_field(value, "lastTimestamp"),
-        )
-        for queue, value in by_message_queue(document, "offsetTable")
-    }
-    return bodies.ConsumeStats(queues, float_field(document, "consumeTps"))
+    return plain_consume_stats(body) or _consume_stats(fastjson.decode_object(body))
 
 
 def topic_stats(body: bytes) -> bodies.TopicStats:
@@ -232,6 +222,19 @@ def by_message_queue(document: Mapping[str, Any], name: str) -> Iterator[tuple[M
     """Yield the entries of a field that maps message queues to objects."""
     for key, value in object_field(document, name).items():
         yield message_queue_key(key), as_object(value, name)
+
+
+def _consume_stats(document: Mapping[str, Any]) -> bodies.ConsumeStats:
+    queues = {
+        queue: bodies.ConsumeOffsets(
+            broker_offset=int_field(value, "brokerOffset"),
+            consumer_offset=int_field(value, "consumerOffset"),
+            pull_offset=optional_int_field(value, "pullOffset"),
+            last_timestamp=timestamp_field(value, "lastTimestamp"),
+        )
+        for queue, value in by_message_queue(document, "offsetTable")
+    }
+    return bodies.ConsumeStats(queues, float_field(document, "consumeTps"))
 
 
 def _topic_stats(document: Mapping[str, Any]) -> bodies.TopicStats:

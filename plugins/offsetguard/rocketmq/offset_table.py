@@ -19,6 +19,7 @@ TopicAtGroup = tuple[str, str]  # (topic, consumer group)
 
 INT32 = "i"
 INT64 = "q"
+INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 
 BROADCAST_SUFFIX = "broadcast"
 

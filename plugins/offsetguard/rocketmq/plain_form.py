@@ -1,6 +1,6 @@
-"""Readers for exactly the text that brokers put into bodies of 43 and 202; None for every other text.
+"""Readers for exactly the text that brokers put into bodies of 43, 202 and 208; None for every other text.
 
-Goal: the bodies that make up nearly all bytes of a round, four to eight times faster than by `fastjson`.
+Goal: the bodies that make up nearly all bytes of a round, two to eight times faster than by `fastjson`.
 Plan: one expression matches whole entries; when they cover the table without a gap, its numbers go through one
 `json.loads`, and what stands around the table is read by `fastjson`. Everything else is left to the general reader.
 Not allowed here: to accept what the general reader refuses, or to read anything differently (a property test).
@@ -15,10 +15,11 @@ import re
 from array import array
 from typing import TYPE_CHECKING
 
+from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import fastjson
-from offsetguard.rocketmq.bodies import TopicStats
-from offsetguard.rocketmq.json_fields import LAST_TIMESTAMP_MS
-from offsetguard.rocketmq.offset_table import INT32, INT64, KeyedOffsets
+from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumeStats, TopicStats
+from offsetguard.rocketmq.json_fields import LAST_TIMESTAMP_MS, timestamp_of
+from offsetguard.rocketmq.offset_table import INT32, INT32_RANGE, INT64, INT64_RANGE, KeyedOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,13 +28,21 @@ _STRING = r'"([^"\\\x00-\x1f]*+)"'
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"
 _OFFSETS_OF_KEY = re.compile(rf"{_STRING}:\{{((?:{_NUMBER}:{_NUMBER}(?:,(?!\}})|(?=\}})))*+)\}}")
 _OFFSETS_OF_KEY_SIGNS = len('"":{}')
+_QUEUE = rf'\{{"brokerName":{_STRING},"queueId":({_NUMBER}),"topic":{_STRING}\}}'
+_QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}')
 _ENDS_OF_QUEUE = re.compile(
-    rf'\{{"brokerName":{_STRING},"queueId":({_NUMBER}),"topic":{_STRING}\}}'
-    rf':\{{"lastUpdateTimestamp":({_NUMBER}),"maxOffset":({_NUMBER}),"minOffset":({_NUMBER})\}}'
+    rf'{_QUEUE}:\{{"lastUpdateTimestamp":({_NUMBER}),"maxOffset":({_NUMBER}),"minOffset":({_NUMBER})\}}'
 )
-_ENDS_OF_QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}:{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
+_ENDS_OF_QUEUE_SIGNS = _QUEUE_SIGNS + len(':{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
+_CONSUMED = re.compile(
+    rf'{_QUEUE}:\{{"brokerOffset":({_NUMBER}),"consumerOffset":({_NUMBER}),"lastTimestamp":({_NUMBER})'
+    rf'(?:,"pullOffset":({_NUMBER}))?\}}'
+)
+_CONSUMED_SIGNS = _QUEUE_SIGNS + len(':{"brokerOffset":,"consumerOffset":,"lastTimestamp":}')
+_PULL_OFFSET_SIGNS = len(',"pullOffset":')
+_CONSUME_STATS_START = re.compile(rf'\{{"consumeTps":({_NUMBER}\.[0-9]{{1,18}}+),"offsetTable":\{{')
 _TOPIC_STATS_START = '{"offsetTable":{'
-_TOPIC_STATS_END = re.compile(r'\}(?:,"topicPutTps":-?[0-9]{1,18}+(?:\.[0-9]{1,18}+)?(?:E-?[0-9]{1,3}+)?)?\}')
+_TOPIC_STATS_END = re.compile(rf'\}}(?:,"topicPutTps":{_NUMBER}(?:\.[0-9]{{1,18}}+)?(?:E-?[0-9]{{1,3}}+)?)?\}}')
 _KEYS_AT_ONCE = 4096  # bounds what lies beside the arrays while they are filled
 
 
@@ -89,6 +98,35 @@ def plain_topic_stats(body: bytes) -> TopicStats | None:
     is_one_topic = topics.count(topics[0]) == broker_names.count(broker_names[0]) == len(found)
     is_plain = is_one_topic and len(set(stats.queue_ids)) == len(found)
     return stats if is_plain and max(stats.last_update_ms) <= LAST_TIMESTAMP_MS else None
+
+
+def plain_consume_stats(body: bytes) -> ConsumeStats | None:
+    """Read a body of 208 with at least one queue."""
+    text = _text(body)
+    start = _CONSUME_STATS_START.match(text) if text is not None else None
+    if text is None or start is None or not text.endswith("}}}"):
+        return None
+    found: list[tuple[str, ...]] = _CONSUMED.findall(text, start.end())
+    pull_offset_signs = sum(bool(row[-1]) for row in found) * _PULL_OFFSET_SIGNS
+    covered = sum(map(len, map("".join, found))) + len(found) * (_CONSUMED_SIGNS + 1) - 1 + pull_offset_signs
+    if start.end() + covered != len(text) - len("}}"):
+        return None
+    queues: dict[MessageQueue, ConsumeOffsets] = {}
+    for broker_name, queue_id, topic, *figures, pull in found:
+        broker_offset, consumer_offset, last_ms = map(int, figures)
+        pull_offset = int(pull) if pull else None
+        if not (
+            int(queue_id) in INT32_RANGE
+            and broker_offset in INT64_RANGE
+            and consumer_offset in INT64_RANGE
+            and (pull_offset is None or pull_offset in INT64_RANGE)
+            and -INT64_RANGE.stop <= last_ms <= LAST_TIMESTAMP_MS
+        ):
+            return None
+        last_timestamp = timestamp_of(last_ms, "lastTimestamp") if last_ms > 0 else None
+        queue = MessageQueue(topic, broker_name, int(queue_id))
+        queues[queue] = ConsumeOffsets(broker_offset, consumer_offset, pull_offset, last_timestamp)
+    return ConsumeStats(queues, float(start[1])) if len(queues) == len(found) else None
 
 
 def _text(body: bytes) -> str | None:

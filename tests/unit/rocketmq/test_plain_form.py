@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import fastjson
-from offsetguard.rocketmq.bodies import TopicOffsets
+from offsetguard.rocketmq.bodies import ConsumeOffsets, TopicOffsets
 from offsetguard.rocketmq.body_decoders import OFFSET_TABLES, all_consumer_offsets, topic_stats
-from offsetguard.rocketmq.json_fields import int_key, message_queue_key, timestamp_field
+from offsetguard.rocketmq.json_fields import (
+    int_field,
+    int_key,
+    message_queue_key,
+    optional_int_field,
+    timestamp_field,
+)
 from offsetguard.rocketmq.malformed import MalformedBytes
-from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
+from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
 
 if TYPE_CHECKING:
     from offsetguard.rocketmq.offset_table import KeyedOffsets
@@ -130,6 +136,49 @@ def test_queue_ends_that_are_read_quickly_are_the_same_as_read_generally(
         for key, row in fastjson.decode_object(body)["offsetTable"].items()
     }
     assert list(stats.queue_ids) == sorted(stats.queue_ids)
+
+
+@given(
+    names=st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=2),
+    rows=st.lists(st.tuples(st.integers(0, 1), NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.none() | NUMBERS), max_size=4),
+    start=st.sampled_from(['"consumeTps":0.0,', '"consumeTps":12.75,', "", '"consumeTps":1.0E-4,', '"x":{},']),
+    edits=EDITS,
+)
+@example(names=[("b", "t")], rows=[(0, 1, 2, 3, 4, 5), (0, 2, 2, 3, 4, None)], start='"consumeTps":1.5,', edits=[])
+@example(names=[("b", "t")], rows=[(0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4, None)], start='"consumeTps":1.5,', edits=[])
+def test_consume_stats_that_are_read_quickly_are_the_same_as_read_generally(
+    names: list[tuple[str, str]],
+    rows: list[tuple[int, int, int, int, int, int | None]],
+    start: str,
+    edits: list[tuple[float, int, str]],
+) -> None:
+    entries = []
+    for which, queue_id, broker_offset, consumer_offset, last, pull in rows:
+        broker_name, topic = names[which % len(names)]
+        key = f'{{"brokerName":{written(broker_name)},"queueId":{queue_id},"topic":{written(topic)}}}'
+        more = "" if pull is None else f',"pullOffset":{pull}'
+        figures = f'"brokerOffset":{broker_offset},"consumerOffset":{consumer_offset},"lastTimestamp":{last}{more}'
+        entries.append(f"{key}:{{{figures}}}")
+    body = edited(f'{{{start}"offsetTable":{{{",".join(entries)}}}}}', edits)
+    stats = plain_consume_stats(body)
+    if stats is None:
+        return
+    document = fastjson.decode_object(body)
+    assert stats.consume_tps == document["consumeTps"]
+    assert stats.queues == {
+        message_queue_key(key): ConsumeOffsets(
+            int_field(row, "brokerOffset"),
+            int_field(row, "consumerOffset"),
+            optional_int_field(row, "pullOffset"),
+            timestamp_field(row, "lastTimestamp"),
+        )
+        for key, row in document["offsetTable"].items()
+    }
+
+
+@pytest.mark.parametrize("file", sorted(BODIES.glob("208_*")), ids=lambda file: file.name)
+def test_what_brokers_write_as_consume_stats_is_read_quickly(file: Path) -> None:
+    assert plain_consume_stats(file.read_bytes()) is not None
 
 
 @pytest.mark.parametrize("file", sorted(BODIES.glob("43_*")), ids=lambda file: file.name)
