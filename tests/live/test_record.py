@@ -77,6 +77,7 @@ async def record_rounds(config: Config, folder: Path, count: int) -> list[Snapsh
                 bundle.begin_round(int(now.timestamp() * 1000))
                 interval = Interval.containing(now)
                 snapshots.append(await collect_round("main", config, interval, started_at=now, asker=asker))
+                bundle.end_round()
     return snapshots
 
 

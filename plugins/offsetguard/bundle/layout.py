@@ -8,7 +8,8 @@
     clients/<name>/*.log       client logs
     state/<moment>/<broker>-<id>/*.json   copies of a broker's state files
     meta.json                  where OffsetGuard wrote the bundle: {"format": 1, "cluster", "recorded_by",
-                               "log_time_zone", "details": "all" | "suspects", "rounds_ms": [start of each round]}
+                               "log_time_zone", "details": "all" | "suspects", "rounds_ms": [start of each round],
+                               "rounds_ended": how many of them were not cut off}
 
 A request without a response has `"header": null` and `"error": {"kind", "message"}`. Several lines may name one file:
 a body that has not changed is kept once. A `redacted` list names settings of a body whose values were left out because
@@ -58,6 +59,7 @@ class Meta(BaseModel):
     log_time_zone: TimeZone = BROKERS_LOG_TIME_ZONE
     client_log_time_zone: TimeZone | None = None
     rounds_ms: tuple[Annotated[int, Field(gt=0, le=_LATEST_MS)], ...] = ()
+    rounds_ended: Annotated[int, Field(ge=0)] = 0  # how many of them came to their end: the last one may be cut off
     details: Literal["all", "suspects"] = "all"  # whose pull offsets, rates and running info were asked
     notes: tuple[str, ...] = ()
 

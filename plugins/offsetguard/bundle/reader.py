@@ -91,11 +91,14 @@ def key_of(label: str, code: int, ext: Mapping[str, str]) -> Key:
 def moments(bundle: Bundle) -> list[Moment]:
     """Return the rounds that can be replayed, oldest first.
 
-    Ours are noted in meta.json. In a bundle of another collector a round begins with the committed offsets of all
-    brokers (43), and needs max offsets (202) that were read behind them: often the last one has none.
+    Ours are noted in meta.json; one that a kill cut off is left out, unless it is the only one. In a bundle of another
+    collector a round begins with the committed offsets of all brokers (43), and needs max offsets (202) that were read
+    behind them: often the last one has none.
     """
     if bundle.meta.rounds_ms:
         starts = _noted_starts(bundle)
+        if len(bundle.meta.rounds_ms) > bundle.meta.rounds_ended:
+            starts = starts[:-1] or starts
     else:
         starts = _starts_by_committed_offsets(bundle.exchanges)
         starts = _followed_by_max_offsets(bundle, starts) or starts

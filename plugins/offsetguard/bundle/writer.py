@@ -53,6 +53,11 @@ class BundleWriter:
         self._meta = self._meta.model_copy(update={"rounds_ms": (*self._meta.rounds_ms, started_ms)})
         self._write_meta()
 
+    def end_round(self) -> None:
+        """Note that the round came to its end: a replay does without one that was cut off."""
+        self._meta = self._meta.model_copy(update={"rounds_ended": len(self._meta.rounds_ms)})
+        self._write_meta()
+
     def note(self, text: str) -> None:
         """Keep a remark about the recording, for example a log that could not be read."""
         self._meta = self._meta.model_copy(update={"notes": (*self._meta.notes, text)})

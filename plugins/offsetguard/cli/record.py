@@ -268,7 +268,9 @@ class _Recording:
             collecting.cancel()
             await asyncio.wait({collecting})
             return None
-        return collecting.result()
+        snapshot = collecting.result()
+        bundle.end_round()
+        return snapshot
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -60,6 +60,7 @@ async def record(folder: Path) -> tuple[list[object], str, str]:
         with BundleWriter(folder, Meta(cluster="main", recorded_by="a test")) as bundle:
             bundle.begin_round(1)
             outcomes = await ask(RecordingAsker(client, bundle, [name_server]), name_server, addresses["broker-a"])
+            bundle.end_round()
         return outcomes, name_server, addresses["broker-a"]
 
 

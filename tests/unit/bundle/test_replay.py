@@ -39,9 +39,11 @@ NAME_SERVER, BROKER = "10.0.0.9:9876", "10.0.0.1:10911"
 START_MS = 1_795_247_480_000
 
 
-def bundle_of(*asked: tuple[str, int, Mapping[str, str], int], rounds_ms: tuple[int, ...] = ()) -> Bundle:
+def bundle_of(
+    *asked: tuple[str, int, Mapping[str, str], int], rounds_ms: tuple[int, ...] = (), ended: int = 0
+) -> Bundle:
     """Return a bundle of answered exchanges: (label, code, ext fields, ms after the start)."""
-    bundle = Bundle(Path("nowhere"), Meta(rounds_ms=rounds_ms), labels={BROKER: "broker-a-0"})
+    bundle = Bundle(Path("nowhere"), Meta(rounds_ms=rounds_ms, rounds_ended=ended), labels={BROKER: "broker-a-0"})
     for line, (label, code, ext, ms) in enumerate(asked, start=1):
         exchange = Exchange(line, START_MS + ms, label, code, ext, None, {"code": 0})
         bundle.exchanges.append(exchange)
@@ -153,8 +155,16 @@ def test_whatever_was_recorded_offsets_are_served_in_the_order_in_which_they_wer
 
 def test_a_round_of_ours_begins_where_meta_says_so() -> None:
     asked = [(*A_43, 10), (*A_202, 11), (*A_43, 12), (*A_202, 13), (*A_43, 10_010), (*A_202, 10_011)]
-    bundle = bundle_of(*asked, rounds_ms=(START_MS, START_MS + 10_000, START_MS + 20_000))
+    bundle = bundle_of(*asked, rounds_ms=(START_MS, START_MS + 10_000), ended=2)
     assert [one.t_ms - START_MS for one in moments(bundle)] == [10, 10_010]
+
+
+def test_a_round_that_was_cut_off_is_replayed_only_if_there_is_no_other() -> None:
+    asked = [(*A_43, 10), (*A_202, 11), (*A_43, 10_010)]
+    two = bundle_of(*asked, rounds_ms=(START_MS, START_MS + 10_000), ended=1)
+    assert [one.t_ms - START_MS for one in moments(two)] == [10]
+    one = bundle_of(*asked[:2], rounds_ms=(START_MS,), ended=0)
+    assert [one.t_ms - START_MS for one in moments(one)] == [10]
 
 
 def test_failures_come_back_as_they_were(tmp_path: Path) -> None:
