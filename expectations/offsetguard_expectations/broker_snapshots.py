@@ -41,4 +41,25 @@ EVERY_SLAVE_ANSWERED = Invariant(
     do_next="Check that the slave runs, can be reached, and replicates: `mqadmin brokerStatus -b ADDRESS`.",
 )
 
-INVARIANTS = (EVERY_MASTER_ANSWERED, EVERY_SLAVE_ANSWERED)
+AHEAD_TOLERANCE_BYTES = 1_073_741_824  # one commit log file: a slave may be read later than its master
+SLAVE_NOT_AHEAD = Invariant(
+    id="OG-S04",
+    title="No slave is ahead of its master",
+    violation="A slave has more in its commit log than its master",
+    table=BROKER_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    applies_when="broker_id <> 0 AND slave_behind_bytes IS NOT NULL",
+    holds_when=f"slave_behind_bytes >= 0 - {AHEAD_TOLERANCE_BYTES}",
+    example=f"{_REPLICA} || ': ' || (0 - slave_behind_bytes) || ' bytes ahead of its master'",
+    meaning=(
+        "The commit log of a slave goes on for more than 1 GiB where its master's has ended. The master lost its newest"
+        " messages (a crash without flush, a restored disk), or another master took the name: what groups consumed"
+        " last may not exist any more. What is written between the reading of the two stays below 1 GiB."
+    ),
+    do_next=(
+        "Compare `commitLogMaxOffset` of both (`mqadmin brokerStatus`) and the master's restart time before either is"
+        " restarted; the slave may be the only copy of the newest messages."
+    ),
+)
+
+INVARIANTS = (EVERY_MASTER_ANSWERED, EVERY_SLAVE_ANSWERED, SLAVE_NOT_AHEAD)

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from offsetguard_expectations import (
     broker_snapshots,
+    broker_stats,
+    client_queue_snapshots,
     group_snapshots,
+    log_events,
     offset_moves,
     queue_snapshots,
     topic_queue_snapshots,
@@ -20,5 +23,8 @@ ALL: tuple[Invariant, ...] = (
     *topic_queue_snapshots.INVARIANTS,
     *queue_snapshots.INVARIANTS,
     *group_snapshots.INVARIANTS,
+    *client_queue_snapshots.INVARIANTS,
+    *broker_stats.INVARIANTS,
     *offset_moves.INVARIANTS,
+    *log_events.INVARIANTS,
 )

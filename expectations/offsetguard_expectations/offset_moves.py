@@ -1,4 +1,4 @@
-"""Invariants of `offset_moves`: OFFSET_MOVED_EVENT messages that a broker stored."""
+"""Invariants of `offset_moves`: corrections that brokers told of, and jumps between snapshots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 LATENESS_TOLERANCE_S = 86_400  # one day: a late run reads events that are younger than its interval
 
 _MOVE = (
-    "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || coalesce(queue_id, '?')"
+    "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || COALESCE(queue_id || '', '?')"
     " || ' (' || origin || ' ' || position || ' of ' || source || ')'"
 )
 
@@ -20,11 +20,11 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
     applies_when="TRUE",
-    holds_when="position >= 0 AND coalesce(queue_id, 0) >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
+    holds_when="position >= 0 AND COALESCE(queue_id, 0) >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
     example=f"{_MOVE} || ': requested ' || requested_offset || ', corrected to ' || corrected_offset",
     meaning=(
-        "An OFFSET_MOVED_EVENT names an offset below 0. A client asked for a position that no queue can have: usually"
-        " a tool of one's own that pulls without having looked up the offset."
+        "An OFFSET_MOVED_EVENT or a log line names an offset below 0. A client asked for a position that no queue can"
+        " have: usually a tool of one's own that pulls without having looked up the offset."
     ),
     do_next="Look at the row in the table `quarantine`; find the client of that group that pulls at a negative offset.",
 )
@@ -38,8 +38,9 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     holds_when=f"unix_seconds(moved_at) <= {LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
     example=f"{_MOVE} || ': moved at ' || {shown('moved_at')} || ', interval ' || interval_start",
     meaning=(
-        "The broker stored the event more than a day after the interval that reads it: its clock is wrong, or the time"
-        " was misread. A run that was delayed for hours stays below this and keeps its events."
+        "The event was stored (the line was written) more than a day after the interval that reads it: the broker's"
+        " clock is wrong, or the time zone of the log is declared wrongly. A run that was delayed for hours stays below"
+        " this and keeps its events."
     ),
     do_next=CORRECT_THE_CLOCKS,
 )

@@ -25,6 +25,7 @@ SPARK_TYPES = {
     ColumnType.FLOAT64: "double",
     ColumnType.BOOLEAN: "boolean",
     ColumnType.TIMESTAMP: "timestamp",
+    ColumnType.STRING_LIST: "array<string>",
 }
 
 

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from offsetguard.facts import OffsetMoveFacts
-from offsetguard.intervals import Interval
 from offsetguard.move_facts import offset_move_facts as pure_facts
 from offsetguard.tables import OFFSET_MOVES
 from offsetguard_spark.moves import offset_move_facts
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from offsetguard.collect.landing import Row
+    from offsetguard.intervals import Interval
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "unit" / "moves" / "cases.yml").read_text(encoding="utf-8"))
 WINDOW = timedelta(minutes=30)
