@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from offsetguard.errors import ConfigError
 from offsetguard.logs.layouts import LAYOUTS
-from offsetguard.logs.matching import recognise
+from offsetguard.logs.matching import ALL, Matcher
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.records import RecordReader
 
@@ -88,17 +88,19 @@ def read_records(
 ) -> Iterator[LogEvent | Unreadable | Skipped]:
     """Do the same and say of every other record that it was skipped."""
     reader = RecordReader()
+    known_origin = origin or LogOrigin()
+    matcher = ALL if patterns is PATTERNS else Matcher(patterns)
     for piece in pieces:
         for record in reader.feed(piece):
-            yield outcome_of(record, zone, origin or LogOrigin(), patterns)
+            yield outcome_of(record, zone, known_origin, matcher)
     for record in reader.finish(with_half_line=True):
-        yield outcome_of(record, zone, origin or LogOrigin(), patterns)
+        yield outcome_of(record, zone, known_origin, matcher)
 
 
 def outcome_of(
-    record: Record, zone: tzinfo, origin: LogOrigin, patterns: Sequence[Pattern] = PATTERNS
+    record: Record, zone: tzinfo, origin: LogOrigin, matcher: Matcher = ALL
 ) -> LogEvent | Unreadable | Skipped:
-    """Say what a record is. `patterns`: a choice of them; a record of another pattern counts as skipped."""
+    """Say what a record is. A record of a pattern that the matcher has not counts as skipped."""
     if not record.has_head and record.text.strip():
         return _unreadable(record, origin, "no time stamp: these lines stand before the first record of the file")
     for layout, regex in _LAYOUTS:
@@ -109,7 +111,7 @@ def outcome_of(
         at = _utc(parts["at"], zone)
         if at is None:
             return _unreadable(record, origin, f"{parts['at']} is no time")
-        found = recognise(record.text[head.end() :], patterns)
+        found = matcher.recognise(record.text[head.end() :])
         if found is None:
             return Skipped(record.line_count)
         return LogEvent(

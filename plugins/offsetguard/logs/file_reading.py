@@ -9,7 +9,7 @@ from offsetguard.logs.cursor import LogCursor
 from offsetguard.logs.events import LogEvent, LogOrigin, Unreadable, message_of, outcome_of
 from offsetguard.logs.log_files import HEAD_BYTES, looked_at, sha256_of
 from offsetguard.logs.log_stream import LogStream
-from offsetguard.logs.matching import may_grow
+from offsetguard.logs.matching import ALL
 from offsetguard.logs.records import RecordReader
 
 if TYPE_CHECKING:
@@ -162,4 +162,4 @@ def new_cursor(source: LogSource, file: LogFile, identity: str) -> LogCursor:
 
 def _may_grow(reader: RecordReader) -> bool:
     message = message_of(reader.open_text) if reader.open_text is not None else None
-    return message is not None and may_grow(message)
+    return message is not None and ALL.may_grow(message)

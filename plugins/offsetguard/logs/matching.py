@@ -26,22 +26,39 @@ class Recognised:
     fields: dict[str, Value]
 
 
-def recognise(message: str, patterns: Sequence[Pattern] = PATTERNS) -> Recognised | None:
-    """Return the first pattern that a message (continuation lines included) is of, or None."""
-    for pattern in patterns:
-        if pattern.must_contain in message:
-            match = _compiled(pattern.regex).search(message)
-            if match is not None:
-                return Recognised(pattern, _fields(pattern, match))
-    return None
+class Matcher:
+    """Patterns in their order, found fast: most of a log's lines are none of them."""
+
+    def __init__(self, patterns: Sequence[Pattern] = PATTERNS) -> None:
+        """Sort the patterns by the character that a message must begin with; `None` holds those that may be first."""
+        beginnings = {beginning for pattern in patterns if (beginning := _first_character(pattern.regex))}
+        self._by_beginning = {
+            beginning: tuple(pattern for pattern in patterns if _first_character(pattern.regex) in {None, beginning})
+            for beginning in (None, *beginnings)
+        }
+        self._spanning = tuple(pattern for pattern in patterns if pattern.spans_lines)
+
+    def recognise(self, message: str) -> Recognised | None:
+        """Return the first pattern that a message (continuation lines included) is of, or None."""
+        for pattern in self._by_beginning.get(message[:1], self._by_beginning[None]):
+            if pattern.must_contain in message:
+                match = _compiled(pattern.regex).search(message)
+                if match is not None:
+                    return Recognised(pattern, _fields(pattern, match))
+        return None
+
+    def may_grow(self, message: str) -> bool:
+        """Whether lines that are still to come could change what a message is recognised as."""
+        return any(
+            pattern.must_contain in message and _compiled(pattern.regex).search(message) is None
+            for pattern in self._spanning
+        )
 
 
-def may_grow(message: str, patterns: Sequence[Pattern] = PATTERNS) -> bool:
-    """Whether lines that are still to come could change what a message is recognised as."""
-    return any(
-        pattern.spans_lines and pattern.must_contain in message and _compiled(pattern.regex).search(message) is None
-        for pattern in patterns
-    )
+def _first_character(regex: str) -> str | None:
+    """Return the character that every match begins with, None where there are several."""
+    begins = re.match(r"\^(?:([A-Za-z])|\\(\[))(?![?*{|])", regex)
+    return (begins[1] or begins[2]) if begins else None
 
 
 def _fields(pattern: Pattern, match: re.Match[str]) -> dict[str, Value]:
@@ -70,3 +87,6 @@ def _typed(text: str | None, wanted: FieldType) -> Value:
 @cache
 def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(regex)
+
+
+ALL = Matcher()

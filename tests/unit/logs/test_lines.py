@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from offsetguard.logs.events import LogEvent, Unreadable, event_row, message_of, parse_records
-from offsetguard.logs.matching import recognise
+from offsetguard.logs.matching import ALL
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.reference import reference
 from offsetguard.tables import LOG_EVENTS
@@ -43,7 +43,7 @@ def test_a_line_is_recognised_with_its_fields(case):
 @pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{number}-{one.kind}" for number, one in enumerate(PATTERNS)])
 def test_every_pattern_has_a_line(pattern):
     messages = [message_of(case["line"]) for case in CASES]
-    assert any(found.pattern is pattern for message in messages if message and (found := recognise(message)))
+    assert any(found.pattern is pattern for message in messages if message and (found := ALL.recognise(message)))
 
 
 def test_the_cheap_test_before_a_regex_never_hides_a_match():
@@ -52,6 +52,14 @@ def test_the_cheap_test_before_a_regex_never_hides_a_match():
         for pattern in PATTERNS:
             if re.search(pattern.regex, message):
                 assert pattern.must_contain in message.split("\n")[0]
+
+
+def test_looking_by_the_first_character_finds_what_trying_all_patterns_finds():
+    for case in CASES:
+        message = message_of(case["line"]) or ""
+        first = next((pattern for pattern in PATTERNS if re.search(pattern.regex, message)), None)
+        found = ALL.recognise(message)
+        assert (found.pattern if found else None) is first
 
 
 def test_times_are_utc_whatever_the_layout():

@@ -1,0 +1,155 @@
+"""What real brokers and clients of both lines write into their logs, found by the tailing reader in the right files."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.config import LogSource
+from offsetguard.logs.moves import Direction, direction, moves_from
+from offsetguard.logs.tailing import LogLimits, read_logs
+from offsetguard.rocketmq.requests import PullMessage
+from offsetguard_peers.admin import Admin
+from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from offsetguard.logs.cursor import LogCursor
+    from offsetguard.logs.events import LogEvent
+    from offsetguard_peers.rocketmq import RocketMQCluster
+
+pytestmark = pytest.mark.live
+
+FOUND_WITHIN_S = 300.0  # a rebalance takes 20 s; machines may be ten times slower
+
+
+@pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
+def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
+    shared: RocketMQCluster = request.getfixturevalue(request.param)
+    return shared
+
+
+class Tail:
+    """Rounds over the logs of one folder; every event is read once."""
+
+    def __init__(self, folder: Path, broker_name: str | None, time_zone: str = "+08:00") -> None:
+        files = [f"{folder}/*.log"]
+        self._source = LogSource(name="staged", files=files, broker_name=broker_name, time_zone=time_zone)
+        self._cursors: tuple[LogCursor, ...] = ()
+        self._limits = LogLimits(bytes_per_round=1 << 30, events_per_round=1 << 20)
+        self.events: list[LogEvent] = []
+
+    def until(self, wanted: Callable[[LogEvent], bool]) -> LogEvent:
+        """Read on until an event is what is wanted."""
+        deadline = time.monotonic() + FOUND_WITHIN_S
+        while time.monotonic() < deadline:
+            reading = read_logs([self._source], self._cursors, self._limits)
+            assert reading.gaps == ()
+            self._cursors = reading.cursors
+            self.events += reading.events
+            for event in self.events:
+                if wanted(event):
+                    return event
+            time.sleep(0.5)
+        kinds = sorted({event.kind for event in self.events})
+        pytest.fail(f"not found within {FOUND_WITHIN_S:.0f} s; kinds seen: {', '.join(kinds)}")
+
+
+def broker_tail(cluster: RocketMQCluster) -> Tail:
+    return Tail(cluster.broker().log_folder, "broker-a")
+
+
+def test_a_lock_that_a_killed_client_holds_is_refused_to_its_successor(cluster):
+    """Incident I4: the lines stand in lock.log on 4.x, in filter.log on 5.x."""
+    topic, group = "log-orderly", "log-orderly-group"
+    Admin(cluster).create_topic(topic, queues=2)
+    produce(cluster, topic, 4)
+    started_at = datetime.now(UTC) - timedelta(seconds=2)
+    tail = broker_tail(cluster)
+    with running_consumer(cluster, group, topic, orderly=True) as holder:
+        holder.wait_until_consumed(4)
+        (holder_id,) = holder.client_ids
+        holder.kill()
+    with running_consumer(cluster, group, topic, orderly=True) as waiter:
+        (waiter_id,) = waiter.client_ids
+        refused = tail.until(
+            lambda event: event.kind == "lock_refused" and event.fields["topic"] == topic  # not %RETRY%
+        )
+        local_zone = datetime.now().astimezone().strftime("%z")
+        zone = "+08:00" if cluster.version.startswith("5.") else f"{local_zone[:3]}:{local_zone[3:]}"
+        said = Tail(waiter.log_file.parent, None, zone).until(
+            lambda event: event.kind == "queue_not_taken" and event.fields["topic"] == topic
+        )
+    assert refused.origin.file.startswith("filter-" if cluster.version.startswith("5.") else "lock-")
+    assert refused.fields["consumer_group"] == group
+    assert (refused.fields["holder_client_id"], refused.fields["client_id"]) == (holder_id, waiter_id)
+    assert refused.fields["broker_name"] == "broker-a"
+    for event in (refused, said):
+        assert started_at <= event.at <= datetime.now(UTC)
+    taken = [event for event in tail.events if event.kind == "lock_taken" and event.fields["consumer_group"] == group]
+    assert {event.fields["client_id"] for event in taken} == {holder_id}
+
+
+def test_a_pull_beyond_the_end_is_a_move_with_the_address_of_its_client(cluster):
+    topic, group = "log-beyond-end", "log-beyond-end-group"
+    admin = Admin(cluster)
+    admin.create_topic(topic, queues=1)
+    admin.create_group(group)
+    produce(cluster, topic, 3)
+    tail = broker_tail(cluster)
+    master = cluster.broker()
+    admin.read(master.address, PullMessage(topic=topic, queue_id=0, queue_offset=99_999, consumer_group=group))
+    found = tail.until(lambda event: event.kind == "offset_corrected" and event.fields["consumer_group"] == group)
+    assert found.origin.file.startswith("broker-")
+    (move,) = [
+        move
+        for move in moves_from(tail.events, "main", datetime(2026, 11, 21, tzinfo=UTC))
+        if move["consumer_group"] == group
+    ]
+    assert (move["topic"], move["requested_offset"], move["corrected_offset"]) == (topic, 99_999, 3)
+    assert direction(99_999, 3) is Direction.BACK
+    assert str(move["client_id"]).startswith("127.0.0.1:")
+    assert (move["broker_name"], move["queue_id"]) == ("broker-a", None)
+
+
+def test_two_clients_that_subscribe_differently_are_told_from_a_rebalance(cluster):
+    topic, group, healthy = "log-subscriptions", "log-subscriptions-group", "log-healthy-group"
+    Admin(cluster).create_topic(topic, queues=2)
+    tail = broker_tail(cluster)
+    specs = [
+        ConsumerSpec(group, {topic: "red"}, instance_name="first"),
+        ConsumerSpec(healthy, {topic: "*"}, instance_name="third"),
+    ]
+    with (
+        running_consumers(cluster, specs),
+        running_consumer(cluster, group, {topic: "red || blue"}, instance_name="second"),
+    ):
+        changed = tail.until(
+            lambda event: event.kind == "subscription_changed" and event.fields["consumer_group"] == group
+        )
+        tail.until(lambda event: event.kind == "subscription_refreshed" and event.fields["consumer_group"] == healthy)
+        tail.until(lambda event: event.kind == "consumer_connected" and event.fields["consumer_group"] == healthy)
+    assert {changed.fields["old_sub_string"], changed.fields["new_sub_string"]} == {"red", "red || blue"}
+    assert changed.fields["topic"] == topic
+    assert not [
+        event
+        for event in tail.events
+        if event.kind == "subscription_changed" and event.fields["consumer_group"] == healthy
+    ]
+
+
+def test_no_line_of_a_real_broker_is_laid_out_in_a_way_that_we_do_not_know(cluster):
+    reading = read_logs(
+        [LogSource(name="staged", files=[f"{broker.log_folder}/*.log"], broker_name="a") for broker in cluster.brokers][
+            :1
+        ],
+        (),
+        LogLimits(bytes_per_round=1 << 30, events_per_round=1 << 20, routine=True),
+    )
+    assert [line.text for line in reading.undecodable] == []
+    assert {"store_tps", "put_latency"} & {event.kind for event in reading.events} or reading.events
