@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.tables import ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
+RUN_GAP = 1_000  # rows; shorter stretches of like values are not worth a chunk of their own
 INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -58,10 +59,6 @@ class IntegerColumn:
             for value in values:
                 self.add(value)
 
-    def fill(self, value: int | None, length: int) -> None:
-        """Append one value until there are `length`."""
-        self.add(value, length - len(self))
-
     def put(self, position: int, value: int | None) -> None:
         """Replace one value."""
         self.values[position] = value or 0
@@ -73,6 +70,42 @@ class IntegerColumn:
 
         buffers = [validity(self._valid), pa.py_buffer(self.values)]
         return pa.Array.from_buffers(arrow_type(self._column_type), len(self), buffers)
+
+
+class MostlyAlike:
+    """Numbers of which all but a few are the same: those few cost memory, the others share one array.
+
+    One of these may make the columns of many tables; tables of one length share most.
+    """
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[ColumnType, int | None], pa.Array] = {}
+
+    def to_arrow(
+        self, column_type: ColumnType, value: int | None, others: Mapping[int, int | None], length: int
+    ) -> pa.ChunkedArray:
+        """Return `length` numbers that are `value`, except for `others`, by row."""
+        import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
+
+        chunks: list[pa.Array] = []
+        end = 0
+        for rows in _runs(sorted(others)):
+            chunks.append(self._same(column_type, value, rows[0] - end))
+            column = IntegerColumn(column_type)
+            for row in range(rows[0], rows[-1] + 1):
+                column.add(others.get(row, value))
+            chunks.append(column.to_arrow())
+            end = rows[-1] + 1
+        chunks.append(self._same(column_type, value, length - end))
+        return pa.chunked_array([chunk for chunk in chunks if len(chunk)], type=arrow_type(column_type))
+
+    def _same(self, column_type: ColumnType, value: int | None, length: int) -> pa.Array:
+        known = self._alike.get((column_type, value))
+        if known is None or len(known) < length:
+            column = IntegerColumn(column_type)
+            column.add(value, length)
+            known = self._alike[column_type, value] = column.to_arrow()
+        return known.slice(0, length)
 
 
 class NameColumn:
@@ -149,6 +182,17 @@ def text_array(values: Sequence[str | None]) -> pa.Array:
     ends = array("i", accumulate(map(len, encoded), initial=0))
     valid = validity(bytes(value is not None for value in values))
     return pa.Array.from_buffers(pa.string(), len(values), [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+
+
+def _runs(rows: list[int]) -> list[list[int]]:
+    """Split ascending rows where none follows for RUN_GAP rows."""
+    runs: list[list[int]] = []
+    for row in rows:
+        if runs and row - runs[-1][-1] < RUN_GAP:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
 
 
 def microseconds(moment: datetime | None) -> int | None:

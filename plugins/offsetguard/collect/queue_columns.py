@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.columns import IntegerColumn, NameColumn, arrow_type, constant_text, microseconds
+from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, arrow_type, constant_text, microseconds
 from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.offsets import MessageQueue, QueueOffsets
@@ -45,9 +45,9 @@ def queue_table(
 
     `pop_groups`: nobody knows what they have pulled; a broker repeats their consumer offsets instead.
     """
-    chunks = []
+    chunks, alike = [], MostlyAlike()
     for reading in masters:
-        columns = _Columns(QUEUE_SNAPSHOTS)
+        columns = _Columns(QUEUE_SNAPSHOTS, alike)
         columns.set_all("cluster", cluster)
         columns.set_all("interval_start", microseconds(interval.start))
         columns.set_all("broker_name", reading.broker_name)
@@ -63,9 +63,9 @@ def topic_queue_table(
     cluster: str, interval: Interval, masters: Iterable[BrokerReading], own_names: Collection[str]
 ) -> pa.Table:
     """Return `topic_queue_snapshots` of all masters; a queue that was not seen has no figures."""
-    chunks = []
+    chunks, alike = [], MostlyAlike()
     for reading in masters:
-        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS)
+        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS, alike)
         columns.set_all("cluster", cluster)
         columns.set_all("interval_start", microseconds(interval.start))
         columns.set_all("broker_name", reading.broker_name)
@@ -78,10 +78,11 @@ def topic_queue_table(
 
 
 class _Columns:
-    """The columns of one table while they grow. Most rows of some columns are alike: those list only the exceptions."""
+    """The columns of one table while they grow. Rows of some columns are mostly alike: those list the exceptions."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, alike: MostlyAlike) -> None:
         self._table = table
+        self._alike = alike
         self._same: dict[str, str | int | None] = {}
         self._other: dict[str, dict[int, int | None]] = {}  # column -> row -> value
         self.names = {column.name: NameColumn() for column in table.columns if column.type is ColumnType.STRING}
@@ -94,7 +95,7 @@ class _Columns:
         self._same[name] = value
 
     def put(self, name: str, row: int, value: int | None) -> None:
-        """Give one row a value of its own."""
+        """Give one row a value of its own, in a column that is not filled row by row."""
         self._other.setdefault(name, {})[row] = value
 
     def table(self) -> pa.Table:
@@ -102,20 +103,18 @@ class _Columns:
         import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
 
         count = len(self.numbers["queue_id"])
-        constants = {name: str(self._same[name]) for name in self.names if name in self._same}
-        for name, numbers in self.numbers.items():
-            same = self._same.get(name)
-            numbers.fill(None if isinstance(same, str) else same, count)
-            for row, value in self._other.get(name, {}).items():
-                numbers.put(row, value)
-        building: dict[str, NameColumn | IntegerColumn] = {**self.names, **self.numbers}
-        arrays = [
-            constant_text(constants[column.name], count)
-            if column.name in constants
-            else building[column.name].to_arrow()
-            for column in self._table.columns
-        ]
+        constants = [name for name in self.names if name in self._same]
+        arrays = [self._column(column, count) for column in self._table.columns]
         return pa.Table.from_arrays(arrays, schema=_schema(self._table, constants))
+
+    def _column(self, column: Column, count: int) -> pa.Array | pa.ChunkedArray:
+        same = self._same.get(column.name)
+        if column.name in self.names:
+            return constant_text(same, count) if isinstance(same, str) else self.names[column.name].to_arrow()
+        if count and len(self.numbers[column.name]) == count:
+            return self.numbers[column.name].to_arrow()
+        value = None if isinstance(same, str) else same
+        return self._alike.to_arrow(column.type, value, self._other.get(column.name, {}), count)
 
 
 def _schema(table: Table, constants: Collection[str] = ()) -> pa.Schema:
