@@ -8,7 +8,7 @@ from offsetguard.collect.detail_choice import Suspect, SuspectReason
 from offsetguard.collect.detail_rows import client_answers
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold, PopSources
-from offsetguard.collect.system_names import is_system_group
+from offsetguard.collect.system_names import is_lite_topic, is_system_group
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -58,11 +58,15 @@ def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) ->
 def pop_suspects(
     masters: Iterable[BrokerReading], groups_before: Mapping[str, Mapping[str, object]]
 ) -> Iterator[Suspect]:
-    """Yield the groups that were POP in the round before: whatever their offsets say, clients may hold messages."""
-    known: set[str] = set().union(*(master.groups or () for master in masters))
-    for group, consumption in remembered_consumption(groups_before).items():
-        if consumption is Consumption.POP and group in known:
-            yield Suspect(group, SuspectReason.POP, 0)
+    """Yield the groups that were POP in the round before: whatever their offsets say, clients may hold messages.
+
+    Groups of lite topics only are left out: nobody but their proxies could tell more of them.
+    """
+    remembered = {group for group, one in remembered_consumption(groups_before).items() if one is Consumption.POP}
+    if remembered:
+        committed = (master.committed.body.offsets for master in masters if master.committed and master.committed.body)
+        known = {group for offsets in committed for topic, group in offsets if not is_lite_topic(topic)}
+        yield from (Suspect(group, SuspectReason.POP, 0) for group in sorted(remembered & known))
 
 
 def groups_for_proxies(masters: Iterable[BrokerReading]) -> set[str]:

@@ -166,4 +166,4 @@ def _groups_to_ask(reading: BrokerReading) -> list[str]:
 
 def _groups_with_offsets(committed: Answer[AllConsumerOffsets]) -> list[str]:
     offsets = committed.body.offsets if committed.body else {}
-    return sorted({group for topic, group in offsets if not is_system_group(group) and not is_lite_topic(topic)})
+    return sorted({group for _, group in offsets if not is_system_group(group)})

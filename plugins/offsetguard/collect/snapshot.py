@@ -82,6 +82,9 @@ def snapshot_of(
     logs = one_round.log_reading or LogReading()
     records = [record for reading in readings for record in reading.undecodable]
     undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
+    for master in masters:
+        if gap := offsets_out_of_sight(master, lambda name: _committed_count(earlier, name)):
+            one_round.ledger.add_gap(gap)
     consumption = _consumption(one_round, readings, known_groups(masters, members))
     groups = GroupRows(
         cluster,
@@ -126,9 +129,6 @@ def snapshot_of(
     tables[OFFSET_MOVES.name] = table_of(OFFSET_MOVES, rows.fitting(OFFSET_MOVES, moves, undecodable))
     tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
     ledger = one_round.ledger
-    for master in masters:
-        if gap := offsets_out_of_sight(master, lambda name: _committed_count(earlier, name)):
-            ledger.add_gap(gap)
     manifest = Manifest(
         cluster=cluster,
         interval_start=interval.start,
