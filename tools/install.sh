@@ -68,7 +68,9 @@ install_postgresql() {
 
 install_uv
 say "checking the locked environment (.venv)"
-uv sync --frozen --quiet
+# Compiled once here: hundreds of short processes (commands, Airflow's tasks) would compile all that they import.
+uv sync --frozen --quiet --compile-bytecode
+uv run --frozen --no-sync python -m compileall -q plugins spark expectations tests/peers
 install_java
 command -v setpriv >/dev/null || install_packages "setpriv, which ends our brokers with their parent" util-linux
 case $purpose in
