@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from offsetguard.rocketmq.codes import ResponseCode
 from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
 from offsetguard_peers.admin import ChangingCode
@@ -47,13 +48,18 @@ class Pipeline:
         self._socket.close()
 
     def ask_all(self, asks: Iterable[Ask]) -> None:
-        """Send all and check that every answer is SUCCESS."""
+        """Send all and check that every answer is SUCCESS; what a busy broker turns away is sent again."""
         waiting = list(asks)
-        for start in range(0, len(waiting), IN_FLIGHT):
-            part = waiting[start : start + IN_FLIGHT]
+        while waiting:
+            part, waiting = waiting[:IN_FLIGHT], waiting[IN_FLIGHT:]
             self._socket.sendall(b"".join(_frame(opaque, *ask) for opaque, ask in enumerate(part, 1)))
             for answer in self._answers(len(part)):
-                assert answer.code == 0, f"{part[answer.opaque - 1][:2]}: code {answer.code}, {answer.remark}"
+                ask = part[answer.opaque - 1]
+                if answer.code == ResponseCode.SYSTEM_BUSY:
+                    waiting.append(ask)
+                    time.sleep(0.01)
+                else:
+                    assert answer.code == 0, f"{ask[:2]}: code {answer.code}, {answer.remark}"
 
     def _answers(self, count: int) -> Iterable[RemotingCommand]:
         received = 0
