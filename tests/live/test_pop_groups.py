@@ -16,7 +16,7 @@ from offsetguard.intervals import Interval
 from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
 from offsetguard.rules.accumulation import find
 from offsetguard.snapshot_facts import facts_from_snapshot
-from offsetguard.tables import GROUP_SNAPSHOTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.grpc_clients import GrpcSpec, running_grpc_consumers
@@ -131,10 +131,15 @@ def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:
 
 
 def rows_of(cluster: RocketMQCluster, **settings: Any) -> tuple[Manifest, dict[str, dict[str, Any]]]:
-    now = datetime.now(UTC)
+    """Take a round in which the remoting clients had the time to give their running info, which no round waits for."""
     config = config_for(cluster, collection={"share_rounds": 1}, **settings)
-    manifest, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))
-    return manifest, by_group(tables[GROUP_SNAPSHOTS.name].to_pylist())
+    for _ in range(20):
+        now = datetime.now(UTC)
+        manifest, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))
+        clients = tables[CLIENT_SNAPSHOTS.name].to_pylist()
+        if {"task-workers", "classic"} <= {row["consumer_group"] for row in clients if row["running_info_read_at"]}:
+            return manifest, by_group(tables[GROUP_SNAPSHOTS.name].to_pylist())
+    pytest.fail(f"no running info in 20 rounds: {[row['running_info_failure'] for row in clients]}")
 
 
 def by_group(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
