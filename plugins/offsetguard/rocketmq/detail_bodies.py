@@ -150,7 +150,7 @@ class TopicList:
 
 @dataclass(frozen=True, slots=True)
 class GroupList:
-    """Answer of 300: groups that are online for a topic or have offsets of it. 5.x adds names of producer groups."""
+    """Answer of 300: groups that are online for a topic or have offsets of it. 5.3.3 adds the topic's own name."""
 
     groups: tuple[str, ...]
 
