@@ -26,7 +26,7 @@ from offsetguard.collect.manifest import GAPS_FILE_NAME, MANIFEST_FILE_NAME, Gap
 from offsetguard.collect.older_releases import as_this_release
 from offsetguard.errors import SnapshotError
 from offsetguard.intervals import Interval
-from offsetguard.tables import LANDED, Table
+from offsetguard.tables import LANDED, ColumnType, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
-ROWS_AT_ONCE = 131_072  # of a row group: what is held encoded while a file is written
+ROWS_AT_ONCE = 65_536  # of a row group: what is held encoded while a file is written
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -152,7 +152,14 @@ def _write_table(file: Path, table: Table, rows: pa.Table | Sequence[Row]) -> No
         if empty and not column.nullable:
             raise SnapshotError(f"{file.name}: column {column.name}: {empty} rows have no value")
     # Parquet's own types alone: Arrow's would bring texts that repeat back as dictionaries
-    pq.write_table(columns, file, compression="zstd", store_schema=False, row_group_size=ROWS_AT_ONCE)
+    pq.write_table(
+        columns,
+        file,
+        compression="zstd",
+        store_schema=False,
+        use_dictionary=[column.name for column in table.columns if column.type is ColumnType.STRING],
+        row_group_size=ROWS_AT_ONCE,
+    )
 
 
 def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:
