@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -12,11 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from offsetguard.errors import NotRecorded
 from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
 from offsetguard.state_files.asker import StateFolderAsker
 from offsetguard.state_files.folder import read_state_folder
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce
+from offsetguard_peers.mqadmin import mqadmin_command, mqadmin_environment
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
 
@@ -90,6 +94,35 @@ def test_the_files_of_a_killed_broker_say_what_it_said(version: str, tmp_path: P
         assert (row["min_offset"], row["consumer_offset"], row["max_offset"]) == (0, 50, 50)
         assert row["pull_offset"] is None
         assert {row["origin"] for row in rows} == {"state_file"}
+
+
+def test_a_broker_on_rocksdb_is_read_after_the_export_that_is_advised(tmp_path: Path) -> None:
+    with RocketMQCluster("5.5.0", broker_conf={"storeType": "defaultRocksDB"}) as cluster:
+        admin, broker = Admin(cluster), cluster.broker()
+        admin.create_topic("Some", queues=2)
+        produce(cluster, "Some", 10, queue_id=0)
+        commit_beyond_end(cluster, "reader", "Some", by=0)
+        broker.stop()
+        (files,) = read_state_folder(broker.store)
+        assert set(files.missing) == {"consumerOffset.json", "topics.json", "subscriptionGroup.json"}
+        copy = shutil.copytree(broker.store / "config", tmp_path / "COPY" / "config")
+        for reason in files.missing.values():
+            advised = re.search(r"mqadmin (rocksDBConfigToJson [^`]*)`", reason)
+            assert advised is not None
+            arguments = advised[1].replace("COPY", str(copy)).split()
+            command = [
+                part for part in mqadmin_command(cluster, *arguments) if part not in ("-n", cluster.namesrv_list)
+            ]
+            exported = subprocess.run(command, env=mqadmin_environment(cluster), capture_output=True, check=False)
+            assert exported.returncode == 0, exported.stdout
+        (files,) = read_state_folder(copy)
+        assert (files.broker_name, files.missing, files.notes) == ("broker-a", {}, [])
+        asker = StateFolderAsker("main", [files])
+        saved = asyncio.run(asker.call(str(files.config), GetAllConsumerOffset())).offsets
+        assert dict(saved["Some", "reader"]) == {0: 10, 1: 0}
+        (files,) = read_state_folder(broker.store)
+        ends = asyncio.run(StateFolderAsker("main", [files]).outcome(str(files.config), GetTopicStatsInfo("Some")))
+        assert isinstance(ends, NotRecorded)
 
 
 def wait_until_saved(broker: Broker, offsets: dict[tuple[str, str], dict[int, int]]) -> None:

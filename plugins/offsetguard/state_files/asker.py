@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from offsetguard.state_files.folder import BrokerFiles
 
 ORIGIN = "state_file"
+_QUEUE_TYPE, _SIMPLE_QUEUES = "queue.type", "SimpleCQ"  # TopicAttributes, 5.3.3
 _FILE_OF = {
     RequestCode.GET_ALL_CONSUMER_OFFSET: CONSUMER_OFFSETS,
     RequestCode.GET_ALL_TOPIC_CONFIG: TOPICS,
@@ -76,6 +77,8 @@ class StateFolderAsker(ExchangingAsker):
         settings = body_decoders.topic_config_table(topics.text).topics.get(request.topic)
         if settings is None:
             return _response(b"", ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        if settings.attributes.get(_QUEUE_TYPE, _SIMPLE_QUEUES) != _SIMPLE_QUEUES:
+            raise NotRecorded(address, f"{request}: {_QUEUE_TYPE} is not {_SIMPLE_QUEUES}; its queues lie elsewhere")
         try:
             queues = {queue.queue_id: queue for queue in read_topic(broker.store, request.topic)}
         except (OSError, ValueError) as error:

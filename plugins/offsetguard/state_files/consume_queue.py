@@ -42,6 +42,8 @@ def read_topic(store: Path, topic: str) -> list[QueueEnd]:
     """
     if "/" in topic or "\0" in topic or topic in ("", ".", ".."):
         return []
+    if (store / "consumequeue" / "CURRENT").exists():
+        raise ValueError(f"{store / 'consumequeue'}: is RocksDB; min and max offsets of this broker stay unknown")
     folder = store / "consumequeue" / topic
     commit_log_min = _commit_log_min(store)
     if not folder.is_dir():

@@ -35,6 +35,7 @@ _LABEL = re.compile(r"(.{1,255})-(\d{1,18})")
 _INHERIT = 1  # PermName.PERM_INHERIT: a broker's own topics have it
 _TEMPLATE_TOPIC, _SYSTEM_PREFIX = "TBW102", "rmq_sys_"
 MAX_BROKERS = 1_000
+EXPORT_TAKES_S = 60.0  # opening RocksDB for an export writes to its folder too
 
 
 @dataclass(slots=True)
@@ -59,7 +60,9 @@ class BrokerFiles:
 def read_state_folder(folder: Path) -> list[BrokerFiles]:
     """Read every broker's files below a folder; raises BundleError when there is none, or the folder cannot be read."""
     try:
-        brokers = list(_find(folder))
+        brokers = _find(folder)
+        for broker in brokers:
+            _read(broker)
     except OSError as error:
         raise BundleError(f"{folder}: cannot be read: {error.strerror or error}") from error
     if not brokers:
@@ -67,8 +70,6 @@ def read_state_folder(folder: Path) -> list[BrokerFiles]:
             f"{folder}: holds no state files; name a broker's `config` folder, its store, or a folder with one of "
             "them for each broker, named <broker name>-<broker id>, for example broker-a-0"
         )
-    for broker in brokers:
-        _read(broker)
     return brokers
 
 
@@ -151,6 +152,11 @@ def _current(broker: BrokerFiles, offsets: dict[str, Reading]) -> str:
     return LMQ_OFFSETS
 
 
+def _written_since(folder: Path, file: StateFile) -> bool:
+    newest = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
+    return newest > file.written_at.timestamp() + EXPORT_TAKES_S
+
+
 def _keep(broker: BrokerFiles, name: str, reading: Reading) -> None:
     broker.notes.extend(
         StateNote(broker.broker_name, broker.broker_id, path, reason, body) for path, reason, body in reading.problems
@@ -159,8 +165,8 @@ def _keep(broker: BrokerFiles, name: str, reading: Reading) -> None:
     is_rocksdb = (in_rocksdb / "CURRENT").is_file()
     if reading.whole is not None:
         broker.files[name] = reading.whole
-        if is_rocksdb:
-            reason = f"the broker keeps these settings in RocksDB ({in_rocksdb}): {name} may be an old export"
+        if is_rocksdb and _written_since(in_rocksdb, reading.whole):
+            reason = f"is older than {in_rocksdb}, where the broker keeps these settings: export it again"
             broker.notes.append(StateNote(broker.broker_name, broker.broker_id, reading.whole.path, reason))
         return
     if is_rocksdb:

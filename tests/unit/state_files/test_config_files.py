@@ -191,12 +191,19 @@ def test_a_broker_on_rocksdb_says_how_to_export(tmp_path: Path) -> None:
     assert "rocksDBConfigToJson" in broker.missing[CONSUMER_OFFSETS]
 
 
-def test_an_old_export_beside_rocksdb_is_noted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("age_s", "is_noted"), [(3_600, True), (-5, False)])
+def test_an_export_that_is_older_than_its_rocksdb_is_noted(tmp_path: Path, age_s: int, is_noted: bool) -> None:
     config = write_broker(tmp_path / "config")
     (config / "consumerOffsets").mkdir()
-    (config / "consumerOffsets" / "CURRENT").write_text("MANIFEST-000001\n")
+    current = config / "consumerOffsets" / "CURRENT"
+    current.write_text("MANIFEST-000001\n")
+    os.utime(current, (1_795_000_000, 1_795_000_000))
+    os.utime(config / CONSUMER_OFFSETS, (1_795_000_000 - age_s, 1_795_000_000 - age_s))
     (broker,) = read_state_folder(tmp_path)
-    assert "may be an old export" in str(broker.notes[0])
+    assert CONSUMER_OFFSETS in broker.files
+    assert [note.reason.split(",")[0] for note in broker.notes] == (
+        [f"is older than {config / 'consumerOffsets'}"] if is_noted else []
+    )
 
 
 @pytest.mark.parametrize(("lmq_age_s", "used"), [(-60, CONSUMER_OFFSETS), (60, LMQ_OFFSETS)])

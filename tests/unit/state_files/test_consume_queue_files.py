@@ -64,6 +64,14 @@ def test_a_store_without_its_commit_log_cannot_tell_the_oldest_message(tmp_path:
         read_topic(tmp_path, "orders")
 
 
+def test_consume_queues_in_rocksdb_are_not_taken_for_empty_ones(tmp_path: Path) -> None:
+    write_commit_log(tmp_path)
+    (tmp_path / "consumequeue").mkdir()
+    (tmp_path / "consumequeue" / "CURRENT").write_text("MANIFEST-000001\n")
+    with pytest.raises(ValueError, match="is RocksDB"):
+        read_topic(tmp_path, "orders")
+
+
 def test_other_files_are_not_taken_for_a_consume_queue(tmp_path: Path) -> None:
     write_commit_log(tmp_path)
     folder = tmp_path / "consumequeue" / "orders" / "0"
