@@ -33,8 +33,8 @@ class NameServer:
         """Whether the process lives."""
         return self._process is not None and self._process.alive
 
-    def start(self) -> None:
-        """Start the process; returns when it serves. PeerNotStarted with its last output otherwise."""
+    def start(self, *, wait: bool = True) -> None:
+        """Start the process; with `wait` return when it serves. PeerNotStarted with its last output otherwise."""
         self.folder.mkdir(parents=True, exist_ok=True)
         conf = self.folder / "namesrv.conf"
         conf.write_text(f"listenPort={self._reserved.port}\nkvConfigPath={self.folder}/kvConfig.json\n")
@@ -46,6 +46,12 @@ class NameServer:
             properties=self._cluster.process_properties,
         )
         self._process = self._cluster.launch(self.name, [*command, "-c", str(conf)], self.folder)
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Return once the started process serves."""
+        assert self._process is not None
         self._process.wait_for(READY_SIGN, timeout_s=READY_WITHIN_S)
 
     def kill(self) -> None:

@@ -168,9 +168,11 @@ class RocketMQCluster:
         return {address for data in brokers for address in data.addresses.values()}
 
     def start_namesrv(self) -> None:
-        """Start all name servers; returns when they serve."""
+        """Start all name servers side by side; returns when they serve."""
         for name_server in self.namesrvs:
-            name_server.start()
+            name_server.start(wait=False)
+        for name_server in self.namesrvs:
+            name_server.wait_until_ready()
 
     def stop(self) -> None:
         """Kill all processes, give the ports back and delete a temporary folder. Nothing is left, on any path."""

@@ -128,13 +128,16 @@ SECTIONS = (
                 "connections",
                 "connections, subscription, consume type, message model, client version and language",
                 "GET_CONSUMER_CONNECTION_LIST (203)",
-                ("client_snapshots.client_address", "client_snapshots.subscriptions"),
+                (
+                    "client_snapshots.client_address",
+                    "client_snapshots.subscriptions",
+                    "group_snapshots.online_client_count",
+                ),
             ),
             Source(
                 "member_list",
                 "the members as this broker gives them to the group",
                 "GET_CONSUMER_LIST_BY_GROUP (38)",
-                ("group_snapshots.members_differ",),
             ),
             Source(
                 "running_info",

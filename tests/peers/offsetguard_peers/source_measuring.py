@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.collector import collect_snapshot
-from offsetguard.collect.offset_events import EventStart
+from offsetguard.collect.collector import collect_cluster
+from offsetguard.collect.landed_folders import snapshot_folder
+from offsetguard.collect.landing import read_table
 from offsetguard.config import Config, Tls
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.tables import LANDED
 from offsetguard_peers import broker_probes, rights_probes, surroundings_probes
 from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, REPLICAS, YES
 from offsetguard_peers.source_probes import READER, Cells, Probes
@@ -82,6 +84,7 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
         "request_timeout_ms": 10_000,
         "tls": {"ca_file": str(cluster.ca_file)},
         "address_map": {broker.listed_address: broker.address for broker in cluster.brokers},
+        "collection": {"share_rounds": 1},  # every group in detail
         "metrics_urls": {"broker-a": stage.exporter_url(0)} if stage.pops else {},
         "logs": [
             {
@@ -101,14 +104,10 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
         }
     )
     now = datetime.now(UTC)
-    return await collect_snapshot(
-        CLUSTER,
-        config,
-        Interval.containing(now),
-        credentials=READER,
-        started_at=now,
-        events=EventStart.OLDEST,
-    )
+    interval, landing = Interval.containing(now), cluster.folder / "landing"
+    manifest = await collect_cluster(CLUSTER, config, interval, landing, credentials=READER, started_at=now)
+    folder = snapshot_folder(landing, CLUSTER, interval)
+    return manifest, {table.name: read_table(folder, table) for table in LANDED}
 
 
 def _columns_with_values(tables: dict[str, pa.Table]) -> frozenset[str]:
