@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from offsetguard.errors import ConfigError
+from offsetguard.time_zones import NOT_A_TIME_ZONE, zone_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -32,6 +35,14 @@ def _port_exists(address: str) -> str:
     if not 1 <= int(address.rpartition(":")[2]) <= 65_535:
         raise PydanticCustomError("no_such_port", "is not an address: ports go from 1 to 65535")
     return address
+
+
+def _time_zone_exists(name: str) -> str:
+    try:
+        zone_of(name)
+    except ConfigError as error:
+        raise PydanticCustomError("no_such_time_zone", NOT_A_TIME_ZONE) from error
+    return name
 
 
 Name = Annotated[
@@ -87,15 +98,7 @@ ConnectionId = Annotated[
     str,
     AfterValidator(_must_match(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection")),
 ]
-TimeZone = Annotated[
-    str,
-    AfterValidator(
-        _must_match(
-            r"[+-](?:0\d|1[0-4]):[0-5]\d|[A-Z][A-Za-z_]+(?:/[A-Za-z0-9_+-]+){0,2}",
-            "is not a time zone: write '+08:00' (in quotes), UTC, or a name such as Asia/Shanghai",
-        )
-    ),
-]
+TimeZone = Annotated[str, Field(max_length=100), AfterValidator(_time_zone_exists)]
 FilePath = Annotated[str, AfterValidator(_must_match(r"[^\x00-\x1f]{1,4096}", "is not the path of a file"))]
 Milliseconds = Annotated[int, Field(gt=0)]
 
@@ -242,7 +245,7 @@ Path = tuple[str | int, ...]
 
 
 def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield (path, what is wrong) for names that stand nowhere: teams, clusters, a default team that nobody hears.
+    """Yield (path, what is wrong) for names that stand nowhere or twice, and a default team that nobody hears.
 
     Takes plain values of any shape, so that a file's other problems do not hide these; wrong types are skipped.
     """
@@ -260,6 +263,11 @@ def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]
         if isinstance(pattern, str) and not any(fnmatch.fnmatchcase(str(name), pattern) for name in clusters):
             text = f"no cluster of this file is called {pattern!r}; {_known('clusters', clusters)}"
             yield ("groups", position, "cluster"), text
+    for cluster, entry in clusters.items():
+        names = [source.get("name") for source in _entries(_mapping(entry).get("logs"))]
+        for position, name in enumerate(names):
+            if name is not None and name in names[:position]:
+                yield ("clusters", cluster, "logs", position, "name"), f"there is another log source called {name!r}"
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

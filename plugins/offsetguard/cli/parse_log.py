@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.output import wants_json
-from offsetguard.logs.events import LogEvent, Unreadable, read_records, zone_of
+from offsetguard.logs.events import LogEvent, Unreadable, read_records
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.pattern import LogKind
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.text import format_moment
+from offsetguard.time_zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

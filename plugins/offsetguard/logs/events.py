@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from offsetguard.errors import ConfigError
 from offsetguard.logs.layouts import LAYOUTS
 from offsetguard.logs.matching import ALL, Matcher
 from offsetguard.logs.patterns import PATTERNS
@@ -18,13 +16,13 @@ from offsetguard.logs.records import RecordReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import tzinfo
 
     from offsetguard.logs.matching import Value
     from offsetguard.logs.pattern import Pattern
     from offsetguard.logs.records import Record
 
 _LAYOUTS = tuple((layout, re.compile(layout.regex)) for layout in LAYOUTS)
-_OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
 _SHOWN_CHARACTERS = 300
 _MAX_NAME_BYTES = 4096  # a name in a row of its own column; fields_json has it whole
 
@@ -77,7 +75,10 @@ class Skipped:
 def parse_records(
     pieces: Iterable[bytes], zone: tzinfo, *, origin: LogOrigin | None = None, patterns: Sequence[Pattern] = PATTERNS
 ) -> Iterator[LogEvent | Unreadable]:
-    """Read a whole log, given in pieces of any size; a last line without line feed counts. Linear, bounded memory."""
+    """Read a whole log, given in pieces of any size; a last line without line feed counts. Linear, bounded memory.
+
+    `zone`: of the times in the log, see `time_zones.zone_of`. `patterns`: other records are skipped.
+    """
     for outcome in read_records(pieces, zone, origin=origin, patterns=patterns):
         if not isinstance(outcome, Skipped):
             yield outcome
@@ -159,21 +160,6 @@ def event_row(event: LogEvent, cluster: str, interval_start: datetime) -> dict[s
         "client_id": _name(fields, "client_id") or _name(fields, "client_address"),
         "fields_json": json.dumps(fields, ensure_ascii=False),
     }
-
-
-def zone_of(name: str) -> tzinfo:
-    """Return the zone that `+08:00`, `UTC` or `Asia/Shanghai` names; ConfigError where there is none such."""
-    offset = _OFFSET.fullmatch(name)
-    if offset is not None:
-        sign, hours, minutes = offset.groups()
-        length = timedelta(hours=int(hours), minutes=int(minutes))
-        if length < timedelta(hours=24) and int(minutes) < 60:
-            return timezone(-length if sign == "-" else length)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        msg = f"time zone {name!r} is not known here: write '+08:00', UTC, or a name such as Asia/Shanghai"
-        raise ConfigError(msg) from error
 
 
 @lru_cache(maxsize=4096)  # many lines share a second

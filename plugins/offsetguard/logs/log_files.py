@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HEAD_BYTES = 4096
+_MAX_STEM = 100
 _ARCHIVE_FOLDERS = ("otherdays", "other_days")
 _ROTATED_NAME = re.compile(r"(?P<stem>.+?)(?:\.log)?(?:[-._]?[0-9][0-9_.T:-]*)?(?:\.log)?(?:\.tmp)?(?:\.gz)?")
 _TIME_STAMP = re.compile(RECORD_START.encode())
@@ -60,6 +61,11 @@ class LogFile:
     def begins_like(self, length: int, sha256: str) -> bool:
         """Whether its first bytes are those of a cursor."""
         return len(self.head) >= length and sha256_of(self.head[:length]) == sha256
+
+
+def identity_of(family: Family, first_line: bytes) -> str:
+    """Name a file by what never changes, wherever it is rotated to: its log and its first line, with its beginning."""
+    return f"{family[1][:_MAX_STEM]}-{sha256_of(first_line)[:16]}"
 
 
 def sha256_of(data: bytes) -> str:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.errors import ConfigError
-from offsetguard.logs.events import zone_of
 from offsetguard.logs.file_reading import FilePart, Share, new_cursor
-from offsetguard.logs.log_files import family_of, sha256_of
+from offsetguard.logs.log_files import family_of, identity_of
 from offsetguard.logs.placement import place
+from offsetguard.time_zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from offsetguard.logs.placement import Placement
 
 MISSING_ROUNDS = 3  # rounds for which the cursor of a file is kept that is found nowhere
-_MAX_STEM = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ def _parts_of(source: LogSource, placement: Placement, cursors: Sequence[LogCurs
 
 def _new_identity(file: LogFile, first_line: bytes, taken: set[str]) -> str:
     """Name a file by what never changes: its log and its first line, which tells when it began."""
-    base = f"{file.family[1][:_MAX_STEM]}-{sha256_of(first_line)[:16]}"
+    base = identity_of(file.family, first_line)
     identity, number = base, 2
     while identity in taken:
         identity, number = f"{base}-{number}", number + 1
