@@ -273,6 +273,8 @@ def _told_by_clients(group: _Group) -> int | None:
 
 
 def _counted_by_brokers(group: _Group) -> int | None:
+    if group.has_lite_topics or not any(topics.main for topics in group.committed):
+        return None  # not among what the metrics count
     total = 0
     for master, committed in zip(group.masters, group.committed, strict=True):
         if master.committed is None:

@@ -122,8 +122,12 @@ class Admin:
         write_queues: int | None = None,
         perm: int = 6,
         brokers: Iterable[Broker] | None = None,
+        message_type: str | None = None,
     ) -> None:
-        """Create or change a topic on the masters (all by default); returns when the name server knows it."""
+        """Create or change a topic on the masters (all by default); returns when the name server knows it.
+
+        `message_type`: 5.x only, e.g. LITE.
+        """
         chosen = list(brokers or self._cluster.masters)
         fields = {
             "topic": topic,
@@ -135,6 +139,8 @@ class Admin:
             "topicSysFlag": 0,
             "order": "false",
         }
+        if message_type is not None:
+            fields["attributes"] = f"+message.type={message_type}"
         for broker in chosen:
             self.change(broker.address, ChangingCode.UPDATE_AND_CREATE_TOPIC, fields)
         self._wait_for_route(topic, {broker.name for broker in chosen})

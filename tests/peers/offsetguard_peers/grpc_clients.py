@@ -32,13 +32,17 @@ _client_numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class GrpcSpec:
-    """One consumer: a simple one, which takes orders, or a push one, which handles what comes."""
+    """One consumer: a simple one, which takes orders, or a push one, which handles what comes.
+
+    With `lite_topics` a push consumer consumes these lite topics of `topic`.
+    """
 
     group: str
     topic: str
     push: bool = False
     threads: int = 4
     handling_ms: int = 0
+    lite_topics: Sequence[str] = ()
 
 
 class GrpcConsumers:
@@ -56,6 +60,10 @@ class GrpcConsumers:
     def ack(self, group: str, count: int) -> None:
         """Acknowledge the first `count` messages that are held."""
         self._order(group, "ack", count)
+
+    def send(self, topic: str, lite_topics: Sequence[str], count: int) -> None:
+        """Send `count` messages to each of the lite topics of a topic."""
+        self._order("", "send", count, topic=topic, lite_topics=list(lite_topics))
 
     def handling(self, group: str) -> int:
         """How many messages the push consumer's listener has begun with."""

@@ -126,6 +126,13 @@ def test_a_broker_that_never_handed_out_anything_counts_with_all_that_it_has_and
     assert (told.available, told.inflight) == (60 + 100, 40)
 
 
+def test_no_committed_topic_is_no_proof_that_nothing_is_in_flight() -> None:
+    reading = master_of({"step": "s0"})
+    sources = PopSources(remembered={"pop-simple": Consumption.POP})
+    told = consumption_of([reading], sources, ["pop-simple"])["pop-simple"]
+    assert (told.recognition.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
+
+
 def test_deleted_messages_are_not_available_and_unreadable_queues_are_not_either() -> None:
     case = grpc_case()
     reading = master_of(case)

@@ -149,7 +149,7 @@ def test_lite_topics_are_folded_into_their_group(tmp_path: Path) -> None:
     row = group_row(tmp_path, "readers")
     assert (row["lite_topic_count"], row["lite_lag"]) == (7, None)
     assert (row["consumption"], row["consumption_evidence"]) == ("pop", "lite_topics")
-    assert (row["pop_available"], row["online_client_count"]) == (None, None)
+    assert (row["pop_available"], row["pop_inflight"], row["online_client_count"]) == (None, None, None)
     assert landed(tmp_path)[QUEUE_SNAPSHOTS.name] == []
     asyncio.run(round_of(broker, tmp_path, NEXT, collection={"share_rounds": 1}))
     assert group_row(tmp_path, "readers", NEXT)["lite_lag"] == 7 * 2

@@ -14,19 +14,24 @@ import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
+import org.apache.rocketmq.client.apis.consumer.LitePushConsumer;
+import org.apache.rocketmq.client.apis.consumer.MessageListener;
 import org.apache.rocketmq.client.apis.consumer.SimpleConsumer;
 import org.apache.rocketmq.client.apis.message.MessageView;
+import org.apache.rocketmq.client.apis.producer.Producer;
 
 /**
  * Real gRPC consumers behind a proxy. The first argument is one JSON object (see grpc_clients.py): `endpoints` and
  * `consumers`. Simple consumers take orders, one JSON object per line on stdin, and answer with one per line: `receive`
  * (until `count` messages are held) and `ack` (of the first `count` held). Push consumers handle by themselves and print
- * how many messages they have in hand.
+ * how many messages they have begun with; with `lite_topics` they consume lite topics of their topic. `send` sends
+ * `count` messages to each of the `lite_topics` of a topic.
  */
 public final class GrpcConsumers {
     private static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
     private static final Map<String, SimpleConsumer> SIMPLE = new HashMap<>();
     private static final Map<String, Deque<MessageView>> HELD = new HashMap<>();
+    private static Producer producer;
 
     public static void main(String[] arguments) throws Exception {
         JSONObject options = JSON.parseObject(arguments[0]);
@@ -42,7 +47,8 @@ public final class GrpcConsumers {
         for (String line = orders.readLine(); line != null; line = orders.readLine()) {
             JSONObject order = JSON.parseObject(line);
             try {
-                print("answer", order.getString("group"), "id", order.get("id"), "count", obey(order));
+                int count = order.getString("order").equals("send") ? send(configuration, order) : obey(order);
+                print("answer", order.getString("group"), "id", order.get("id"), "count", count);
             } catch (Exception error) {
                 print("answer", order.getString("group"), "id", order.get("id"), "error", error.toString());
             }
@@ -66,22 +72,53 @@ public final class GrpcConsumers {
             return;
         }
         AtomicLong begun = new AtomicLong();
-        PROVIDER.newPushConsumerBuilder()
-            .setClientConfiguration(configuration)
-            .setConsumerGroup(group)
-            .setSubscriptionExpressions(topics)
-            .setConsumptionThreadCount(spec.getIntValue("threads"))
-            .setMessageListener(message -> {
-                print("handling", group, "count", begun.incrementAndGet());
-                try {
-                    Thread.sleep(spec.getLongValue("handling_ms"));
-                } catch (InterruptedException interrupted) {
-                    Thread.currentThread().interrupt();
-                }
-                return ConsumeResult.SUCCESS;
-            })
-            .build();
+        MessageListener listener = message -> {
+            print("handling", group, "count", begun.incrementAndGet());
+            try {
+                Thread.sleep(spec.getLongValue("handling_ms"));
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
+            return ConsumeResult.SUCCESS;
+        };
+        if (spec.getJSONArray("lite_topics").isEmpty()) {
+            PROVIDER.newPushConsumerBuilder()
+                .setClientConfiguration(configuration)
+                .setConsumerGroup(group)
+                .setSubscriptionExpressions(topics)
+                .setConsumptionThreadCount(spec.getIntValue("threads"))
+                .setMessageListener(listener)
+                .build();
+        } else {
+            LitePushConsumer consumer = PROVIDER.newLitePushConsumerBuilder()
+                .setClientConfiguration(configuration)
+                .setConsumerGroup(group)
+                .bindTopic(spec.getString("topic"))
+                .setConsumptionThreadCount(spec.getIntValue("threads"))
+                .setMessageListener(listener)
+                .build();
+            for (Object lite : spec.getJSONArray("lite_topics")) {
+                consumer.subscribeLite((String) lite);
+            }
+        }
         print("started", group);
+    }
+
+    private static int send(ClientConfiguration configuration, JSONObject order) throws Exception {
+        String topic = order.getString("topic");
+        if (producer == null) {
+            producer = PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build();
+        }
+        for (Object lite : order.getJSONArray("lite_topics")) {
+            for (int index = 0; index < order.getIntValue("count"); index++) {
+                producer.send(PROVIDER.newMessageBuilder()
+                    .setTopic(topic)
+                    .setLiteTopic((String) lite)
+                    .setBody("x".getBytes(StandardCharsets.UTF_8))
+                    .build());
+            }
+        }
+        return order.getIntValue("count");
     }
 
     private static int obey(JSONObject order) throws Exception {
