@@ -60,13 +60,14 @@ class BundleAsker(ExchangingAsker):
         self._bundle = bundle
         self._moment = moment
         self._served: dict[tuple[str, int], int] = defaultdict(int)  # (label, kind of offset) -> last line served
-        self._now: dict[str, int] = {}  # label -> unix ms of its newest answer
+        self._now: dict[str, int] = {}  # label -> unix ms of the answer that it gave last
+        self._newest_ms = moment.t_ms  # of all answers
         self._last_max = _last_lines(bundle.exchanges)
 
     def now(self, address: str | None = None) -> datetime:
-        """When the newest answer that was given was recorded; before the first one, the moment itself."""
-        t_ms = self._now.get(self.label(address)) if address else max(self._now.values(), default=None)
-        return self._moment.at if t_ms is None else datetime.fromtimestamp(t_ms / 1000, UTC)
+        """When the answer that an address gave last was recorded; without one, the newest answer of all."""
+        t_ms = self._now.get(self.label(address), self._moment.t_ms) if address else self._newest_ms
+        return datetime.fromtimestamp(t_ms / 1000, UTC)
 
     def label(self, address: str) -> str:
         """Return who answers at an address: brokers as the name server listed them; everybody else is a name server."""
@@ -105,6 +106,7 @@ class BundleAsker(ExchangingAsker):
         if chosen is None:
             raise NotRecorded(address, f"{request} of {label} is not in the bundle {self._why(recorded)}")
         self._now[label] = chosen.t_ms
+        self._newest_ms = max(self._newest_ms, chosen.t_ms)
         if kind is not None:
             self._served[label, kind] = max(self._served[label, kind], chosen.line)
         return self._response(address, chosen)
