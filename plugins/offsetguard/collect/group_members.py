@@ -47,13 +47,14 @@ def members_differ(group: str, masters: Iterable[BrokerReading]) -> bool | None:
     """Whether two masters list different clients for a group; None = fewer than two masters could be compared.
 
     A client sends its heartbeats to every broker that has one of its topics, and to no other. So those masters are
-    compared that have a topic that the group subscribes to (its retry topic apart, which each heartbeat creates).
+    compared that have a topic that the group subscribes to (its retry topic apart, which each heartbeat creates). One
+    that does not even know the group has never had a heartbeat of it.
     """
-    masters = [one for one in masters if group in one.connections and one.topics is not None]
+    masters = [one for one in masters if one.topics is not None and _tells_of(one, group)]
     subscribed = {
         topic
         for one in masters
-        if (connections := one.connections[group]) is not None
+        if (connections := one.connections.get(group)) is not None
         for topic in connections.subscriptions
         if topic_kind(topic) is TopicKind.NORMAL
     }
@@ -77,8 +78,12 @@ class SharedSubscriptions:
         return replace(connections, subscriptions=self._known.setdefault(key, subscriptions))
 
 
+def _tells_of(reading: BrokerReading, group: str) -> bool:
+    return group in reading.connections or (reading.groups is not None and group not in reading.groups)
+
+
 def _client_ids(reading: BrokerReading, group: str) -> frozenset[str]:
-    connections = reading.connections[group]
+    connections = reading.connections.get(group)
     return frozenset(client.client_id for client in connections.connections) if connections else frozenset()
 
 
