@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
 
 _SEPARATOR = "$"
+_BEYOND_ALL_COUNTS = 2**63
 _NAMED_PREFIX = LITE_PREFIX + _SEPARATOR
 
 
@@ -84,7 +85,8 @@ def lite_figures(
         holders = sum(group in one for one in by_broker)
         lags = [lag for one in stats.get(group, ()) if (lag := lite_lag(one)) is not None]
         topics = set().union(*(one.get(group, set()) for one in by_broker))
-        figures[group] = LiteFigures(len(topics), sum(lags) if len(lags) >= holders else None)
+        lag = sum(lags) if len(lags) >= holders else None
+        figures[group] = LiteFigures(len(topics), lag if lag is not None and lag < _BEYOND_ALL_COUNTS else None)
     return figures
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.
 COUNTER_SETTLES = timedelta(minutes=15)
+_COUNTS = range(2**63)  # what the columns hold; a client or page that says anything else is not believed
 
 
 class InflightOrigin(StrEnum):
@@ -177,7 +178,15 @@ def _consumption(group: _Group) -> GroupConsumption:
     if not recognition.is_pop:
         return GroupConsumption(recognition, online_client_count=online)
     inflight, origin = _inflight(group)
-    return GroupConsumption(recognition, _available(group), inflight, origin, online)
+    believable = inflight is not None and inflight in _COUNTS
+    available = _available(group)
+    return GroupConsumption(
+        recognition,
+        available if available is not None and available in _COUNTS else None,
+        inflight if believable else None,
+        origin if believable else None,
+        online,
+    )
 
 
 def _signs(group: _Group) -> GroupSigns:

@@ -67,6 +67,11 @@ def test_the_lag_of_one_of_two_brokers_is_no_lag() -> None:
     assert lite_figures([COMMITTED, CLASSIC], {"lite-readers": [STATS]})["lite-readers"].lag == 0
 
 
+def test_a_lag_that_no_column_holds_is_unknown() -> None:
+    huge = ConsumeStats({MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)}, 0.0)
+    assert lite_figures([COMMITTED], {"lite-readers": [huge]})["lite-readers"].lag is None
+
+
 def test_only_light_queues_count_and_none_of_them_less_than_nothing() -> None:
     assert lite_lag(stats(a=3, b=4, c=-5)) == 7
     assert lite_lag(ConsumeStats({}, 0.0)) is None

@@ -133,6 +133,17 @@ def test_no_committed_topic_is_no_proof_that_nothing_is_in_flight() -> None:
     assert (told.recognition.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
 
 
+@pytest.mark.parametrize("said", [-1, 2**63])
+def test_a_client_that_says_what_cannot_be_is_not_believed(said: int) -> None:
+    case = {"step": "s5", "clients": {"pop-remote": True}, "retry": {"%RETRY%pop-remote": 0}}
+    reading = master_of(case)
+    sources = sources_of(case, reading)
+    (client,) = sources.running_info
+    sources = replace(sources, running_info={client: ClientTold(pops=True, wait_ack_count=said)})
+    told = consumption_of([reading], sources, ["pop-remote"])["pop-remote"]
+    assert (told.recognition.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
+
+
 def test_deleted_messages_are_not_available_and_unreadable_queues_are_not_either() -> None:
     case = grpc_case()
     reading = master_of(case)
