@@ -69,14 +69,18 @@ def pop_suspects(
         yield from (Suspect(group, SuspectReason.POP, 0) for group in sorted(remembered & known))
 
 
-def groups_for_proxies(masters: Iterable[BrokerReading]) -> set[str]:
-    """Return the groups that every master that knows them calls offline: their clients may sit behind a proxy."""
+def groups_for_proxies(masters: Iterable[BrokerReading], suspects: Collection[str] = ()) -> list[str]:
+    """Return the groups that every master that knows them calls offline: their clients may sit behind a proxy.
+
+    Suspects come first.
+    """
     offline: set[str] = set()
     online: set[str] = set()
     for master in masters:
         for group, connections in master.connections.items():
             (offline if connections is None else online).add(group)
-    return {group for group in offline - online if not is_system_group(group)}
+    unseen = (group for group in offline - online if not is_system_group(group))
+    return sorted(unseen, key=lambda group: (group not in suspects, group))
 
 
 def _popped(readings: Iterable[BrokerReading]) -> dict[str, bool]:

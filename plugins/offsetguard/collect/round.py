@@ -29,7 +29,7 @@ from offsetguard.collect.offset_events import read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
 from offsetguard.collect.proxy_members import read_proxy_members
 from offsetguard.collect.queue_reading import pair_readings
-from offsetguard.collect.read_broker import read_base, read_members, read_runtime
+from offsetguard.collect.read_broker import read_base, read_members, read_runtime, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import MASTER_ID, Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
@@ -154,7 +154,7 @@ class Round:
         for task in done:
             task.result()  # a defect of ours must not look like a silent broker
         for link, reading in pairs:
-            link.close()
+            link.close(unread_base(reading, members.own_names) if reading.replica.is_master else ())
             reading.answered_at, reading.failure = link.answered_at, link.failure
 
     async def _read_replica(
@@ -191,8 +191,8 @@ class Round:
     async def _read_proxies(self, masters: list[BrokerReading], choosing: asyncio.Task[DetailChoice]) -> None:
         """Ask the proxies that the configuration names about groups that no broker sees: all masters are needed."""
         if self._settings.proxies:
-            await asyncio.shield(choosing)
-            groups = groups_for_proxies(masters)
+            choice = await asyncio.shield(choosing)
+            groups = groups_for_proxies(masters, choice.suspects)
             self.proxy_members = await read_proxy_members(self._asker, self._settings.proxies, groups, self.ledger)
 
     async def _read_details_of_master(

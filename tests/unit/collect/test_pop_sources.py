@@ -15,7 +15,7 @@ from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_sources
-from offsetguard.collect.proxy_members import read_proxy_members
+from offsetguard.collect.proxy_members import MAX_GROUPS, read_proxy_members
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.running_info import ClientAnswer
@@ -79,7 +79,7 @@ ASKED = [
 @pytest.mark.parametrize(("proxies", "members", "gap_count"), ASKED)
 def test_only_what_all_proxies_said_counts(proxies: list[str], members: dict[str, set[str]], gap_count: int) -> None:
     ledger = RequestLedger()
-    asking = read_proxy_members(Proxies(TWO), proxies, {"jobs-workers", "mailers"}, ledger)  # type: ignore[arg-type]
+    asking = read_proxy_members(Proxies(TWO), proxies, ["jobs-workers", "mailers"], ledger)  # type: ignore[arg-type]
     assert asyncio.run(asking) == members
     assert ledger.gap_count == gap_count
     assert ledger.counts.asked == 2 * len(proxies)
@@ -103,7 +103,16 @@ def reading(broker_name: str = "broker-a", **groups: ConsumerConnections | None)
 def test_proxies_are_asked_about_groups_that_no_broker_sees() -> None:
     first = reading(seen=connections("a"), unseen=None, CID_RMQ_SYS_TRANS=None)
     second = reading("broker-b", seen=None, unseen=None)
-    assert groups_for_proxies([first, second]) == {"unseen"}
+    assert groups_for_proxies([first, second]) == ["unseen"]
+
+
+def test_suspects_come_first_when_there_is_no_place_for_all() -> None:
+    many = reading(**{f"group-{number:05}": None for number in range(MAX_GROUPS)}, the_suspect=None)
+    groups = groups_for_proxies([many], {"the_suspect"})
+    ledger = RequestLedger()
+    asking = read_proxy_members(Proxies(TWO), ["p1:8080"], groups, ledger)  # type: ignore[arg-type]
+    assert next(iter(asyncio.run(asking))) == "the_suspect"
+    assert (ledger.counts.asked, [one.count for one in ledger.not_asked]) == (MAX_GROUPS, [1])
 
 
 def test_running_info_and_statistics_of_all_replicas_are_used() -> None:
