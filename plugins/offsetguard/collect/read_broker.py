@@ -8,7 +8,7 @@ Everything is written into the BrokerReading as it comes: a round that is cut of
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.queue_ends import QueueEnds
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.group_members import SharedSubscriptions
     from offsetguard.collect.replica import Answer, ReplicaLink
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, TopicConfig
+    from offsetguard.rocketmq.requests import Request
 
 MAX_QUEUES = 65_536  # of one topic on one broker
 
@@ -142,6 +143,21 @@ def topics_to_ask(reading: BrokerReading, own_names: Collection[str]) -> list[st
         for topic in {*(reading.topics or ()), *remembered}
         if not is_lite_topic(topic) and topic_kind(topic, system_names) is not TopicKind.SYSTEM
     )
+
+
+def unread_base(reading: BrokerReading, own_names: Collection[str]) -> list[Request[Any]]:
+    """Return what of a master's base has no answer, as far as it is known what there was to ask."""
+    unread: list[Request[Any]] = []
+    if reading.topics is None:
+        unread.append(GetAllTopicConfig())
+    if reading.groups is None:
+        unread.append(GetAllSubscriptionGroupConfig())
+    groups = (group for group in _groups_to_ask(reading) if group not in reading.connections)
+    unread += [GetConsumerConnectionList(group) for group in groups]
+    if reading.committed is None:
+        unread.append(GetAllConsumerOffset())
+    topics = (topic for topic in topics_to_ask(reading, own_names) if topic not in reading.queue_ends)
+    return unread + [GetTopicStatsInfo(topic) for topic in topics]
 
 
 def _believable(link: ReplicaLink, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:

@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
@@ -94,6 +94,8 @@ class ReplicaLink:
         self._login_refused = False
         self._given_up: tuple[Outcome, str] | None = None
         self._unsent_count = 0
+        self._was_cut_off = False
+        self._named: set[str] = set()  # requests that the ledger names as missing
         self._batch = FIRST_BATCH
 
     async def ask(self, request: Request[Body], *, answers: Answers = ()) -> Answer[Body] | None:
@@ -166,11 +168,18 @@ class ReplicaLink:
 
     def cut_off(self) -> None:
         """Record that the round ended before everything was asked."""
+        self._was_cut_off = True
         self.failure = self.failure or CUT_OFF
         self._ledger.add_gap(self._gap("the rest of the round", Outcome.TIMED_OUT, CUT_OFF), sums_up=True)
 
-    def close(self) -> None:
-        """Record what was not asked any more after the replica was given up."""
+    def close(self, unread: Sequence[Request[Any]] = ()) -> None:
+        """Record what was not asked any more after the replica was given up, or the round had ended.
+
+        `unread`: what the round would have asked and has no answer of; those that are missing already are not repeated.
+        """
+        if self._given_up is not None or self._was_cut_off:
+            left = [request for request in unread if str(request) not in self._named]
+            self._leave_unsent(left, *(self._given_up or (Outcome.TIMED_OUT, CUT_OFF)))
         if self._given_up is not None and self._unsent_count:
             outcome, reason = self._given_up
             what = f"{self._unsent_count} further requests, not sent"
@@ -204,6 +213,7 @@ class ReplicaLink:
 
     def _refused(self, refusal: BrokerRefused, what: str, now: datetime) -> None:
         self._ledger.count(Outcome.REFUSED)
+        self._named.add(what)
         if not isinstance(refusal, AccessDenied):
             self.answered_at = self.answered_at or now
             self._strikes = 0
@@ -221,6 +231,7 @@ class ReplicaLink:
     def _failed(self, error: RocketMQError, what: str) -> None:
         outcome = outcome_of(error)
         reason = f"{error}{self._mapped}"
+        self._named.add(what)
         self._ledger.count(outcome)
         gap = self._gap(what, outcome, reason)
         if self._given_up is None:
@@ -241,11 +252,13 @@ class ReplicaLink:
     def _cut_short(self, requests: Sequence[Request[Body]]) -> None:
         for request in requests:
             self._ledger.count(Outcome.TIMED_OUT)
+            self._named.add(str(request))
             self._ledger.list_missing(self._gap(str(request), Outcome.TIMED_OUT, CUT_OFF))
 
     def _leave_unsent(self, requests: Sequence[Request[Body]], outcome: Outcome, reason: str) -> None:
         self._unsent_count += len(requests)
         for request in requests:
+            self._named.add(str(request))
             self._ledger.list_missing(self._gap(f"{request}, not sent", outcome, reason))
 
     def _gap(self, what: str, outcome: Outcome, reason: str) -> Gap:

@@ -371,6 +371,28 @@ def test_everything_that_is_missing_is_named_one_by_one(tmp_path: Path) -> None:
         assert all(gap.reason and gap.broker_name == "broker-a" for gap in named)
 
 
+def test_a_broker_that_dies_early_leaves_a_list_of_everything_that_it_was_not_asked_any_more(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.groups = {f"group-{number}" for number in range(40)}
+
+    async def die_at_the_first_group(conversation: Conversation, request: RemotingCommand) -> bool:
+        if asked(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST):
+            conversation.close()
+            return True
+        return False
+
+    broker.trouble = die_at_the_first_group
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        lines = (rounds.folder / GAPS_FILE_NAME).read_text(encoding="utf-8").splitlines()
+        named = [Gap.model_validate_json(line).what.removesuffix(", not sent") for line in lines]
+        expected = {f"GET_CONSUMER_CONNECTION_LIST(consumerGroup={group})" for group in (*broker.groups, "billing")}
+        assert expected | {"GET_ALL_CONSUMER_OFFSET()", "GET_TOPIC_STATS_INFO(topic=orders)"} <= set(named)
+        assert len(named) == len(set(named)), "each once"
+
+
 def test_a_complete_round_has_no_file_of_gaps(tmp_path: Path) -> None:
     @run(tmp_path, broker_with(10, 10))
     async def _(rounds: Rounds) -> None:
