@@ -32,12 +32,16 @@ _MAX_NAME_CHARACTERS = 4096
 
 
 def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
-    """Return (path, position, at, level, thread, message): `at` is NULL where a record has no head that we know.
+    """Return (path, position, at, level, thread, message, is_text): one row per record.
 
-    `records`: path, position, text. `time_zone`: as in the configuration, of the times in the files.
+    `at` is NULL where a record has no head that we know, `is_text` false for empty lines before the first record.
+    `records`: of `read_records`. `time_zone`: as in the configuration, of the times in the files.
     """
     head = F.coalesce(*[_head(layout) for layout in LAYOUTS])
-    read = records.select("path", "position", "has_head", F.explode(F.array(head)).alias("head"))
+    is_text = F.col("has_head") | (F.trim("text") != "")
+    read = records.select(
+        "path", "position", "has_head", is_text.alias("is_text"), F.explode(F.array(head)).alias("head")
+    )
     digits = F.regexp_replace(F.left("head.at", F.lit(19)), " ", "T")
     seconds = F.try_to_timestamp(digits, F.lit("yyyy-MM-dd'T'HH:mm:ss"))
     milliseconds = F.coalesce(F.substring("head.at", 21, 3).try_cast("int"), F.lit(0))
@@ -49,6 +53,7 @@ def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
         "head.level",
         "head.thread",
         "head.message",
+        "is_text",
     )
 
 

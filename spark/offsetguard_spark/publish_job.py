@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Publish the interval that the arguments name; returns the exit code."""
     parsed = _parser().parse_args(arguments)
-    progress = Progress(_say)
+    progress = Progress(say)
     try:
         workspace = Workspace.from_environment()
         config = load_config(workspace.config_file)
@@ -37,12 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         report = publisher.publish(parsed.cluster, parsed.interval, now=datetime.now(UTC), again=parsed.again)
     except OffsetGuardError as error:
-        return _fail(f"{error}")
+        return fail(f"{error}")
     except (PySparkException, Py4JError) as error:
-        return _fail(f"step {progress.current}: Spark: {_first_line(error)}; readers stay on the last good state")
+        return fail(f"step {progress.current}: Spark: {first_line(error)}; readers stay on the last good state")
     if report.verdict == "already published":
-        _say(f"already published: {parsed.interval.name} of {parsed.cluster}, nothing was changed (--again to redo)")
-    _say(json.dumps(report.as_dict()))
+        say(f"already published: {parsed.interval.name} of {parsed.cluster}, nothing was changed (--again to redo)")
+    say(json.dumps(report.as_dict()))
     return 0
 
 
@@ -74,15 +74,18 @@ def _interval(text: str) -> Interval:
     return interval
 
 
-def _first_line(error: PySparkException | Py4JError) -> str:
+def first_line(error: PySparkException | Py4JError) -> str:
+    """Return what a Spark error says, without its stack trace."""
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
-def _fail(message: str) -> int:
+def fail(message: str) -> int:
+    """Say an error on stderr; returns the exit code."""
     print(f"error: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
     return 1
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Say a line at once."""
     print(line, flush=True)  # noqa: T201 - a command line prints

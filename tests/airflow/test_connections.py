@@ -8,7 +8,7 @@ from offsetguard.channels.slack import SlackChannel
 from offsetguard.errors import ConfigError
 from offsetguard_airflow.hooks.channels import mail_channel, slack_channel
 from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
-from offsetguard_airflow.operators.publish import LocalByDefaultSparkSubmitHook
+from offsetguard_airflow.operators.spark_job import LocalByDefaultSparkSubmitHook
 
 MAIL = {
     "smtp://mail.example.com/?disable_ssl=true&disable_tls=true": ("mail.example.com", 25, None, TlsMode.NONE),

@@ -127,7 +127,7 @@ def _not_found(
     source: LogSource, placement: Placement, cursors: Sequence[LogCursor]
 ) -> tuple[list[LogCursor], list[LogGap]]:
     """Return (cursors that are kept although their file was not found, gaps)."""
-    if not placement.matched:  # the folder is not there: nothing can be said about its files
+    if not placement.matched and not placement.found:  # the folder is not there: nothing can be said about its files
         reason = "no such file: is the folder mounted on this machine, and is the pattern right?"
         return list(cursors), [LogGap(source.name, ", ".join(source.files), reason)]
     gaps = [LogGap(source.name, path, _advice(reason)) for path, reason in sorted(placement.unreadable.items())]
