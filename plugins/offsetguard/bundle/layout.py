@@ -119,8 +119,6 @@ def read_index_line(text: bytes, line: int, source: str) -> Exchange:
     error = document.get("error")
     if error is not None and not isinstance(error, dict):
         raise BundleError(f"{where}: field error: {_shown(error)} is no object")
-    if header is None and error is None:
-        raise BundleError(f"{where}: field header: is missing; a request without a response needs the field error")
     return Exchange(
         line=line,
         t_ms=t_ms,
@@ -129,8 +127,15 @@ def read_index_line(text: bytes, line: int, source: str) -> Exchange:
         ext=_texts(document.get("ext"), f"{where}: field ext"),
         file=file,
         header=header,
-        error=None if error is None else (str(error.get("kind", "")), str(error.get("message", ""))),
+        error=_failure(header, error),
     )
+
+
+def _failure(header: object, error: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """Return (kind, message) of a request without a response; other recorders leave out why there was none."""
+    if error is not None:
+        return str(error.get("kind", "")), str(error.get("message", ""))
+    return ("", "no response; the bundle does not say why") if header is None else None
 
 
 def read_meta(folder: Path) -> Meta:

@@ -73,13 +73,17 @@ def test_a_line_of_the_index_is_read() -> None:
         ({"file": ""}, "file"),
         ({"file": 3}, "file"),
         ({"header": "0"}, "header"),
-        ({"header": None}, "header"),
         ({"header": None, "error": "timeout"}, "error"),
     ],
 )
 def test_a_wrong_field_is_named_with_its_line(changes: dict[str, object], field: str) -> None:
     with pytest.raises(BundleError, match=rf"^bundle/index\.jsonl:12: field {field}: "):
         read_index_line(line_with(**changes), 12, "bundle/index.jsonl")
+
+
+def test_a_request_without_a_response_may_leave_out_why() -> None:
+    one = read_index_line(line_with(header=None, file=None), 7, "index.jsonl")
+    assert one.error == ("", "no response; the bundle does not say why")
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"t":' + b"9" * 10_000 + b"}"])
