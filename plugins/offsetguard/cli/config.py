@@ -135,6 +135,9 @@ def _unanswered(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Pr
             yield file.problem(("clusters", name, "name_servers", position), f"does not answer: {reason}")
         for reason in live.unseen_brokers:
             yield file.problem(("clusters", name), f"could not be seen whole: {reason}")
+        for address in live.unmatched_addresses:
+            what = "no name server lists a broker under this address; correct or remove the entry"
+            yield file.problem(("clusters", name, "address_map", address), what)
 
 
 def _unmatched(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.errors import RocketMQError
 from offsetguard.rocketmq.client import RocketMQClient
 from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllSubscriptionGroupConfig, GetBrokerClusterInfo
@@ -25,6 +26,7 @@ class LiveGroups:
     silent_name_servers: Mapping[int, str] = field(default_factory=dict)  # position in the configuration -> why
     unseen_brokers: tuple[str, ...] = ()  # those that did not answer, and why
     name_server_answered: bool = False
+    unmatched_addresses: tuple[str, ...] = ()  # in `address_map`, and listed by no name server
 
     @property
     def is_complete(self) -> bool:
@@ -39,6 +41,7 @@ async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None
         answers = await asyncio.gather(*asked, return_exceptions=True)
         silent: dict[int, str] = {}
         addresses: dict[str, str | None] = {}  # broker name -> address of its master
+        listed: set[str] = set()
         for position, answer in enumerate(answers):
             if isinstance(answer, RocketMQError):
                 silent[position] = str(answer)
@@ -46,6 +49,7 @@ async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None
                 raise answer
             else:
                 addresses.update((broker.broker_name, broker.master_address) for broker in answer.brokers)
+                listed.update(*(broker.addresses.values() for broker in answer.brokers))
         unseen = [f"{name}: no master is registered" for name, address in addresses.items() if address is None]
         groups: set[str] = set()
         masters = [cluster.address_map.get(at, at) for at in addresses.values() if at is not None]
@@ -54,7 +58,9 @@ async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None
                 unseen.append(str(found))
             else:
                 groups |= found
-        return LiveGroups(frozenset(groups), silent, tuple(unseen), len(silent) < len(cluster.name_servers))
+        answered = len(silent) < len(cluster.name_servers)
+        unmatched = unmatched_addresses(cluster, listed) if answered else ()
+        return LiveGroups(frozenset(groups), silent, tuple(unseen), answered, tuple(unmatched))
 
 
 async def _groups_of(client: RocketMQClient, master: str) -> set[str] | RocketMQError:

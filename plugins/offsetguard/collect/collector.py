@@ -7,6 +7,7 @@ about the past, raises.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -140,6 +141,7 @@ async def collect_round(
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
     earlier = earlier or EarlierRound()
+    importing = asyncio.create_task(asyncio.to_thread(importlib.import_module, "offsetguard.collect.landing"))
     if asker is not None:
         one_round = Round(
             cluster, config, interval, asker=asker, earlier=earlier, events=events, log_sources=log_sources
@@ -164,6 +166,7 @@ async def collect_round(
                 log_sources=log_sources,
             )
             await one_round.run(deadline_s)
+    await importing
     _take_damages(one_round, damages)
     finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
     snapshot = snapshot_of(

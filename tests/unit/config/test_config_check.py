@@ -115,12 +115,22 @@ def test_a_cluster_that_cannot_be_seen_is_named_with_its_line_and_is_exit_code_2
     assert told[0][2].startswith("does not answer: 127.0.0.1:1: ")
 
 
-def check_live(folder: Path, *brokers: ScriptedBroker, match: str = "order-*") -> tuple[int, list[tuple[str, str]]]:
-    """Check against scripted brokers; returns the exit code and (field, message) of each problem."""
+def check_live(
+    folder: Path, *brokers: ScriptedBroker, match: str = "order-*", listed_as: str | None = None
+) -> tuple[int, list[tuple[str, str]]]:
+    """Check against scripted brokers; returns the exit code and (field, message) of each problem.
+
+    `listed_as`: the address under which the name server lists the last broker; `address_map` leads to the real one,
+    and another entry of it leads nowhere.
+    """
 
     async def look() -> tuple[int, list[dict[str, Any]]]:
-        async with scripted_cluster(*brokers) as (name_server, *_):
+        async with scripted_cluster(*brokers) as (name_server, addresses):
             text = LIVE.format(name_server=name_server, match=match)
+            if listed_as is not None:
+                reachable, addresses[brokers[-1].name] = addresses[brokers[-1].name], listed_as
+                address_map = f'address_map: {{"{listed_as}": "{reachable}", "172.17.0.9:10911": "{reachable}"}}'
+                text = text.replace("{name_servers", f"{{{address_map}, name_servers")
             return await asyncio.to_thread(json_lines, folder, text, "--live")
 
     exit_code, lines = asyncio.run(look())
@@ -157,3 +167,12 @@ def test_a_broker_that_does_not_answer_is_named_and_nothing_is_said_about_patter
     assert exit_code == 2
     assert [field for field, _ in problems] == ["clusters.orders"]
     assert problems[0][1].startswith("could not be seen whole: 127.0.0.1:")
+
+
+def test_brokers_are_reached_through_the_address_map_and_an_entry_without_a_broker_is_told(tmp_path: Path) -> None:
+    broker = ScriptedBroker("broker-a", topics={"t": [(0, 10)]}, committed={("t", "order-1"): {0: 7}})
+    exit_code, problems = check_live(tmp_path, broker, listed_as="172.17.0.3:10911")
+    assert exit_code == 1
+    ((field, message),) = problems
+    assert "172.17.0.9:10911" in field
+    assert "no name server lists a broker under this address" in message
