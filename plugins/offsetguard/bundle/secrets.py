@@ -20,7 +20,9 @@ LEFT_OUT = "***"
 _LOGIN_FIELDS = frozenset({"AccessKey", "Signature", "SecurityToken"})
 _TELLING = rb"(?:secret|passw(?:or)?d|credential|access_?key|signature|securitytoken|initauthenticationuser)"
 _NAME = re.compile(rb"(?i)" + _TELLING)
-_IN_TEXT = re.compile(rb"(?i)(" + _TELLING + rb"[a-z_.]*\"?\s?[=:]\s?)(\{[^}\r\n]*\}|[^\s,;\]})]+)")
+_IN_TEXT = re.compile(  # bounded: log lines may be long, and hostile
+    rb"(?i)(" + _TELLING + rb"[a-z_.]{0,40}\\?\"?\s?[=:]\s?)(\{[^}\r\n]*\}|[^\s,;\]})]+)"
+)
 
 
 def without_secrets(code: int, body: bytes) -> tuple[bytes, tuple[str, ...]]:

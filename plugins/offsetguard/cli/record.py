@@ -282,6 +282,8 @@ class _Recording:
     def _tell_round(self, snapshot: Snapshot, bundle: BundleWriter) -> None:
         manifest = snapshot.manifest
         self._seen_count += not manifest.cluster_unseen
+        if manifest.cluster_unseen and manifest.gaps:
+            self._tell(manifest.gaps[-1].reason)
         self._tell(
             f"round {self._round_count}: {manifest.requests.answered:,} of {manifest.requests.asked:,} requests"
             f" answered, {manifest.gap_count} gaps, {bundle.byte_count / 1024**2:.1f} MiB"

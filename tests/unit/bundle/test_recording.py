@@ -24,7 +24,8 @@ from offsetguard.rocketmq.requests import (
     GetConsumerConnectionList,
     GetTopicStatsInfo,
 )
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted_broker import ScriptedBroker, name_server_of, scripted_cluster
+from offsetguard_peers.scripted_peer import ScriptedPeer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +102,32 @@ def test_a_body_that_has_not_changed_is_kept_once(tmp_path: Path) -> None:
     bundle = open_bundle(tmp_path / "bundle")
     assert len(bundle.exchanges) == 2
     assert len(list((tmp_path / "bundle" / "bodies").iterdir())) == 1
+
+
+def test_brokers_behind_an_address_map_and_other_peers_have_names_of_their_own(tmp_path: Path) -> None:
+    """The name server lists addresses that cannot be reached; a proxy it does not list at all."""
+
+    async def record_mapped() -> tuple[str, str, str]:
+        broker, proxy = ScriptedBroker("broker-a", topics={"orders": [(0, 10)]}), ScriptedBroker("proxy")
+        unreachable = "192.0.2.1:10911"
+        async with (
+            ScriptedPeer(broker.play) as peer,
+            ScriptedPeer(proxy.play) as other,
+            ScriptedPeer(name_server_of({"broker-a": unreachable})) as name_server,
+            RocketMQClient() as client,
+        ):
+            with BundleWriter(tmp_path / "bundle", Meta()) as bundle:
+                asker = RecordingAsker(client, bundle, [name_server.address], {unreachable: peer.address})
+                await asker.call(name_server.address, GetBrokerClusterInfo())
+                await asker.call(peer.address, GetAllConsumerOffset())
+                await asker.call(other.address, GetAllConsumerOffset())
+            return name_server.address, unreachable, other.address
+
+    name_server, listed, proxy = asyncio.run(record_mapped())
+    bundle = open_bundle(tmp_path / "bundle")
+    assert [one.broker for one in bundle.exchanges] == ["namesrv", "broker-a-0", f"{proxy}-0"]
+    asker = BundleAsker(bundle, moments(bundle)[0])
+    assert [asker.label(address) for address in (name_server, listed, proxy)] == ["namesrv", "broker-a-0", f"{proxy}-0"]
 
 
 def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path) -> None:
