@@ -63,7 +63,9 @@ class Reading:
     problems: tuple[tuple[Path, str, bytes], ...]  # (file, reason, its bytes), in the order of trying
 
 
-def read_state_file(folder: Path, name: str, check: Callable[[bytes], object]) -> Reading:
+def read_state_file(
+    folder: Path, name: str, check: Callable[[bytes], object], max_bytes: int = MAX_FILE_BYTES
+) -> Reading:
     """Read `name` of a config folder, or its .bak; `check` decodes the text and raises MalformedBytes.
 
     Never raises for what is in the files; a file that exists and cannot be opened is a problem like the others.
@@ -72,11 +74,11 @@ def read_state_file(folder: Path, name: str, check: Callable[[bytes], object]) -
     for suffix in _SUFFIXES:
         path = folder / f"{name}{suffix}"
         try:
-            opened = _open(path)
+            opened = _open(path, max_bytes)
             if opened is None:
                 continue
             raw, written_at = opened
-            text, remark = _as_utf8(_unpacked(raw))
+            text, remark = _as_utf8(_unpacked(raw, max_bytes))
             _check(check, text, raw)
         except _NotWhole as error:
             problems.append((path, str(error), error.body))
@@ -97,7 +99,7 @@ def _told(
     return tuple((path, reason if path == used else f"{reason}{instead}", body) for path, reason, body in problems)
 
 
-def _open(path: Path) -> tuple[bytes, datetime] | None:
+def _open(path: Path, max_bytes: int) -> tuple[bytes, datetime] | None:
     """Return a file's bytes and when it was written; None when there is no such file."""
     try:
         if not path.is_file():  # a pipe must not hold us
@@ -106,24 +108,24 @@ def _open(path: Path) -> tuple[bytes, datetime] | None:
             return None
         written_s = path.stat().st_mtime
         with path.open("rb") as opened:
-            raw = opened.read(MAX_FILE_BYTES + 1)
+            raw = opened.read(max_bytes + 1)
     except OSError as error:
         raise _NotWhole(f"cannot be read ({error.strerror or error})") from error
-    if len(raw) > MAX_FILE_BYTES:
-        raise _NotWhole(f"is larger than {MAX_FILE_BYTES} bytes")
+    if len(raw) > max_bytes:
+        raise _NotWhole(f"is larger than {max_bytes} bytes")
     return raw, datetime.fromtimestamp(max(written_s, 0), UTC)
 
 
-def _unpacked(raw: bytes) -> bytes:
+def _unpacked(raw: bytes, max_bytes: int) -> bytes:
     if not raw.startswith(GZIP_MAGIC):
         return raw
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
-            text = packed.read(MAX_FILE_BYTES + 1)
+            text = packed.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise _NotWhole(f"is compressed and cut off or damaged ({error})", raw) from error
-    if len(text) > MAX_FILE_BYTES:
-        raise _NotWhole(f"is larger than {MAX_FILE_BYTES} bytes when unpacked")
+    if len(text) > max_bytes:
+        raise _NotWhole(f"is larger than {max_bytes} bytes when unpacked")
     return text
 
 
