@@ -4,12 +4,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 
 from offsetguard.errors import ConfigError
 from offsetguard.facts import GroupFacts, IntervalFacts
 from offsetguard.intervals import Interval
 from offsetguard_airflow.clusters import chosen_clusters
 from offsetguard_airflow.facts import check_group_pattern
+from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
 from offsetguard_airflow.run_interval import interval_at
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -85,3 +87,33 @@ def test_a_pattern_that_matches_nothing_is_answered_with_similar_names(pattern: 
         check_group_pattern(pattern, _facts("order-billing", "stock"))
     assert repr(pattern) in str(raised.value)
     assert hint in str(raised.value)
+
+
+FORM = {
+    "cluster": "main",
+    "files": ["/mnt/a b/*.log", "--broker-id=7"],
+    "broker_name": None,
+    "broker_id": 0,
+    "time_zone": "+08:00",
+    "routine": False,
+    "dry_run": True,
+}
+
+
+def test_the_form_becomes_a_command_line_in_which_no_value_is_an_option() -> None:
+    operator = IngestBrokerLogsOperator(task_id="ingest_broker_logs", form=FORM)
+    assert operator.job_arguments() == [
+        "--cluster=main",
+        "--broker-name=",
+        "--broker-id=0",
+        "--time-zone=+08:00",
+        "--files=/mnt/a b/*.log",
+        "--files=--broker-id=7",
+        "--dry-run",
+    ]
+
+
+def test_the_form_arrives_at_the_task_with_its_types() -> None:
+    dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["ingest_broker_logs"]
+    task = dag.get_task("ingest_broker_logs")
+    assert task.render_template(task.form, {"params": FORM}, task.get_template_env(dag)) == FORM

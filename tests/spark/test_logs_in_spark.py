@@ -1,0 +1,110 @@
+"""Spark reads logs as Python does: the same rows at the same bytes, whole, split into blocks, or compressed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from offsetguard.logs.events import LogEvent, LogOrigin, event_row, read_records
+from offsetguard.logs.log_stream import LogStream
+from offsetguard.logs.moves import moves_from
+from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
+from offsetguard.time_zones import zone_of
+from offsetguard_spark import log_records
+from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from offsetguard.tables import Table
+
+EXCERPTS = sorted((Path(__file__).parents[1] / "unit" / "logs" / "excerpts").glob("*.log"))
+ZONE = "+08:00"
+MOVED = "PULL_OFFSET_MOVED:correction offset. topic={}, groupId=G1, requestOffset={}, newOffset=3, suggestBrokerId=0"
+TOO_SMALL = (
+    "the request offset too small. group=G1, topic=T1, requestOffset=1, brokerMinOffset=3, clientIp=/10.0.0.9:43618"
+)
+ODD_LINES = (
+    b"half a line from before the rotation",
+    b"\0\0\0\0" + f"2026-11-21 06:45:30 WARN PullMessageThread_3 - {MOVED.format('T1', 99)}\r".encode(),
+    f"2026-11-21 06:45:30 INFO PullMessageThread_3 - {TOO_SMALL}".encode(),
+    f"2026-11-21 06:45:30 INFO PullMessageThread_4 - {TOO_SMALL.replace('10.0.0.9', '10.0.0.8')}".encode(),
+    f"2026-11-21 06:45:30 WARN PullMessageThread_3 - {MOVED.format('T1', 1)}".encode(),
+    f"2026-11-21 06:45:31 WARN PullMessageThread_4 - {MOVED.format('T2', 1)}".encode(),  # another topic: another pull
+    f"2026-11-21 06:45:31 WARN PullMessageThread_4 - {MOVED.format('T1', 2**64)}".encode(),  # no offset
+    f"2026-02-31 06:45:31 WARN PullMessageThread_4 - {MOVED.format('T1', 7)}".encode(),  # no day
+    b"2026-11-21 06:45:31 of a foreign layout",
+    "2026-11-21 06:45:31 INFO 线程 - 订单 🚀 nothing that we know".encode(),
+    "\tat some.Class(订单.java)".encode(),
+    f"2026-12-31 23:59:59 WARN PullMessageThread_3 - {MOVED.format('订单🚀', 5)}".encode(),  # no line feed at the end
+)
+
+
+def python_rows(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+    """Return rows of log_events and offset_moves, and how many records could not be read."""
+    with LogStream(str(path)) as stream:
+        pieces = iter(lambda: stream.read(7_000), b"")
+        origin = LogOrigin("s", str(path), "broker-a", 0)
+        outcomes = list(read_records(pieces, zone_of(ZONE), origin=origin))
+    events = [one for one in outcomes if isinstance(one, LogEvent)]
+    unreadable = sum(type(one).__name__ == "Unreadable" for one in outcomes)
+    rows = [event_row(event, "demo", event.at.replace(second=0, microsecond=0)) for event in events]
+    moves = [row | {"interval_start": row["moved_at"]} for row in moves_from(events, "demo", rows[0]["interval_start"])]
+    for row in moves:
+        row["interval_start"] = row["moved_at"].replace(second=0)
+    return rows, moves, unreadable
+
+
+def comparable(rows: list[dict[str, Any]], table: Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(_plain(name, row[name]) for name in _names(table)) for row in rows), key=repr)
+
+
+def _names(table: Table) -> list[str]:
+    return [column.name for column in table.columns]
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "fields_json":
+        return list(json.loads(value).items())  # the same fields in the same order; spaces do not matter
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def test_every_line_gives_the_same_rows_in_spark_and_in_python(spark: SparkSession, tmp_path: Path) -> None:
+    odd = tmp_path / "odd [1]{a}*.log"  # as a pattern it would match nothing
+    odd.write_bytes(b"\n".join(ODD_LINES))
+    compressed = tmp_path / "broker.1.log.gz"
+    compressed.write_bytes(gzip.compress(EXCERPTS[0].read_bytes()))
+    files = [*EXCERPTS, odd, compressed]
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "4096")
+    spark.conf.set("spark.sql.files.openCostInBytes", "1")
+    uris = {log_records.uri_of(spark, str(file)): str(file) for file in files}
+    names = F.create_map(*[F.lit(text) for pair in uris.items() for text in pair])
+
+    messages = laid_out(log_records.read_records(spark, [str(file) for file in files], one_block_bytes=1), ZONE)
+    events = (
+        recognised(messages)
+        .withColumns({"cluster": F.lit("demo"), "source": F.lit("s"), "file": names[F.col("path")]})
+        .withColumns({"broker_name": F.lit("broker-a"), "broker_id": F.lit(0).cast("bigint")})
+        .persist()
+    )
+    python = [python_rows(file) for file in files]
+
+    found_events = [row.asDict() for row in log_event_rows(events).collect()]
+    expected_events = [row for rows, _, _ in python for row in rows]
+    assert comparable(found_events, LOG_EVENTS) == comparable(expected_events, LOG_EVENTS)
+    assert len({row["kind"] for row in found_events}) > 25, "the excerpts are meant to show most kinds"
+    found_moves = [row.asDict() for row in offset_move_rows(events).collect()]
+    expected_moves = [row for _, rows, _ in python for row in rows]
+    assert comparable(found_moves, OFFSET_MOVES) == comparable(expected_moves, OFFSET_MOVES)
+    of_odd = {
+        (row["topic"], row["requested_offset"]): row["client_id"] for row in found_moves if str(odd) in row["source"]
+    }
+    assert of_odd == {("T1", 99): None, ("T1", 1): "10.0.0.9:43618", ("T2", 1): None, ("订单🚀", 5): None}
+    unreadable = messages.where(F.col("at").isNull() & F.col("is_text")).count()
+    assert unreadable == sum(count for _, _, count in python) >= 3
+    events.unpersist()
