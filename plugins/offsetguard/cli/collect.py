@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.asking_everything import asking_everything
+from offsetguard.cli.own_process import OwnProcess
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.errors import OffsetGuardError
 from offsetguard.intervals import Interval
@@ -157,6 +158,8 @@ async def _collect_live(
     """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
     from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
 
+    if own_process := click.get_current_context().find_object(OwnProcess):
+        own_process.load_pyarrow()  # while the first answers are awaited
     now = datetime.now(UTC)
     interval = Interval.containing(now)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import click
 
+from offsetguard.cli.own_process import OwnProcess
 from offsetguard.errors import OffsetGuardError
 
 EXIT_ERROR = 2
@@ -70,7 +71,7 @@ def offsetguard() -> None:
 def main() -> None:
     """Run the command line; an error of ours is told on stderr without a traceback, and ends with 2."""
     try:
-        offsetguard(prog_name="offsetguard")
+        offsetguard(prog_name="offsetguard", obj=OwnProcess())
     except OffsetGuardError as error:
         click.echo(f"offsetguard: {error}", err=True)
         sys.exit(EXIT_ERROR)

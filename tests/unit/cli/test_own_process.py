@@ -1,0 +1,44 @@
+"""Loading pyarrow beside other work, and without NumPy, in a process that ends with its command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+WRITES_AND_READS = """
+import sys
+from offsetguard.cli.own_process import OwnProcess
+OwnProcess().load_pyarrow().join()
+assert "pyarrow.parquet" in sys.modules
+assert "numpy" not in sys.modules, "it was loaded, or the mark was left behind"
+import io
+import pyarrow as pa
+import pyarrow.parquet as pq
+file = io.BytesIO()
+numbers = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(b"\\x01" + bytes(15))])
+pq.write_table(pa.Table.from_arrays([numbers], ["n"]), file)
+assert pq.read_table(io.BytesIO(file.getvalue())).to_pydict() == {"n": [1, 0]}
+import numpy
+assert numpy.arange(3).sum() == 3, "who needs NumPy later gets it"
+"""
+
+AFTER_NUMPY = """
+import numpy
+from offsetguard.cli.own_process import OwnProcess
+OwnProcess().load_pyarrow().join()
+import pyarrow as pa
+assert pa.array(numpy.arange(3)).to_numpy().sum() == 3, "where NumPy is in use already, pyarrow knows it"
+"""
+
+
+def run(program: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_pyarrow_writes_and_reads_files_without_numpy() -> None:
+    run(WRITES_AND_READS)
+
+
+def test_numpy_that_is_loaded_already_stays() -> None:
+    run(AFTER_NUMPY)
