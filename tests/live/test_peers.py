@@ -17,6 +17,7 @@ from offsetguard.rocketmq.signing import Credentials
 from offsetguard_peers.acl import READER_ACCESS_KEY, READER_SECRET_KEY
 from offsetguard_peers.admin import Admin, ChangingCode, send
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.mqadmin import mqadmin
 from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
@@ -171,6 +172,7 @@ def test_a_guarded_cluster_refuses_strangers_and_serves_its_accounts_over_tls(ve
             assert refused.code == code
             assert text in (refused.remark or "")
         assert send(address, 30, fields, tls=tls).code == REFUSED_LOGIN[version][0]
+        assert address in mqadmin(cluster, "clusterList")
         for peer in (cluster.namesrv, address):
             with pytest.raises(OSError):  # noqa: PT011 - closed or reset, as the version likes
                 send(peer, 30, fields, credentials=reader)

@@ -21,7 +21,18 @@ from offsetguard.rocketmq.requests import (
     ViewBrokerStatsData,
 )
 from offsetguard_peers.source_list import MASTER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
-from offsetguard_peers.source_stage import BILLING, DEAD, DEAD_LETTERS, FAILING, ORDERLY, ORDERS, SENT, SILENT
+from offsetguard_peers.source_probes import ABSENT_AFTER_S, SEEN_WITHIN_S
+from offsetguard_peers.source_stage import (
+    BILLING,
+    BROADCASTING,
+    DEAD,
+    DEAD_LETTERS,
+    FAILING,
+    ORDERLY,
+    ORDERS,
+    SENT,
+    SILENT,
+)
 
 if TYPE_CHECKING:
     from offsetguard_peers.source_probes import Cells, Probes
@@ -41,6 +52,13 @@ async def offsets(probes: Probes) -> dict[str, Cells]:
         )
         return YES if (said, committed) == (YES, NO) else NO
 
+    is_4 = probes.stage.cluster.version.startswith("4.")  # where a broker never hears of it
+    broadcast_offset = await probes.until_yes(  # 5.x writes it down every 5 s
+        lambda: probes.cell(
+            MASTER, GetAllConsumerOffset(), lambda answer: (ORDERS, BROADCASTING) in answer.broadcast_offsets
+        ),
+        within_s=ABSENT_AFTER_S if is_4 else SEEN_WITHIN_S,
+    )
     pull_offset = await probes.own_or_all(
         lambda group: GetConsumeStats(group, ORDERS), lambda stats: stats.queues[queue].pull_offset
     )
@@ -56,6 +74,7 @@ async def offsets(probes: Probes) -> dict[str, Cells]:
         ),
         "never_committed": {role: await never_committed(role) for role in REPLICAS},
         "pull_offset": pull_offset,
+        "broadcast_offset": {MASTER: broadcast_offset},
         "last_timestamp": await probes.both(
             GetConsumeStats(BILLING, ORDERS), lambda stats: stats.queues[queue].last_timestamp
         ),

@@ -30,12 +30,13 @@ REPLICAS = (MASTER, SLAVE)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One thing to know. `lands_in`: `table.column` of the landed snapshot."""
+    """One thing to know. `lands_in`: `table.column` of the landed snapshot; `only`: not every role of the section."""
 
     name: str
     title: str
     asked: str = ""
     lands_in: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ class Section:
     roles: tuple[str, ...]
     sources: tuple[Source, ...]
     note: str
+
+    def roles_of(self, source: Source) -> tuple[str, ...]:
+        """Who is asked for a source."""
+        return source.only or self.roles
 
 
 SECTIONS = (
@@ -71,6 +76,12 @@ SECTIONS = (
                 "43 has no entry where GET_CONSUME_STATS (208) says 0",
             ),
             Source("pull_offset", "pull offset", "GET_CONSUME_STATS (208)", ("queue_snapshots.pull_offset",)),
+            Source(
+                "broadcast_offset",
+                "what a broadcasting group has pulled",
+                "GET_ALL_CONSUMER_OFFSET (43), key `topic@group@broadcast`",
+                only=(MASTER,),
+            ),
             Source(
                 "last_timestamp",
                 "store time of the last consumed message",
@@ -219,6 +230,7 @@ SECTIONS = (
         REPLICAS,
         (
             Source("lock_line", "line of the rebalance lock", "log file", ("log_events.kind",)),
+            Source("pull_queue_line", "pull requests that wait, each second", "log file"),
             Source(
                 "consumer_offset_file",
                 "consumer offsets",
@@ -233,7 +245,16 @@ SECTIONS = (
                 ("group_snapshots.retry_max_times",),
             ),
         ),
-        "Where brokers cannot be asked. A log file is shown by its name.",
+        "Where brokers cannot be asked. A log file is shown by its name; [logs.md](logs.md) has all lines.",
+    ),
+    Section(
+        "Clients' own files",
+        (CLIENT,),
+        (
+            Source("rebalance_line", "queues that a client takes and gives up", "client log", ("log_events.kind",)),
+            Source("client_offsets_file", "offsets of a broadcasting client", "offsets.json in the client's home"),
+        ),
+        "",
     ),
     Section(
         "POP groups",

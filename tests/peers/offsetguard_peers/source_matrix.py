@@ -42,7 +42,9 @@ def write_measured(version: str, cells: Mapping[str, Cells], file: Path = MEASUR
     for section, source in sources():
         versions = {**known.get(source.name, {}), version: cells[source.name]}
         ordered[source.name] = {
-            each: {role: versions[each][role] for role in section.roles} for each in VERSIONS if each in versions
+            each: {role: versions[each][role] for role in section.roles_of(source)}
+            for each in VERSIONS
+            if each in versions
         }
     head = "# Measured on real brokers; write it again with: python -m offsetguard_peers.source_matrix --measure\n"
     text = yaml.safe_dump(ordered, sort_keys=False, default_flow_style=None, width=110)
@@ -85,7 +87,7 @@ def _table(section: Section, measured: Measured) -> Iterator[str]:
             source.title,
             source.asked,
             " ".join(f"`{column}`" for column in source.lands_in),
-            *(measured[source.name][version][role] for version, role in answers),
+            *(measured[source.name][version].get(role, "") for version, role in answers),
         ]
         for source in section.sources
     ]

@@ -32,6 +32,7 @@ SECTIONS = (
     broker_probes.brokers,
     surroundings_probes.moves,
     surroundings_probes.files,
+    surroundings_probes.client_files,
     surroundings_probes.pop,
     surroundings_probes.access,
     surroundings_probes.name_servers,
@@ -94,7 +95,8 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
                 "broker_id": broker.broker_id,
             }
             for broker in cluster.brokers
-        ],
+        ]
+        + [{"name": "clients", "files": [f"{stage.consumers.log_file.parent}/*.log"]}],
     }
     config = Config.model_validate(
         {

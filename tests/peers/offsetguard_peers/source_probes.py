@@ -70,9 +70,9 @@ class Probes:
         except BrokerRefused as refused:
             return cell_of(refused)
 
-    async def until_yes(self, ask: Callable[[], Awaitable[str]]) -> str:
+    async def until_yes(self, ask: Callable[[], Awaitable[str]], *, within_s: float = SEEN_WITHIN_S) -> str:
         """Ask again until the answer is YES, for what takes a moment; the last answer otherwise."""
-        deadline = time.monotonic() + SEEN_WITHIN_S
+        deadline = time.monotonic() + within_s
         while (cell := await ask()) != YES and time.monotonic() < deadline:
             await asyncio.sleep(0.2)
         return cell

@@ -29,6 +29,7 @@ ORDERLY = "matrix-orderly"  # online, with locks
 FAILING = "matrix-failing"  # online; its messages go back for a retry
 GIVING_UP = "matrix-giving-up"  # online; its messages go to the dead-letter topic at once
 DEAD_LETTERS = f"%DLQ%{GIVING_UP}"
+BROADCASTING = "matrix-broadcasting"  # online; each client consumes everything
 POPPER = "matrix-popper"
 # Listed by the name servers, and served; but the certificate is not for it, so that we need the address map.
 LISTED_HOST = "127.0.0.2"
@@ -72,6 +73,7 @@ def staged(version: str) -> Iterator[Stage]:
         pops = _start_with_a_slave_that_has_copied(cluster)
         with running_consumers(cluster, _consumers(), signed=True) as consumers:
             consumers.wait_until_consumed(SENT, ORDERLY)
+            consumers.wait_until_consumed(SENT, BROADCASTING)
             consumers.wait_until_failed(1, FAILING)
             consumers.wait_until_failed(1, GIVING_UP)
             yield Stage(cluster, consumers, pops=pops)
@@ -82,6 +84,7 @@ def staged(version: str) -> Iterator[Stage]:
 def _consumers() -> list[ConsumerSpec]:
     return [
         ConsumerSpec(ORDERLY, {ORDERS: "*"}, orderly=True, commit_every_ms=1000),
+        ConsumerSpec(BROADCASTING, {ORDERS: "*"}, broadcasting=True, commit_every_ms=1000),
         ConsumerSpec(FAILING, {DEAD: "*"}, fail_always=True),
         ConsumerSpec(GIVING_UP, {DEAD: "*"}, fail_always=True, max_reconsume_times=0),
     ]
@@ -97,7 +100,7 @@ def _start_with_a_slave_that_has_copied(cluster: RocketMQCluster) -> bool:
         admin.create_topic(topic, queues=queues)
         produce(cluster, topic, SENT, signed=True)
     admin.create_topic(DEAD_LETTERS, queues=1)  # it would come by itself, too late for the slave's copy
-    for group in (BILLING, ORDERLY, FAILING, GIVING_UP, POPPER):
+    for group in (BILLING, ORDERLY, FAILING, GIVING_UP, BROADCASTING, POPPER):
         admin.create_group(group)
     pops = _pop(cluster)
     admin.commit(BILLING, ORDERS, 0, SENT // QUEUES // 2)

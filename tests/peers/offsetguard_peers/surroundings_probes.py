@@ -23,9 +23,9 @@ from offsetguard.rocketmq.requests import (
     Request,
     ViewBrokerStatsData,
 )
-from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
+from offsetguard_peers.source_list import CLIENT, MASTER, NAME_SERVER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
 from offsetguard_peers.source_probes import ABSENT_AFTER_S, MOVED, READER, SEEN_WITHIN_S, Cells, Probes, cell_of
-from offsetguard_peers.source_stage import BILLING, ORDERLY, ORDERS, POPPED, POPPER
+from offsetguard_peers.source_stage import BILLING, BROADCASTING, ORDERLY, ORDERS, POPPED, POPPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT")
 
 MOVED_EVENT_TOPIC = "OFFSET_MOVED_EVENT"
+PULL_QUEUE_LINE = re.compile(r"\[WATERMARK\] Pull Queue Size: \d+")
+REBALANCE_LINE = re.compile(rf"rebalanced.*{ORDERLY}")
 LOCK_LINE = re.compile(rf"(?:message queue not locked, I got it|RebalanceLockManager#tryLock).*{ORDERLY}")
 
 
@@ -98,11 +100,26 @@ async def files(probes: Probes) -> dict[str, Cells]:
         ),
     }
     cells = {source: {role: tells(role, name, found) for role in REPLICAS} for source, (name, found) in files.items()}
+    cells["pull_queue_line"] = {
+        role: await _line_in(probes.broker(role).log_folder, PULL_QUEUE_LINE, within_s=SEEN_WITHIN_S)
+        for role in REPLICAS
+    }
     cells["lock_line"] = {
         MASTER: await _line_in(probes.broker(MASTER).log_folder, LOCK_LINE, within_s=SEEN_WITHIN_S),
         SLAVE: await _line_in(probes.broker(SLAVE).log_folder, LOCK_LINE),
     }
     return cells
+
+
+async def client_files(probes: Probes) -> dict[str, Cells]:
+    """Measure the section."""
+    consumers = probes.stage.consumers
+    offsets = consumers.local_offsets_file(probes.stage.client_id(BROADCASTING), BROADCASTING)
+    deadline = time.monotonic() + SEEN_WITHIN_S  # the first time 10 s after a client's start
+    while not offsets.exists() and time.monotonic() < deadline:
+        await asyncio.sleep(0.2)
+    line = await _line_in(consumers.log_file.parent, REBALANCE_LINE, within_s=SEEN_WITHIN_S)
+    return {"rebalance_line": {CLIENT: line}, "client_offsets_file": {CLIENT: YES if offsets.exists() else NO}}
 
 
 async def pop(probes: Probes) -> dict[str, Cells]:

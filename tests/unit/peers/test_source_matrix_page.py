@@ -32,7 +32,7 @@ def test_every_source_was_measured_at_every_peer_of_every_version(
     section: Section, source: Source, measured: Measured
 ) -> None:
     cells = {version: list(roles) for version, roles in measured[source.name].items()}
-    assert cells == {version: list(section.roles) for version in VERSIONS}
+    assert cells == {version: list(section.roles_of(source)) for version in VERSIONS}
 
 
 def test_nothing_was_measured_that_the_page_does_not_show(measured: Measured) -> None:
