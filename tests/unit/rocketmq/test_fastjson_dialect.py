@@ -184,3 +184,20 @@ def test_81_000_offsets_are_read_well_within_a_second() -> None:
     document = fastjson.decode(body)
     assert time.process_time() - started < 1
     assert sum(map(len, document["offsetTable"].values())) == 81_600
+
+
+@given(
+    depth=st.integers(1, 80),
+    opening=st.sampled_from(["[", '{"a":', '["[",', '["]",{"b":[]},']),
+    filling=st.sampled_from(['"["', '"}"', '"\\""', "{}", "[[]]", '{0:"["}', "1"]),
+)
+def test_only_what_is_nested_too_deeply_is_refused(depth: int, opening: str, filling: str) -> None:
+    """Brackets in strings count for nothing, and neither reader of the depth is mistaken."""
+    body = (opening * depth + filling + ("}" if opening[0] == "{" else "]") * depth).encode()
+    beyond = {"{}": 1, "[[]]": 2, '{0:"["}': 1}.get(filling, 0)
+    deepest = depth + (max(beyond, 2) if "[]" in opening else beyond)
+    if deepest > fastjson.MAX_DEPTH:
+        with pytest.raises(MalformedBytes):
+            fastjson.decode(body)
+    else:
+        fastjson.decode(body)
