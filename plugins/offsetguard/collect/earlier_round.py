@@ -19,16 +19,20 @@ from offsetguard.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from offsetguard.collect.name_servers import ClusterMembers
     from offsetguard.offsets import MessageQueue
+    from offsetguard.tables import Table
 
 MISSING_MASTER_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
+_ENDS = ("broker_name", "topic", "queue_id", "max_offset")
+_AGES = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
+_GROUPS = ("consumer_group", "retry_max_offset", "dead_letter_max_offset", "consumption")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
 
@@ -41,14 +45,18 @@ class EarlierRound:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)  # by name; those that this class reads
     folder: Path | None = None  # where they lie when they have not been read yet
 
-    def table(self, name: str) -> pa.Table | None:
-        """Return one of its tables; None for a first round. Raises SnapshotError when the file cannot be read."""
-        if name in self.tables or self.folder is None:
-            return self.tables.get(name)
-        from offsetguard.collect.landing import read_table  # noqa: PLC0415 imports pyarrow, 0.1 s
+    def columns(self, table: Table, names: Sequence[str]) -> pa.Table | None:
+        """Return some columns of one of its tables, texts dictionary-encoded or not; None for a first round.
 
-        tables = {one.name: one for one in (BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS)}
-        return read_table(self.folder, tables[name])
+        Raises SnapshotError when the file cannot be read.
+        """
+        if table.name in self.tables:
+            return self.tables[table.name].select(list(names))
+        if self.folder is None:
+            return None
+        from offsetguard.collect.landing import read_columns  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+        return read_columns(self.folder, table, names)
 
     @property
     def cursors(self) -> Mapping[str, EventCursor]:
@@ -57,13 +65,8 @@ class EarlierRound:
 
     def replicas(self) -> tuple[Replica, ...]:
         """Return the brokers that it listed."""
-        rows = self.table(BROKER_SNAPSHOTS.name)
-        return tuple(
-            sorted(
-                Replica(row["broker_name"], row["broker_id"], row["address"])
-                for row in (rows.select(["broker_name", "broker_id", "address"]).to_pylist() if rows else ())
-            )
-        )
+        rows = self.columns(BROKER_SNAPSHOTS, ("broker_name", "broker_id", "address"))
+        return tuple(sorted(Replica(**row) for row in (rows.to_pylist() if rows else ())))
 
     def missing_masters(self, members: ClusterMembers, interval: Interval) -> tuple[MissingMaster, ...]:
         """Masters that should be listed and are not: listed before, or a slave of theirs is listed now."""
@@ -105,9 +108,9 @@ class EarlierFigures:
             return cls()
         masters = set(earlier.manifest.master_broker_names) - set(earlier.manifest.unseen_broker_names)
         return cls(
-            _max_offsets(earlier.table(TOPIC_QUEUE_SNAPSHOTS.name)),
-            _ages(earlier.table(QUEUE_SNAPSHOTS.name)),
-            _groups(earlier.table(GROUP_SNAPSHOTS.name)),
+            _max_offsets(earlier.columns(TOPIC_QUEUE_SNAPSHOTS, _ENDS)),
+            _ages(earlier.columns(QUEUE_SNAPSHOTS, _AGES)),
+            _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
         )
 
@@ -128,27 +131,26 @@ def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> Ear
 def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], array[int]]:
     """Topics of which a queue was not seen, or has no place in the order of ids, are left out: not known."""
     found: dict[tuple[str, str], dict[int, int | None]] = {}
-    for broker, topic, queue_id, max_offset in _values(rows, "broker_name", "topic", "queue_id", "max_offset"):
+    for broker, topic, queue_id, max_offset in _values(rows):
         found.setdefault((broker, topic), {})[queue_id] = max_offset
     known = {key: [by_queue.get(queue_id) for queue_id in range(len(by_queue))] for key, by_queue in found.items()}
     return {key: array("q", ends) for key, ends in known.items() if None not in ends}  # type: ignore[arg-type]
 
 
 def _ages(rows: pa.Table | None) -> Ages:
-    names = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
     if rows is not None:
-        rows = rows.select(names).filter(rows.column("oldest_unconsumed_at").is_valid())
+        rows = rows.filter(rows.column("oldest_unconsumed_at").is_valid())
     found: Ages = {}
-    for broker, topic, group, queue_id, consumer, oldest in _values(rows, *names):
+    for broker, topic, group, queue_id, consumer, oldest in _values(rows):
         if consumer is not None:
             found.setdefault((broker, topic, group), {})[queue_id] = consumer, microseconds(oldest) or 0
     return found
 
 
 def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:
-    names = ["consumer_group", "retry_max_offset", "dead_letter_max_offset", "consumption"]
-    return {row["consumer_group"]: row for row in (rows.select(names).to_pylist() if rows else ())}
+    return {row["consumer_group"]: row for row in (rows.to_pylist() if rows else ())}
 
 
-def _values(rows: pa.Table | None, *names: str) -> zip[tuple[Any, ...]]:
-    return zip(*(rows.column(name).to_pylist() for name in names), strict=True) if rows else zip()
+def _values(rows: pa.Table | None) -> zip[tuple[Any, ...]]:
+    """Yield the values of each row, in the order of the columns."""
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True) if rows else zip()

@@ -160,27 +160,29 @@ def _letting_go(masters: Iterable[BrokerReading]) -> Iterator[BrokerReading]:
 def _jumps(
     earlier: EarlierRound, now: pa.Table, cluster: str, interval: Interval, pop_groups: Collection[str]
 ) -> Iterator[Row]:
-    """Yield the moves that only the comparison with the earlier round shows."""
-    before = earlier.table(QUEUE_SNAPSHOTS.name)
+    """Yield the moves that only the comparison with the earlier round shows, broker by broker: it costs less memory."""
+    if earlier.manifest is None:
+        return
+    import pyarrow.compute as pc  # noqa: PLC0415 not before it is needed
+
+    from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 likewise
+    from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves  # noqa: PLC0415
+
+    before = earlier.columns(QUEUE_SNAPSHOTS, EARLIER_COLUMNS)
     if before is None or not before.num_rows:
         return
-    from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 imports pyarrow, 0.1 s
-    from offsetguard.collect.snapshot_moves import (  # noqa: PLC0415 likewise, and its functions
-        EARLIER_COLUMNS,
-        NOW_COLUMNS,
-        snapshot_moves,
-    )
-
-    before, now = (
-        with_plain_texts(one.select(names)) for one, names in ((before, EARLIER_COLUMNS), (now, NOW_COLUMNS))
-    )
-    yield from snapshot_moves(before, now, cluster, interval, pop_groups=pop_groups)
+    for broker_name in sorted(set(pc.unique(now["broker_name"]).to_pylist())):
+        then, after = (
+            with_plain_texts(one.filter(pc.equal(one["broker_name"], broker_name)))
+            for one in (before, now.select(NOW_COLUMNS))
+        )
+        yield from snapshot_moves(then, after, cluster, interval, pop_groups=pop_groups)
 
 
 def _committed_count(earlier: EarlierRound, broker_name: str) -> int:
     """Count the committed offsets that the earlier round saw on a broker."""
-    before = earlier.table(QUEUE_SNAPSHOTS.name)
-    columns = (before.column(name).to_pylist() for name in ("broker_name", "consumer_offset")) if before else ((), ())
+    before = earlier.columns(QUEUE_SNAPSHOTS, ("broker_name", "consumer_offset"))
+    columns = (column.to_pylist() for column in before.columns) if before else ((), ())
     return sum(name == broker_name and offset is not None for name, offset in zip(*columns, strict=True))
 
 
