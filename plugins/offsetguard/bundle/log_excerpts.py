@@ -5,8 +5,10 @@ A rotated file is read to its end under its new name, since it stays open; its s
 
 from __future__ import annotations
 
+import glob
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from offsetguard.bundle.layout import CLIENTS, LOGS, safe_name
@@ -15,7 +17,8 @@ from offsetguard.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-    from pathlib import Path
+
+    from offsetguard.config import LogSource
 
 CLIENT_LOG = "rocketmq_client.log"
 MAX_EXCERPT_BYTES = 64 * 1024 * 1024  # of one file
@@ -30,6 +33,7 @@ class LogFolder:
 
     folder: Path
     place: str
+    pattern: str = "*.log"
 
 
 @dataclass(slots=True)
@@ -71,7 +75,9 @@ class LogExcerpts:
     def _files(self) -> Iterator[tuple[str, Path]]:
         for one in self.folders:
             try:
-                files = sorted(path for path in one.folder.glob("*.log") if path.is_file())
+                files = sorted(
+                    path for path in one.folder.glob(one.pattern) if path.suffix == ".log" and path.is_file()
+                )
             except OSError as error:
                 self._note(f"{one.folder}: could not be read: {error.strerror or error}")
                 continue
@@ -138,6 +144,18 @@ class LogExcerpts:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def log_folders_of(sources: Sequence[LogSource]) -> list[LogFolder]:
+    """Return the folders that the log sources of a configuration name; those that are not there give nothing."""
+    found = []
+    for source in sources:
+        label = f"{source.broker_name}-{source.broker_id}"
+        place = f"{LOGS}/{safe_name(label)}" if source.broker_name else f"{CLIENTS}/{safe_name(source.name)}"
+        for pattern in source.files:
+            folder, _, name = pattern.rpartition("/")
+            found += [LogFolder(Path(path), place, name) for path in sorted(glob.glob(folder or "."))]  # noqa: PTH207
+    return found
 
 
 def find_log_folders(wanted: Sequence[tuple[str | None, Path]], labels: Collection[str]) -> list[LogFolder]:

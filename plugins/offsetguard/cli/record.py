@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from offsetguard.bundle.recording import RecordingAsker
     from offsetguard.bundle.writer import BundleWriter
     from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config
+    from offsetguard.config import Cluster, Config
     from offsetguard.rocketmq.client import RocketMQClient
     from offsetguard.rocketmq.signing import Credentials
 
@@ -69,7 +69,7 @@ class _LogOption(click.ParamType["tuple[str | None, Path]"]):
     type=_LogOption(),
     multiple=True,
     help="A folder with logs of a broker or client; repeatable. NAME (broker-a-0, or any name for a client) is needed "
-    "only where the folder's path does not tell whose they are.",
+    "only where the folder's path does not tell whose they are.  [default: the log sources of --config]",
 )
 @click.option("--for", "length", type=Duration(), default="5m", show_default=True, help="How long.")
 @click.option("--every", type=Duration(), default="10s", show_default=True, help="Time between two rounds.")
@@ -81,7 +81,7 @@ class _LogOption(click.ParamType["tuple[str | None, Path]"]):
     show_default=True,
     help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
 )
-@click.option("--log-time-zone", default="+08:00", show_default=True, help="Of the brokers' logs.")
+@click.option("--log-time-zone", help="Of the brokers' logs.  [default: as --config says, else +08:00]")
 @click.option("--max-mib", type=click.IntRange(1), default=1024, show_default=True, help="Stop at this size.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def record(
@@ -94,7 +94,7 @@ def record(
     every: timedelta,
     out: Path,
     details: str,
-    log_time_zone: str,
+    log_time_zone: str | None,
     max_mib: int,
     quiet: bool,
 ) -> None:
@@ -127,8 +127,17 @@ def record(
         every=every,
         max_bytes=max_mib * 1024 * 1024,
     )
-    seen = asyncio.run(_Recording(plan, _meta(name, log_time_zone, details), out, quiet=quiet).run())
+    seen = asyncio.run(
+        _Recording(
+            plan, _meta(name, log_time_zone or _brokers_time_zone(config.clusters[name]), details), out, quiet=quiet
+        ).run()
+    )
     sys.exit(0 if seen else EXIT_NOT_SEEN)
+
+
+def _brokers_time_zone(cluster: Cluster) -> str:
+    """Return the zone that the configuration declares for brokers' logs, else the one that brokers write."""
+    return next((source.time_zone for source in cluster.logs if source.broker_name is not None), "+08:00")
 
 
 def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
@@ -163,7 +172,11 @@ class _Recording:
 
     async def run(self) -> bool:
         """Record until the time is over, the size is reached or somebody stops it; whether the cluster was seen."""
-        from offsetguard.bundle.log_excerpts import LogExcerpts, find_log_folders  # noqa: PLC0415 --help does without
+        from offsetguard.bundle.log_excerpts import (  # noqa: PLC0415 --help does without
+            LogExcerpts,
+            find_log_folders,
+            log_folders_of,
+        )
         from offsetguard.bundle.writer import BundleWriter  # noqa: PLC0415 as above
         from offsetguard.rocketmq.client import RocketMQClient  # noqa: PLC0415 as above
 
@@ -178,7 +191,10 @@ class _Recording:
             settings.collection.max_requests_per_s,
             settings.tls,
         ) as client:
-            folders = find_log_folders(plan.logs, await self._replicas(client) if plan.logs else ())
+            if plan.logs:
+                folders = find_log_folders(plan.logs, await self._replicas(client))
+            else:
+                folders = log_folders_of(settings.logs)
             with BundleWriter(self._out, self._meta) as bundle:
                 excerpts = LogExcerpts(self._out, folders)
                 for one in folders:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.bundle.log_excerpts import LogExcerpts, LogFolder, find_log_folders
+from offsetguard.bundle.log_excerpts import LogExcerpts, LogFolder, find_log_folders, log_folders_of
+from offsetguard.config import LogSource
 from offsetguard.errors import BundleError
 
 if TYPE_CHECKING:
@@ -124,3 +125,30 @@ def test_a_folder_that_nothing_tells_of_says_what_to_write(tmp_path: Path, file:
     (tmp_path / file).touch()
     with pytest.raises(BundleError, match=message):
         find_log_folders([(None, tmp_path)], LABELS)
+
+
+def test_log_sources_of_a_configuration_are_taken_as_they_are_declared(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "logs").mkdir(parents=True)
+        (tmp_path / name / "logs" / "broker.log").write_bytes(b"old\n")
+        (tmp_path / name / "logs" / "gc.log").write_bytes(b"old\n")
+    sources = [
+        LogSource(name="broker-a", files=[f"{tmp_path}/a/logs/broker*"], broker_name="broker-a", broker_id=1),
+        LogSource(name="shop", files=[f"{tmp_path}/*/nothing/*.log", f"{tmp_path}/b/log*/*.log"]),
+    ]
+    folders = log_folders_of(sources)
+    assert [(one.folder, one.place) for one in folders] == [
+        (tmp_path / "a" / "logs", "logs/broker-a-1"),
+        (tmp_path / "b" / "logs", "clients/shop"),
+    ]
+    excerpts = LogExcerpts(tmp_path / "bundle", folders)
+    excerpts.begin()
+    for file in tmp_path.glob("*/logs/*.log"):
+        with file.open("ab") as opened:
+            opened.write(b"new\n")
+    excerpts.copy()
+    assert sorted(excerpts.byte_counts) == [
+        "clients/shop/broker.log",
+        "clients/shop/gc.log",
+        "logs/broker-a-1/broker.log",
+    ]
