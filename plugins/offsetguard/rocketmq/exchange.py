@@ -51,7 +51,11 @@ class ExchangingAsker:
 
     async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
         """Ask one peer many things; the outcomes stand in the order of the requests and no RocketMQError is raised."""
-        return [await self.outcome(address, request) for request in requests]
+        outcomes: list[AnswerT | RocketMQError] = []
+        for request in requests:
+            outcome = await self.outcome(address, request)
+            outcomes.append(outcome)
+        return outcomes
 
     async def outcome(self, address: str, request: Request[AnswerT]) -> AnswerT | RocketMQError:
         """As `call`, with the error as a value."""
