@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,19 +19,19 @@ from offsetguard.collect.landed_folders import collecting_lock, landed_after, re
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
-from offsetguard.collect.snapshot import Snapshot, snapshot_of
+from offsetguard.collect.snapshot import Snapshot, SnapshotMaker
 from offsetguard.errors import IntervalHasPassed, SnapshotError
+from offsetguard.intervals import Interval
 from offsetguard.rocketmq.client import RocketMQClient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from offsetguard.bundle.rounds import Damage
-    from offsetguard.config import Config, LogSource
-    from offsetguard.intervals import Interval
+    from offsetguard.config import Cluster, Config, LogSource
     from offsetguard.rocketmq.asker import Asker
     from offsetguard.rocketmq.signing import Credentials
 
@@ -142,49 +143,45 @@ async def collect_round(
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
     earlier = earlier or EarlierRound()
     importing = asyncio.create_task(asyncio.to_thread(importlib.import_module, "offsetguard.collect.landing"))
-    if asker is not None:
+    async with _asking(settings, credentials, asker) as whom:
         one_round = Round(
-            cluster, config, interval, asker=asker, earlier=earlier, events=events, log_sources=log_sources
+            cluster,
+            config,
+            interval,
+            asker=whom,
+            earlier=earlier,
+            events=events,
+            metrics_urls=settings.metrics_urls if asker is None else {},
+            log_sources=log_sources,
         )
         await one_round.run(deadline_s)
-    else:
-        async with RocketMQClient(
-            settings.request_timeout_ms,
-            credentials,
-            settings.collection.max_in_flight,
-            settings.collection.max_requests_per_s,
-            settings.tls,
-        ) as client:
-            one_round = Round(
-                cluster,
-                config,
-                interval,
-                asker=client,
-                earlier=earlier,
-                events=events,
-                metrics_urls=settings.metrics_urls,
-                log_sources=log_sources,
-            )
-            await one_round.run(deadline_s)
     await importing
     _take_damages(one_round, damages)
+    maker = SnapshotMaker(cluster, config, interval, earlier, events, origin)
     finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
-    snapshot = snapshot_of(
-        one_round,
-        cluster,
-        config,
-        interval,
-        earlier=earlier,
-        events=events,
-        started_at=started_at,
-        finished_at=finished_at,
-        origin=origin,
-    )
-    manifest = snapshot.manifest
+    snapshot = maker.snapshot_of(one_round, started_at=started_at, finished_at=finished_at)
+    _tell(snapshot.manifest)
+    return snapshot
+
+
+@asynccontextmanager
+async def _asking(settings: Cluster, credentials: Credentials | None, asker: Asker | None) -> AsyncIterator[Asker]:
+    """Give the asker, or else connections to the cluster for as long as the round runs."""
+    if asker is not None:
+        yield asker
+        return
+    limits = settings.collection
+    async with RocketMQClient(
+        settings.request_timeout_ms, credentials, limits.max_in_flight, limits.max_requests_per_s, settings.tls
+    ) as client:
+        yield client
+
+
+def _tell(manifest: Manifest) -> None:
     logger.info(
         "collect %s %s: %d of %d requests answered, %d gaps, %d queue rows, %d offset moves, unseen: %s",
-        cluster,
-        interval.name,
+        manifest.cluster,
+        Interval(manifest.interval_start).name,
         manifest.requests.answered,
         manifest.requests.asked,
         manifest.gap_count,
@@ -192,7 +189,6 @@ async def collect_round(
         manifest.row_counts["offset_moves"],
         "the whole cluster" if manifest.cluster_unseen else ", ".join(manifest.unseen_broker_names) or "nothing",
     )
-    return snapshot
 
 
 def _take_damages(one_round: Round, damages: Sequence[Damage]) -> None:

@@ -25,7 +25,6 @@ from offsetguard.tables import (
     CLIENT_QUEUE_SNAPSHOTS,
     CLIENT_SNAPSHOTS,
     GROUP_SNAPSHOTS,
-    LANDED,
     LOG_EVENTS,
     OFFSET_MOVES,
     QUEUE_SNAPSHOTS,
@@ -35,19 +34,21 @@ from offsetguard.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pyarrow as pa
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.earlier_round import EarlierRound
+    from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.landing import Row
     from offsetguard.collect.pop_figures import GroupConsumption
     from offsetguard.collect.round import Round
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.logs.cursor import LogCursor
+    from offsetguard.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,95 +60,112 @@ class Snapshot:
     everything_missing: Sequence[Gap] = field(default=())  # one by one, where the manifest sums up
 
 
-def snapshot_of(
-    one_round: Round,
-    cluster: str,
-    config: Config,
-    interval: Interval,
-    *,
-    earlier: EarlierRound,
-    events: EventStart,
-    started_at: datetime,
-    finished_at: datetime,
-    origin: str,
-) -> Snapshot:
-    """Make tables of what was seen, and the manifest that says what was not; the readings are let go on the way."""
-    from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
+@dataclass(frozen=True, slots=True)
+class SnapshotMaker:
+    """Makes a snapshot of what one round has read; the readings are let go on the way."""
 
-    readings = sorted(one_round.readings, key=lambda reading: reading.replica)
-    masters = [reading for reading in readings if reading.replica.is_master]
-    own_names = one_round.members.own_names if one_round.members else frozenset()
-    members = merge_members(masters)
-    rows = SnapshotRows(cluster, interval, own_names)
-    logs = one_round.log_reading or LogReading()
-    records = [record for reading in readings for record in reading.undecodable]
-    undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
-    for master in masters:
-        if gap := offsets_out_of_sight(master, lambda name: _committed_count(earlier, name)):
-            one_round.ledger.add_gap(gap)
-    consumption = _consumption(one_round, readings, known_groups(masters, members))
-    groups = GroupRows(
-        cluster,
-        interval,
-        config,
-        masters,
-        members,
-        one_round.choice,
-        earlier=one_round.earlier_figures,
-        consumption=consumption,
-    )
-    made: dict[str, Iterable[Row]] = {
-        TOPIC_SETTINGS.name: rows.topic_settings(masters),
-        GROUP_SNAPSHOTS.name: groups,
-        CLIENT_SNAPSHOTS.name: rows.clients(readings),
-        BROKER_SNAPSHOTS.name: broker_rows(cluster, interval, readings),
-        CLIENT_QUEUE_SNAPSHOTS.name: client_queue_rows(cluster, interval, readings),
-        BROKER_STATS.name: broker_stats_rows(cluster, interval, readings),
-        LOG_EVENTS.name: log_event_rows(logs, cluster, interval),
-    }
-    tables = {
-        table.name: table_of(table, rows.fitting(table, made.get(table.name, ()), undecodable))
-        for table in LANDED
-        if table not in (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, OFFSET_MOVES, UNDECODABLE_RECORDS)
-    }
-    gave_offsets = {one.broker_name for one in masters if one.gave_offsets}
-    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, own_names)
-    pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}
-    tables[QUEUE_SNAPSHOTS.name] = queue_table(
-        cluster,
-        interval,
-        _letting_go(masters),
-        members=members,
-        own_names=own_names,
-        earlier=one_round.earlier_figures,
-        pop_groups=pop_groups,
-        origin=origin,
-    )
-    moves = [*rows.moves(masters), *log_move_rows(logs, cluster, interval)]
-    if events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
-        moves += _jumps(earlier, tables[QUEUE_SNAPSHOTS.name], cluster, interval, pop_groups)
-    tables[OFFSET_MOVES.name] = table_of(OFFSET_MOVES, rows.fitting(OFFSET_MOVES, moves, undecodable))
-    tables[UNDECODABLE_RECORDS.name] = table_of(UNDECODABLE_RECORDS, rows.fitting(UNDECODABLE_RECORDS, undecodable, []))
-    ledger = one_round.ledger
-    manifest = Manifest(
-        cluster=cluster,
-        interval_start=interval.start,
-        started_at=started_at,
-        finished_at=finished_at,
-        requests=ledger.counts,
-        gaps=tuple(ledger.gaps),
-        gap_count=ledger.gap_count,
-        gap_kinds=dict(sorted(ledger.kinds.items())),
-        row_counts={name: table.num_rows for name, table in tables.items()},
-        event_cursors=_cursors(earlier, masters),
-        log_cursors=one_round.log_reading.cursors if one_round.log_reading else _earlier_log_cursors(earlier),
-        not_asked=ledger.not_asked,
-        master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
-        unseen_broker_names=tuple(sorted({one.broker_name for one in masters} - gave_offsets)),
-        missing_masters=one_round.missing,
-        cluster_unseen=one_round.members is None,
-    )
-    return Snapshot(manifest, tables, ledger.everything_missing)
+    cluster: str
+    config: Config
+    interval: Interval
+    earlier: EarlierRound
+    events: EventStart
+    origin: str  # of the offsets
+
+    def snapshot_of(self, one_round: Round, *, started_at: datetime, finished_at: datetime) -> Snapshot:
+        """Make tables of what was seen, and the manifest that says what was not."""
+        masters = [one for one in one_round.readings if one.replica.is_master]
+        gave_offsets = {one.broker_name for one in masters if one.gave_offsets}
+        for master in masters:
+            if gap := offsets_out_of_sight(master, lambda name: _committed_count(self.earlier, name)):
+                one_round.ledger.add_gap(gap)
+        tables = self._tables(one_round)
+        ledger, logs = one_round.ledger, one_round.log_reading
+        manifest = Manifest(
+            cluster=self.cluster,
+            interval_start=self.interval.start,
+            started_at=started_at,
+            finished_at=finished_at,
+            requests=ledger.counts,
+            gaps=tuple(ledger.gaps),
+            gap_count=ledger.gap_count,
+            gap_kinds=dict(sorted(ledger.kinds.items())),
+            row_counts={name: table.num_rows for name, table in tables.items()},
+            event_cursors=_cursors(self.earlier, masters),
+            log_cursors=logs.cursors if logs else _earlier_log_cursors(self.earlier),
+            not_asked=ledger.not_asked,
+            master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
+            unseen_broker_names=tuple(sorted({one.broker_name for one in masters} - gave_offsets)),
+            missing_masters=one_round.missing,
+            cluster_unseen=one_round.members is None,
+        )
+        return Snapshot(manifest, tables, ledger.everything_missing)
+
+    def _tables(self, one_round: Round) -> dict[str, pa.Table]:
+        """Make all tables of LANDED, the big ones last: each master is let go when its queues are rows."""
+        from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+        readings = sorted(one_round.readings, key=lambda reading: reading.replica)
+        masters = [reading for reading in readings if reading.replica.is_master]
+        members = merge_members(masters)
+        own_names = one_round.members.own_names if one_round.members else frozenset[str]()
+        consumption = _consumption(one_round, readings, known_groups(masters, members))
+        pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}
+        rows = SnapshotRows(self.cluster, self.interval, own_names)
+        logs = one_round.log_reading or LogReading()
+        records = [record for reading in readings for record in reading.undecodable]
+        undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
+        groups = self._group_rows(one_round, masters, members, consumption)
+        tables = {
+            table.name: table_of(table, rows.fitting(table, made, undecodable))
+            for table, made in self._small_tables(rows, readings, logs, groups)
+        }
+        moves = [*rows.moves(masters), *log_move_rows(logs, self.cluster, self.interval)]
+        tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(self.cluster, self.interval, masters, own_names)
+        tables[QUEUE_SNAPSHOTS.name] = queue_table(
+            self.cluster,
+            self.interval,
+            _letting_go(masters),
+            members=members,
+            own_names=own_names,
+            earlier=one_round.earlier_figures,
+            pop_groups=pop_groups,
+            origin=self.origin,
+        )
+        if self.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
+            moves += _jumps(self.earlier, tables[QUEUE_SNAPSHOTS.name], self.cluster, self.interval, pop_groups)
+        for table, made in ((OFFSET_MOVES, moves), (UNDECODABLE_RECORDS, undecodable)):
+            tables[table.name] = table_of(table, rows.fitting(table, made, undecodable))
+        return tables
+
+    def _small_tables(
+        self, rows: SnapshotRows, readings: Sequence[BrokerReading], logs: LogReading, groups: Iterable[Row]
+    ) -> Iterator[tuple[Table, Iterable[Row]]]:
+        masters = [reading for reading in readings if reading.replica.is_master]
+        yield TOPIC_SETTINGS, rows.topic_settings(masters)
+        yield GROUP_SNAPSHOTS, groups
+        yield CLIENT_SNAPSHOTS, rows.clients(readings)
+        yield CLIENT_QUEUE_SNAPSHOTS, client_queue_rows(self.cluster, self.interval, readings)
+        yield BROKER_SNAPSHOTS, broker_rows(self.cluster, self.interval, readings)
+        yield BROKER_STATS, broker_stats_rows(self.cluster, self.interval, readings)
+        yield LOG_EVENTS, log_event_rows(logs, self.cluster, self.interval)
+
+    def _group_rows(
+        self,
+        one_round: Round,
+        masters: Sequence[BrokerReading],
+        members: Mapping[str, GroupMembers],
+        consumption: Mapping[str, GroupConsumption],
+    ) -> GroupRows:
+        return GroupRows(
+            self.cluster,
+            self.interval,
+            self.config,
+            masters,
+            members,
+            one_round.choice,
+            earlier=one_round.earlier_figures,
+            consumption=consumption,
+        )
 
 
 def _letting_go(masters: Iterable[BrokerReading]) -> Iterator[BrokerReading]:
