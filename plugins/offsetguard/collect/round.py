@@ -1,6 +1,6 @@
 """One round of one cluster: what is asked of whom, at the same time, and when everybody must be done.
 
-All replicas are asked at once. Masters meet once on the way (`_Meeting`): when each has given its base, the suspects of
+All replicas are asked at once. Masters meet once on the way (`Meeting`): when each has given its base, the suspects of
 the whole cluster are known, and the same groups are asked in detail on every replica, since a group's rates are the sum
 over all of them. Nobody waits there for a broker that hangs longer than its own time-out.
 """
@@ -24,6 +24,7 @@ from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import SharedSubscriptions, merge_members
 from offsetguard.collect.log_events import log_gaps
 from offsetguard.collect.manifest import Gap, Outcome
+from offsetguard.collect.meeting import Meeting
 from offsetguard.collect.name_servers import find_members
 from offsetguard.collect.offset_events import read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
@@ -133,7 +134,7 @@ class Round:
     ) -> None:
         pairs = [(self._link(replica), BrokerReading(replica)) for replica in members.replicas]
         masters = [reading for _, reading in pairs if reading.replica.is_master]
-        meeting = _Meeting(len(masters), seconds * DEADLINE_PART_FOR_BASE)
+        meeting = Meeting(len(masters), seconds * DEADLINE_PART_FOR_BASE)
         choosing = asyncio.create_task(self._choose(meeting, masters, figures))
         tasks = {
             asyncio.create_task(self._read_replica(link, reading, members, meeting, choosing)): link
@@ -162,7 +163,7 @@ class Round:
         link: ReplicaLink,
         reading: BrokerReading,
         members: ClusterMembers,
-        meeting: _Meeting,
+        meeting: Meeting,
         choosing: asyncio.Task[DetailChoice],
     ) -> None:
         try:
@@ -242,7 +243,7 @@ class Round:
         return list(dict.fromkeys((*choice.asked, *share)))
 
     async def _choose(
-        self, meeting: _Meeting, masters: list[BrokerReading], figures: asyncio.Task[EarlierFigures]
+        self, meeting: Meeting, masters: list[BrokerReading], figures: asyncio.Task[EarlierFigures]
     ) -> DetailChoice:
         """Wait for the bases of all masters, then choose whom to ask in detail."""
         await meeting.all_there()
@@ -330,32 +331,3 @@ class Round:
             f"correct the Airflow connection {connection!r} (access key = login, secret key = password) that "
             f"clusters.{self._cluster}.connection names"
         )
-
-
-class _Meeting:
-    """Where masters meet; it begins when all are there, or at its time."""
-
-    def __init__(self, expected: int, seconds: float) -> None:
-        self._expected = expected
-        self._seconds = seconds
-        self._everybody = asyncio.Event()
-        self._over = False
-        self._check()
-
-    def arrive(self) -> bool:
-        """Come in; True when the meeting was over before."""
-        self._expected -= 1
-        self._check()
-        return self._over
-
-    async def all_there(self) -> None:
-        try:
-            async with asyncio.timeout(self._seconds):
-                await self._everybody.wait()
-        except TimeoutError:
-            pass  # a slow broker is not waited for; its own suspects get no details in this round
-        self._over = True
-
-    def _check(self) -> None:
-        if self._expected <= 0:
-            self._everybody.set()

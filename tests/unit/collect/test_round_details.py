@@ -186,6 +186,24 @@ def test_a_client_that_does_not_answer_says_so_and_is_no_gap_of_the_broker(tmp_p
         assert manifest.complete
 
 
+def test_a_client_that_hangs_is_not_waited_for(tmp_path: Path) -> None:
+    broker = broker_with(4, 10)
+    broker.subscriptions = {"billing": ["orders"]}
+
+    async def never_answer_for_clients(conversation: Conversation, request: RemotingCommand) -> bool:
+        return request.code == RequestCode.GET_CONSUMER_RUNNING_INFO
+
+    broker.trouble = never_answer_for_clients
+
+    @run(tmp_path, broker, cluster={"request_timeout_ms": 60_000})
+    async def _(rounds: Rounds) -> None:
+        manifest = await rounds.run()
+        (client,) = rounds.rows(CLIENT_SNAPSHOTS)
+        assert "no answer within 1 s" in client["running_info_failure"]
+        assert rounds.group("billing")["in_detail"]
+        assert manifest.complete, "the client's failure, not the broker's"
+
+
 def test_what_came_since_the_round_before_makes_nobody_suspect(tmp_path: Path) -> None:
     """A busy group always has something waiting: what was there a minute ago is consumed, so it keeps up."""
     broker = broker_with(100, 100)
