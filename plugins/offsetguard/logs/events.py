@@ -73,7 +73,11 @@ class Skipped:
 
 
 def parse_records(
-    pieces: Iterable[bytes], zone: tzinfo, *, origin: LogOrigin | None = None, patterns: Sequence[Pattern] = PATTERNS
+    pieces: Iterable[bytes] | bytes,
+    zone: tzinfo,
+    *,
+    origin: LogOrigin | None = None,
+    patterns: Sequence[Pattern] = PATTERNS,
 ) -> Iterator[LogEvent | Unreadable]:
     """Read a whole log, given in pieces of any size; a last line without line feed counts. Linear, bounded memory.
 
@@ -85,13 +89,17 @@ def parse_records(
 
 
 def read_records(
-    pieces: Iterable[bytes], zone: tzinfo, *, origin: LogOrigin | None = None, patterns: Sequence[Pattern] = PATTERNS
+    pieces: Iterable[bytes] | bytes,
+    zone: tzinfo,
+    *,
+    origin: LogOrigin | None = None,
+    patterns: Sequence[Pattern] = PATTERNS,
 ) -> Iterator[LogEvent | Unreadable | Skipped]:
     """Do the same and say of every other record that it was skipped."""
     reader = RecordReader()
     known_origin = origin or LogOrigin()
     matcher = ALL if patterns is PATTERNS else Matcher(patterns)
-    for piece in pieces:
+    for piece in [pieces] if isinstance(pieces, bytes) else pieces:
         for record in reader.feed(piece):
             yield outcome_of(record, zone, known_origin, matcher)
     for record in reader.finish(with_half_line=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.logs.cursor import LogCursor
 from offsetguard.logs.events import LogEvent, LogOrigin, Unreadable, message_of, outcome_of
-from offsetguard.logs.log_files import HEAD_BYTES, looked_at, sha256_of
+from offsetguard.logs.log_files import looked_at, sha256_of
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.matching import ALL
 from offsetguard.logs.records import RecordReader
@@ -77,7 +77,10 @@ class FilePart:
             is_quiet = stream.whole or start.seen_bytes == stream.position
             if stream.at_end and (is_quiet or not _may_grow(reader)):
                 self._take(reader.finish(with_half_line=stream.whole), start, share)
-            self.cursor = self._moved(start, stream, now, reader, is_quiet=is_quiet)
+            if stream.begins_with(now.head):
+                self.cursor = self._moved(start, stream, now, reader, is_quiet=is_quiet)
+            else:  # truncated while it was read: who knows which file these lines are of
+                self.events, self.undecodable, self.undecodable_count = [], [], 0
 
     def _start(self, stream: LogStream) -> LogCursor:
         """Return the cursor to start from: the file's start if it was cut back and has grown since, who knows where."""
@@ -120,7 +123,8 @@ class FilePart:
     def _moved(
         self, start: LogCursor, stream: LogStream, file: LogFile, reader: RecordReader, *, is_quiet: bool
     ) -> LogCursor:
-        head_bytes = min(HEAD_BYTES, max(start.head_bytes, reader.complete_position))
+        # The file may have grown since its head was read.
+        head_bytes = min(len(file.head), max(start.head_bytes, reader.complete_position))
         return LogCursor(
             source=start.source,
             file=start.file,

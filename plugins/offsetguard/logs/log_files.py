@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from offsetguard.logs.layouts import RECORD_START
 from offsetguard.logs.log_stream import LogStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 HEAD_BYTES = 4096
 _MAX_STEM = 100
@@ -90,15 +91,21 @@ def matching_paths(patterns: Sequence[str]) -> list[str]:
     return sorted(path for path in found if Path(path).is_file())
 
 
-def sibling_paths(family: Family) -> Iterator[str]:
-    """Yield the files that a log's rotation may have made of it, the log itself included."""
+def siblings(family: Family) -> dict[str, int]:
+    """Return path -> inode of the files that a log's rotation may have made of it, the log itself included."""
+    found: dict[str, int] = {}
     home = Path(family[0])
-    for folder in (home, *(home / name for name in _ARCHIVE_FOLDERS)):
+    for folder in (home, *(home / name for name in _ARCHIVE_FOLDERS)):  # in the direction in which files are moved
         try:
-            paths = sorted(folder.iterdir())
+            with os.scandir(folder) as entries:
+                found |= {
+                    entry.path: entry.inode()
+                    for entry in entries
+                    if family_of(entry.path) == family and entry.is_file()
+                }
         except OSError:  # most logs have one archive folder at most; a matched file that is gone is told elsewhere
             continue
-        yield from (str(path) for path in paths if family_of(str(path)) == family and path.is_file())
+    return found
 
 
 def look_at(path: str) -> LogFile:
@@ -109,4 +116,4 @@ def look_at(path: str) -> LogFile:
 
 def looked_at(stream: LogStream) -> LogFile:
     """Read what a stream that was just opened begins with; raises OSError."""
-    return LogFile(stream.path, stream.inode, stream.size, stream.compressed, stream.read_fully(HEAD_BYTES))
+    return LogFile(stream.path, stream.inode, stream.size, stream.compressed, stream.head(HEAD_BYTES))

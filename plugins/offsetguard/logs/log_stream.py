@@ -91,6 +91,14 @@ class LogStream:
                 return False
         return True
 
+    def head(self, length: int) -> bytes:
+        """Return its first bytes; of an uncompressed file in one call, or a truncation could mix two files in them."""
+        return self.read_fully(length) if self.compressed else os.pread(self._file.fileno(), length, 0)
+
+    def begins_with(self, head: bytes) -> bool:
+        """Whether an uncompressed file still begins so: it may have been truncated and filled again meanwhile."""
+        return self.compressed or os.pread(self._file.fileno(), len(head), 0) == head
+
     def _read(self, length: int) -> bytes:
         if self._pushed_back:
             piece, self._pushed_back = self._pushed_back, b""

@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from offsetguard.logs.log_files import family_of, look_at, matching_paths, sha256_of, sibling_paths
+from offsetguard.logs.log_files import family_of, look_at, matching_paths, sha256_of, siblings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from offsetguard.config import LogSource
     from offsetguard.logs.cursor import LogCursor
     from offsetguard.logs.log_files import Family, LogFile
+
+
+_ATTEMPTS = 5  # to list a folder in which nothing is renamed meanwhile
 
 
 @dataclass(slots=True)
@@ -68,10 +71,13 @@ def _place_family(placement: Placement, files: list[LogFile], cursors: list[LogC
     owners, missing = _match(files, cursors)
     newest = max((cursor.began or "" for cursor in cursors), default="")
     if any(not cursor.finished or (cursor.began or "") >= newest for cursor in missing):
-        others = placement.looked_at(path for path in sibling_paths(family) if path not in placement.matched)
-        files = [*files, *others]
-        owners, missing = _match(files, cursors)
-        files = [file for file in files if file in owners or file not in others or _began_after(file, newest)]
+        others, at_rest = _look_at_siblings(placement, family)
+        owners, missing = _match([*files, *others], cursors)
+        if at_rest:
+            files = [*files, *(file for file in others if file not in owners and _began_after(file, newest))]
+        else:  # a new file that is missed now would never be read: those behind it wait for the next round, too
+            files = []
+        files = [*(file for file in files if file not in owners), *owners]
     taken: list[LogFile] = []
     for file in sorted(files, key=_reading_order):
         cursor = owners.get(file)
@@ -80,6 +86,16 @@ def _place_family(placement: Placement, files: list[LogFile], cursors: list[LogC
             taken.append(file)
             placement.found.append((file, cursor))
     placement.missing.extend(missing)
+
+
+def _look_at_siblings(placement: Placement, family: Family) -> tuple[list[LogFile], bool]:
+    """Look at all siblings; False when they were being renamed all the time, so that some may have been missed."""
+    for _ in range(_ATTEMPTS):
+        before = siblings(family)
+        files = placement.looked_at(path for path in sorted(before) if path not in placement.matched)
+        if siblings(family) == before:
+            return files, True
+    return files, False
 
 
 def _match(files: Sequence[LogFile], cursors: Sequence[LogCursor]) -> tuple[dict[LogFile, LogCursor], list[LogCursor]]:
