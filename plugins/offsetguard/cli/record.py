@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,35 +13,16 @@ import click
 
 from offsetguard.cli.asking_everything import asking_everything
 from offsetguard.cli.durations import Duration
+from offsetguard.cli.record_rounds import Recording, RecordingPlan
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
-from offsetguard.errors import RocketMQError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from datetime import timedelta
 
     from offsetguard.bundle.layout import Meta
-    from offsetguard.bundle.log_excerpts import LogExcerpts
-    from offsetguard.bundle.recording import RecordingAsker
-    from offsetguard.bundle.writer import BundleWriter
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Cluster, Config
-    from offsetguard.rocketmq.client import RocketMQClient
-    from offsetguard.rocketmq.signing import Credentials
+    from offsetguard.config import Cluster
 
 EXIT_NOT_SEEN = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is recorded, for how long."""
-
-    cluster: str
-    config: Config
-    credentials: Credentials | None
-    logs: tuple[tuple[str | None, Path], ...]
-    length: timedelta
-    every: timedelta
-    max_bytes: int
 
 
 class _LogOption(click.ParamType["tuple[str | None, Path]"]):
@@ -118,7 +96,7 @@ def record(
     (name, *_), config = chosen_clusters(namesrv, config_file, (cluster,) if cluster else ())
     if details == "all":
         config = asking_everything(config, name)
-    plan = _Plan(
+    plan = RecordingPlan(
         cluster=name,
         config=config,
         credentials=credentials_from(os.environ),
@@ -127,11 +105,8 @@ def record(
         every=every,
         max_bytes=max_mib * 1024 * 1024,
     )
-    seen = asyncio.run(
-        _Recording(
-            plan, _meta(name, log_time_zone or _brokers_time_zone(config.clusters[name]), details), out, quiet=quiet
-        ).run()
-    )
+    meta = _meta(name, log_time_zone or _brokers_time_zone(config.clusters[name]), details)
+    seen = asyncio.run(Recording(plan, meta, out, quiet=quiet).run())
     sys.exit(0 if seen else EXIT_NOT_SEEN)
 
 
@@ -156,155 +131,3 @@ def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
         )
     except ValidationError as error:
         raise click.UsageError(f"--log-time-zone: {log_time_zone!r} {error.errors()[0]['msg']}") from error
-
-
-class _Recording:
-    """One run of the command."""
-
-    def __init__(self, plan: _Plan, meta: Meta, out: Path, *, quiet: bool) -> None:
-        self._plan = plan
-        self._meta = meta
-        self._out = out
-        self._quiet = quiet
-        self._stop = asyncio.Event()
-        self._seen_count = 0
-        self._round_count = 0
-
-    async def run(self) -> bool:
-        """Record until the time is over, the size is reached or somebody stops it; whether the cluster was seen."""
-        from offsetguard.bundle.log_excerpts import (  # noqa: PLC0415 --help does without
-            LogExcerpts,
-            find_log_folders,
-            log_folders_of,
-        )
-        from offsetguard.bundle.writer import BundleWriter  # noqa: PLC0415 as above
-        from offsetguard.rocketmq.client import RocketMQClient  # noqa: PLC0415 as above
-
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
-        plan, settings = self._plan, self._plan.config.clusters[self._plan.cluster]
-        async with RocketMQClient(
-            settings.request_timeout_ms,
-            plan.credentials,
-            settings.collection.max_in_flight,
-            settings.collection.max_requests_per_s,
-            settings.tls,
-        ) as client:
-            if plan.logs:
-                folders = find_log_folders(plan.logs, await self._replicas(client))
-            else:
-                folders = log_folders_of(settings.logs)
-            with BundleWriter(self._out, self._meta) as bundle:
-                excerpts = LogExcerpts(self._out, folders)
-                for one in folders:
-                    self._tell(f"logs of {one.folder} go to {one.place}")
-                await self._record(client, bundle, excerpts)
-        return self._seen_count > 0
-
-    async def _record(self, client: RocketMQClient, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
-        from offsetguard.bundle.recording import RecordingAsker  # noqa: PLC0415 --help does without
-
-        settings = self._plan.config.clusters[self._plan.cluster]
-        asker = RecordingAsker(client, bundle, settings.name_servers, settings.address_map)
-        excerpts.begin()
-        try:
-            await self._record_rounds(asker, bundle, excerpts)
-        finally:
-            excerpts.copy()
-            excerpts.close()
-            for note in excerpts.notes:
-                bundle.note(note)
-                self._tell(note)
-        self._tell(
-            f"{self._out}: {self._round_count} rounds, {bundle.exchange_count:,} answers,"
-            f" {bundle.byte_count / 1024**2:.1f} MiB, and {sum(excerpts.byte_counts.values()) / 1024**2:.1f} MiB of"
-            f" {len(excerpts.byte_counts)} logs"
-        )
-
-    async def _replicas(self, client: RocketMQClient) -> Sequence[str]:
-        """Return the names that log folders may have, `broker-a-0`; none when no name server answers."""
-        from offsetguard.rocketmq.requests import GetBrokerClusterInfo  # noqa: PLC0415 --help does without
-
-        for address in self._plan.config.clusters[self._plan.cluster].name_servers:
-            try:
-                info = await client.call(address, GetBrokerClusterInfo())
-            except RocketMQError as error:
-                self._tell(str(error))
-                continue
-            return [f"{one.broker_name}-{broker_id}" for one in info.brokers for broker_id in one.addresses]
-        return ()
-
-    async def _record_rounds(self, asker: RecordingAsker, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
-        loop = asyncio.get_running_loop()
-        begun, earlier = loop.time(), None
-        ends_at = begun + self._plan.length.total_seconds()
-        while not self._stop.is_set():
-            snapshot = await self._record_round(asker, bundle, earlier)
-            await asyncio.to_thread(excerpts.copy)
-            if snapshot is None:
-                self._tell("stopped: the last round is cut short")
-                return
-            earlier = snapshot
-            self._tell_round(snapshot, bundle)
-            if bundle.byte_count >= self._plan.max_bytes:
-                bundle.note(f"stopped after {self._round_count} rounds: --max-mib is reached")
-                self._tell("stopped: --max-mib is reached")
-                return
-            next_at = begun + self._round_count * self._plan.every.total_seconds()
-            if next_at >= ends_at:
-                return
-            await self._wait(next_at - loop.time())
-
-    async def _record_round(
-        self, asker: RecordingAsker, bundle: BundleWriter, before: Snapshot | None
-    ) -> Snapshot | None:
-        """Run one normal round; None = it was stopped."""
-        from offsetguard.collect.collector import collect_round  # noqa: PLC0415 imports pyarrow
-        from offsetguard.collect.earlier_round import EarlierRound  # noqa: PLC0415 as above
-        from offsetguard.intervals import Interval  # noqa: PLC0415 as above
-
-        now = datetime.now(UTC)
-        self._round_count += 1
-        bundle.begin_round(int(now.timestamp() * 1000))
-        collecting = asyncio.ensure_future(
-            collect_round(
-                self._plan.cluster,
-                self._plan.config,
-                Interval.containing(now),
-                started_at=now,
-                earlier=EarlierRound(before.manifest, before.tables) if before else None,
-                asker=asker,
-            )
-        )
-        stopping = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait({collecting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not collecting.done():
-            collecting.cancel()
-            await asyncio.wait({collecting})
-            return None
-        snapshot = collecting.result()
-        bundle.end_round()
-        return snapshot
-
-    async def _wait(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await self._stop.wait()
-        except TimeoutError:
-            pass
-
-    def _tell_round(self, snapshot: Snapshot, bundle: BundleWriter) -> None:
-        manifest = snapshot.manifest
-        self._seen_count += not manifest.cluster_unseen
-        if manifest.cluster_unseen and manifest.gaps:
-            self._tell(manifest.gaps[-1].reason)
-        self._tell(
-            f"round {self._round_count}: {manifest.requests.answered:,} of {manifest.requests.asked:,} requests"
-            f" answered, {manifest.gap_count} gaps, {bundle.byte_count / 1024**2:.1f} MiB"
-        )
-
-    def _tell(self, text: str) -> None:
-        if not self._quiet:
-            click.echo(text, err=True)
