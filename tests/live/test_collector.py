@@ -130,6 +130,47 @@ def test_never_committed_is_unknown_and_not_zero_while_the_group_is_online(clust
     assert {row["max_offset"] for row in queues.values()} == {3}
 
 
+def test_a_group_that_hangs_is_asked_in_detail_on_every_replica_and_a_healthy_one_is_not(
+    cluster: RocketMQCluster, tmp_path: Path
+) -> None:
+    admin = Admin(cluster)
+    admin.create_topic("HangingTopic", queues=2)
+    admin.create_group("done-group")
+    produce(cluster, "HangingTopic", 6)
+    for queue_id in range(2):
+        admin.commit("done-group", "HangingTopic", queue_id, 3)
+    with running_consumer(cluster, "hanging-group", "HangingTopic", handling_ms=600_000):
+        _, rows = collect(cluster)
+        until = time.monotonic() + 60
+        while not running_infos(rows, "hanging-group") and time.monotonic() < until:  # the client may still be starting
+            _, rows = collect(cluster)
+        command = [sys.executable, "-m", "offsetguard.cli.main", "collect", "--namesrv", cluster.namesrv]
+        ended = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, check=False)
+    groups = {row["consumer_group"]: row for row in rows["group_snapshots"]}
+    assert groups["hanging-group"]["in_detail"]
+    assert groups["hanging-group"]["suspect_reason"] in {"waiting", "offsets_unknown"}
+    assert (groups["done-group"]["in_detail"], groups["done-group"]["suspect_reason"]) == (False, None)
+    asked = {
+        row["broker_id"]
+        for row in rows["broker_stats"]
+        if (row["stats_name"], row["consumer_group"]) == ("GROUP_GET_NUMS", "hanging-group")
+    }
+    assert asked == {0, 1}, "the master and its slave"
+    (client,) = running_infos(rows, "hanging-group")
+    assert client["orderly"] is False
+    assert client["own_subscriptions"] == ["%RETRY%hanging-group *", "HangingTopic *"]
+    line = json.loads(ended.stdout)
+    assert ended.returncode == 0, ended.stderr
+    assert line["rows"]["queue_snapshots"] > 0
+    assert line["complete"]
+
+
+def running_infos(rows: dict[str, list[Row]], group: str) -> list[Row]:
+    """Clients of a group, as the master sees them, that said what they do."""
+    clients = (row for row in rows["client_snapshots"] if (row["consumer_group"], row["broker_id"]) == (group, 0))
+    return [row for row in clients if row["running_info_read_at"] is not None]
+
+
 def test_a_broadcasting_group_gets_no_lag(cluster: RocketMQCluster) -> None:
     Admin(cluster).create_topic("ShoutTopic", queues=2)
     produce(cluster, "ShoutTopic", 6)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.collect.columns import microseconds
 from offsetguard.collect.landed_folders import newest_manifest, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
@@ -138,12 +137,16 @@ def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], array[int]]:
 
 
 def _ages(rows: pa.Table | None) -> Ages:
-    if rows is not None:
-        rows = rows.filter(rows.column("oldest_unconsumed_at").is_valid())
     found: Ages = {}
-    for broker, topic, group, queue_id, consumer, oldest in _values(rows):
+    if rows is None or not rows.num_rows:
+        return found
+    known = rows.filter(rows.column("oldest_unconsumed_at").is_valid())
+    # as numbers: half of the time would go into moments with time zones
+    place = known.schema.get_field_index("oldest_unconsumed_at")
+    numbers = known.set_column(place, "oldest_unconsumed_at", known.column(place).cast("int64"))
+    for broker, topic, group, queue_id, consumer, oldest in _values(numbers):
         if consumer is not None:
-            found.setdefault((broker, topic, group), {})[queue_id] = consumer, microseconds(oldest) or 0
+            found.setdefault((broker, topic, group), {})[queue_id] = consumer, oldest
     return found
 
 

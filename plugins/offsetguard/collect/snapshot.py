@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_rows import broker_rows
+from offsetguard.collect.columns import text_array
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
 from offsetguard.collect.group_members import merge_members
 from offsetguard.collect.group_rows import GroupRows, known_groups
@@ -190,8 +191,9 @@ def _jumps(
     if before is None or not before.num_rows:
         return
     for broker_name in sorted(set(pc.unique(now["broker_name"]).to_pylist())):
+        name = text_array([broker_name])[0]  # not a plain text: pyarrow would import pandas to look at it
         then, after = (
-            with_plain_texts(one.filter(pc.equal(one["broker_name"], broker_name)))
+            with_plain_texts(one.filter(pc.equal(one["broker_name"], name)))
             for one in (before, now.select(NOW_COLUMNS))
         )
         yield from snapshot_moves(then, after, cluster, interval, pop_groups=pop_groups)

@@ -26,6 +26,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from offsetguard.collect.columns import arrow_array, text_array
+from offsetguard.tables import ColumnType
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -52,11 +55,11 @@ def snapshot_moves(
     before, after, low = (both[name] for name in ("earlier_consumer_offset", "consumer_offset", "min_offset"))
     had_waiting = pc.less(before, both["earlier_max_offset"])
     read_soon_after = pc.less_equal(
-        pc.subtract(both["consumer_offset_read_at"], both["earlier_consumer_offset_read_at"]),
-        pa.scalar(MAX_DISTANCE, pa.duration("us")),
+        pc.subtract(both["consumer_offset_read_at"], both["earlier_consumer_offset_read_at"]).cast("int64"),
+        _number(MAX_DISTANCE // timedelta(microseconds=1)),
     )
     overtaken = _all(had_waiting, read_soon_after, pc.less(before, low), pc.greater_equal(after, low))
-    moved_back = pc.less(after, pc.subtract(before, MOVED_BACK_FLOOR))
+    moved_back = pc.less(after, pc.subtract(before, _number(MOVED_BACK_FLOOR)))
     corrected = pc.if_else(overtaken, low, after)
     moved = both.append_column("corrected_offset", corrected).filter(pc.or_(overtaken, moved_back))
     position = int(interval.start.timestamp() * 1000)
@@ -67,7 +70,7 @@ def _both_sides(earlier: pa.Table, now: pa.Table, pop_groups: Collection[str]) -
     """Join the rounds by queue and group; an unknown or negative committed offset cannot be compared with anything."""
     before, after = (_comparable(one) for one in (earlier.select(EARLIER_COLUMNS), now.select(NOW_COLUMNS)))
     if pop_groups:
-        after = after.filter(pc.invert(pc.is_in(after["consumer_group"], pa.array(list(pop_groups), pa.string()))))
+        after = after.filter(pc.invert(pc.is_in(after["consumer_group"], text_array(list(pop_groups)))))
     before = before.rename_columns([name if name in _QUEUE else f"earlier_{name}" for name in before.column_names])
     if all(before[name].equals(after[name]) for name in _QUEUE):  # two rounds usually list the same queues
         return pa.table({**dict(_columns(before)), **dict(_columns(after))})
@@ -79,7 +82,7 @@ def _columns(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
 
 
 def _comparable(queues: pa.Table) -> pa.Table:
-    known = (pc.is_valid(queues["consumer_offset_read_at"]), pc.greater_equal(queues["consumer_offset"], 0))
+    known = (pc.is_valid(queues["consumer_offset_read_at"]), pc.greater_equal(queues["consumer_offset"], _number(0)))
     return queues.filter(_all(*known))
 
 
@@ -88,7 +91,12 @@ def _all(*conditions: pa.ChunkedArray) -> pa.ChunkedArray:
     result = conditions[0]
     for condition in conditions[1:]:
         result = pc.and_kleene(result, condition)
-    return pc.fill_null(result, fill_value=False)
+    return pc.fill_null(result, arrow_array(ColumnType.BOOLEAN, [False])[0])
+
+
+def _number(value: int) -> pa.Scalar:
+    """Return a number for comparisons; `pyarrow.scalar` would import pandas for it."""
+    return arrow_array(ColumnType.INT64, [value])[0]
 
 
 def _row(queue: dict[str, Any], cluster: str, interval: Interval, position: int) -> Row:
