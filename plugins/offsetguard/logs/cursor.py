@@ -27,5 +27,5 @@ class LogCursor(BaseModel):
     inode: Count | None = None
     seen_bytes: Count = 0  # length of the file, uncompressed, when it was last read; 0 = not known
     began: str | None = None  # the time stamp that the file begins with, as it stands there
-    finished: bool = False  # rotated away and read to its end
+    finished: bool = False  # rotated away, or compressed, and read to its end
     missing_rounds: Count = 0  # rounds in which it was found nowhere

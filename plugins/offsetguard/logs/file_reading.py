@@ -62,6 +62,9 @@ class FilePart:
 
     def read(self, share: Share) -> None:
         """Read on, up to the share. Raises OSError where nothing could be read; the cursor then stays where it was."""
+        if self.cursor.finished and self.file.compressed:  # nothing can follow; inflating it again would cost seconds
+            self.cursor = self.cursor.model_copy(update={"path": self.file.path, "note": None})
+            return
         with LogStream(self.file.path) as stream:
             now = looked_at(stream)
             if now.inode != self.file.inode or not now.head.startswith(self.file.head):
@@ -136,7 +139,7 @@ class FilePart:
             inode=file.inode,
             seen_bytes=stream.position if stream.at_end else stream.size * (not stream.compressed),
             began=file.began,
-            finished=stream.at_end and is_quiet and not self.matched,
+            finished=stream.whole or (stream.at_end and is_quiet and not self.matched),
         )
 
     def _note(self, start: LogCursor, stream: LogStream, reader: RecordReader) -> str | None:

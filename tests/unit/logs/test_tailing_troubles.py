@@ -101,6 +101,17 @@ def test_damaged_compressed_data_is_a_gap_and_what_stands_before_it_is_read_once
     assert len(again.gaps) == 1
 
 
+def test_a_compressed_file_that_was_read_is_not_inflated_again(tmp_path):
+    (tmp_path / "broker.1.log.gz").write_bytes(gzip.compress(lines(1, 10).encode()))
+    tail = Tail(tmp_path, "*.gz")
+    assert len(tail.round().events) == 10
+    (cursor,) = tail.cursors
+    assert cursor.finished
+    (tmp_path / "broker.1.log.gz").rename(tmp_path / "broker.2.log.gz")
+    assert tail.round().events == ()
+    assert tail.cursors == (cursor.model_copy(update={"path": f"{tmp_path}/broker.2.log.gz"}),)
+
+
 def test_a_zone_that_this_machine_does_not_know_is_a_gap(tmp_path):
     (tmp_path / "broker.log").write_text(lines(1, 2))
     tail = Tail(tmp_path)
