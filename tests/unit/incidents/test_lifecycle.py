@@ -32,6 +32,7 @@ def finding(
     lag = more.pop("lag", 500)
     figures = dict.fromkeys(RULES[rule_id].table, 1) | {"name_servers": "n:1", "effective_lag": lag, "lag_ms": None}
     extra = {"queue_count": 1, "broker_name": "broker-a", "queue_id": 0, "broker_count": 1, "reasons": "r", "lost": lag}
+    extra |= {"where": "1 queue of topic orders", "worst_queue": "queue broker-a/0"}
     queues = tuple(
         QueueEvidence(MessageQueue("orders", broker, 0), {}) for broker in more.pop("brokers", ("broker-a",))
     )
@@ -214,6 +215,12 @@ def test_evidence_is_capped_but_every_broker_is_remembered() -> None:
     assert (len(incident.evidence.queues), incident.evidence.queue_count) == (EVIDENCE_KEPT, EVIDENCE_KEPT + 5)
     hidden = facts(1, row(), unseen_broker_names=frozenset(brokers[-1:]))
     assert len(after((incident,), hidden).unknown) == 1
+
+
+def test_moves_of_queues_that_nobody_named_keep_their_broker() -> None:
+    """A log line names no queue; the incident may not end all the same while its broker is not seen."""
+    told_by_a_log = finding("offset_moved", brokers=(), broker_names=frozenset({"broker-b"}))
+    assert Evidence.of(told_by_a_log).broker_names == {"broker-b"}
 
 
 def test_messages_are_grouped_by_team_cluster_and_rule_worst_first() -> None:
