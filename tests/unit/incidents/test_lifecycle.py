@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts
 from offsetguard.incidents.grouping import GroupKey, group_incidents
-from offsetguard.incidents.incident import EVIDENCE_KEPT, Incident, Subject
+from offsetguard.incidents.incident import EVIDENCE_KEPT, Evidence, Incident, Subject
 from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue
