@@ -11,6 +11,7 @@ import glob
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,7 +89,17 @@ def matching_paths(patterns: Sequence[str]) -> list[str]:
     """Return the regular files that globs match, each once, in order."""
     # Path.glob takes no absolute patterns.
     found = {path for pattern in patterns for path in glob.iglob(pattern, recursive=True)}  # noqa: PTH207
-    return sorted(path for path in found if Path(path).is_file())
+    return sorted(path for path in found if _may_be_a_file(path))
+
+
+def _may_be_a_file(path: str) -> bool:
+    """Leave out folders and pipes; what may not be looked at stays in, so that opening it tells why."""
+    try:
+        return stat.S_ISREG(Path(path).stat().st_mode)
+    except PermissionError:
+        return True
+    except OSError:  # a link to nothing; renamed just now
+        return False
 
 
 def siblings(family: Family) -> dict[str, int]:
