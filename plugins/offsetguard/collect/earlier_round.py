@@ -18,7 +18,7 @@ from offsetguard.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -56,6 +56,15 @@ class EarlierRound:
         from offsetguard.collect.landing import read_columns  # noqa: PLC0415 imports pyarrow, 0.1 s
 
         return read_columns(self.folder, table, names)
+
+    def parts(self, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the same part by part, so that not all of a large table is in memory at once."""
+        if table.name in self.tables:
+            yield self.tables[table.name].select(list(names))
+        elif self.folder is not None:
+            from offsetguard.collect.landing import read_parts  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+            yield from read_parts(self.folder, table, names)
 
     @property
     def cursors(self) -> Mapping[str, EventCursor]:
@@ -108,7 +117,7 @@ class EarlierFigures:
         masters = set(earlier.manifest.master_broker_names) - set(earlier.manifest.unseen_broker_names)
         return cls(
             _max_offsets(earlier.columns(TOPIC_QUEUE_SNAPSHOTS, _ENDS)),
-            _ages(earlier.columns(QUEUE_SNAPSHOTS, _AGES)),
+            _ages(earlier.parts(QUEUE_SNAPSHOTS, _AGES)),
             _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
         )
@@ -136,17 +145,16 @@ def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], array[int]]:
     return {key: array("q", ends) for key, ends in known.items() if None not in ends}  # type: ignore[arg-type]
 
 
-def _ages(rows: pa.Table | None) -> Ages:
+def _ages(parts: Iterable[pa.Table]) -> Ages:
     found: Ages = {}
-    if rows is None or not rows.num_rows:
-        return found
-    known = rows.filter(rows.column("oldest_unconsumed_at").is_valid())
-    # as numbers: half of the time would go into moments with time zones
-    place = known.schema.get_field_index("oldest_unconsumed_at")
-    numbers = known.set_column(place, "oldest_unconsumed_at", known.column(place).cast("int64"))
-    for broker, topic, group, queue_id, consumer, oldest in _values(numbers):
-        if consumer is not None:
-            found.setdefault((broker, topic, group), {})[queue_id] = consumer, oldest
+    for rows in parts:
+        known = rows.filter(rows.column("oldest_unconsumed_at").is_valid())
+        # as numbers: half of the time would go into moments with time zones
+        place = known.schema.get_field_index("oldest_unconsumed_at")
+        numbers = known.set_column(place, "oldest_unconsumed_at", known.column(place).cast("int64"))
+        for broker, topic, group, queue_id, consumer, oldest in _values(numbers):
+            if consumer is not None:
+                found.setdefault((broker, topic, group), {})[queue_id] = consumer, oldest
     return found
 
 

@@ -29,7 +29,7 @@ from offsetguard.intervals import Interval
 from offsetguard.tables import LANDED, ColumnType, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "newest_manifest",
     "read_columns",
     "read_manifest",
+    "read_parts",
     "read_table",
     "snapshot_folder",
     "table_of",
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
-ROWS_AT_ONCE = 65_536  # of a row group: what is held encoded while a file is written
+ROWS_AT_ONCE = 131_072  # of a row group: what is held encoded while a file is written
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -124,15 +125,23 @@ def read_columns(folder: Path, table: Table, names: Sequence[str]) -> pa.Table:
 
     Raises SnapshotError as `read_table` does.
     """
+    parts = list(read_parts(folder, table, names))
+    return pa.concat_tables(parts) if parts else table_of(table, ()).select(list(names))
+
+
+def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the same in parts of ROWS_AT_ONCE rows, in their order."""
     file = folder / f"{table.name}.parquet"
     texts = [column.name for column in table.columns if column.name in names and column.type is ColumnType.STRING]
     try:
         landed = pq.ParquetFile(file, read_dictionary=texts)
-        if set(names) <= set(landed.schema_arrow.names):
-            return landed.read(columns=list(names)).select(list(names))
+        if not set(names) <= set(landed.schema_arrow.names):  # of an earlier release
+            yield read_table(folder, table).select(list(names))
+            return
+        for number in range(landed.num_row_groups):
+            yield landed.read_row_group(number, columns=list(names)).select(list(names))
     except (OSError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"{file}: cannot be read as Parquet: {error}") from error
-    return read_table(folder, table).select(list(names))  # of an earlier release
 
 
 def check_schema(file: str, table: Table, schema: pa.Schema) -> None:

@@ -11,7 +11,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.broker_reading import Undecodable
+from offsetguard.collect.compact_stats import compact
 from offsetguard.collect.queue_ends import QueueEnds
+from offsetguard.collect.replica import Answer
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.rocketmq.bodies import TopicOffsets
 from offsetguard.rocketmq.codes import RequestCode, ResponseCode
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.group_members import SharedSubscriptions
-    from offsetguard.collect.replica import Answer, ReplicaLink
+    from offsetguard.collect.replica import ReplicaLink
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, TopicConfig
     from offsetguard.rocketmq.requests import Request
 
@@ -103,7 +105,8 @@ async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: 
     """Ask for the pull offsets of groups, and for the time of the message that each consumed last (208)."""
     async for request, answer in link.ask_each(map(GetConsumeStats, groups), answers=NO_SUCH_GROUP):
         assert isinstance(request, GetConsumeStats)  # noqa: S101 as above
-        reading.consume_stats[request.consumer_group] = answer
+        stats = compact(answer.body) if answer.body else None
+        reading.consume_stats[request.consumer_group] = Answer(stats, answer.at)
 
 
 async def read_queue_ends(link: ReplicaLink, reading: BrokerReading, topics: Iterable[str]) -> None:

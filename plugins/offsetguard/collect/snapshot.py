@@ -187,16 +187,14 @@ def _jumps(
     from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 likewise
     from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves  # noqa: PLC0415
 
-    before = earlier.columns(QUEUE_SNAPSHOTS, EARLIER_COLUMNS)
-    if before is None or not before.num_rows:
-        return
-    for broker_name in sorted(set(pc.unique(now["broker_name"]).to_pylist())):
-        name = text_array([broker_name])[0]  # not a plain text: pyarrow would import pandas to look at it
-        then, after = (
-            with_plain_texts(one.filter(pc.equal(one["broker_name"], name)))
-            for one in (before, now.select(NOW_COLUMNS))
-        )
-        yield from snapshot_moves(then, after, cluster, interval, pop_groups=pop_groups)
+    for before in earlier.parts(QUEUE_SNAPSHOTS, EARLIER_COLUMNS):
+        for broker_name in sorted(set(pc.unique(before["broker_name"]).to_pylist())):
+            name = text_array([broker_name])[0]  # not a plain text: pyarrow would import pandas to look at it
+            then, after = (
+                with_plain_texts(one.filter(pc.equal(one["broker_name"], name)))
+                for one in (before, now.select(NOW_COLUMNS))
+            )
+            yield from snapshot_moves(then, after, cluster, interval, pop_groups=pop_groups)
 
 
 def _committed_count(earlier: EarlierRound, broker_name: str) -> int:

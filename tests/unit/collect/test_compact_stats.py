@@ -1,0 +1,26 @@
+"""What is kept compactly is what was decoded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.collect.compact_stats import CompactQueues
+from offsetguard.offsets import MessageQueue
+from offsetguard.rocketmq.bodies import ConsumeOffsets
+
+NUMBERS = st.integers(-(2**63) + 1, 2**63 - 1)
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001
+QUEUES = st.builds(MessageQueue, st.sampled_from(["orders", "%RETRY%billing"]), st.just("broker-a"), st.integers(0, 99))
+OFFSETS = st.builds(ConsumeOffsets, NUMBERS, NUMBERS, st.none() | NUMBERS, st.none() | MOMENTS)
+
+
+@given(st.dictionaries(QUEUES, OFFSETS, max_size=30))
+def test_every_queue_comes_back_and_no_other(decoded: dict[MessageQueue, ConsumeOffsets]) -> None:
+    kept = CompactQueues(decoded)
+    assert dict(kept) == decoded
+    assert len(kept) == len(decoded)
+    assert kept.get(MessageQueue("orders", "broker-a", 100)) is None
+    assert kept.get(MessageQueue("other", "broker-a", 0)) is None
