@@ -45,19 +45,19 @@ def test_spark_judges_every_case_as_its_verdict_says(spark: SparkSession, table:
     cases = [(one, case) for one in invariants for case in CASE_FILE["cases"][one.id]]
     rows = spark.createDataFrame(
         [(at, *typed_row(table, case["row"])) for at, (_, case) in enumerate(cases)],
-        "at int, " + ", ".join(f"{column.name} {SPARK_TYPES[column.type]}" for column in table.columns),
+        "case_number int, " + ", ".join(f"{column.name} {SPARK_TYPES[column.type]}" for column in table.columns),
     )
     judged = rows.selectExpr(
-        "at",
+        "case_number",
         *(f"{one.speaks_about} AS `{one.id} applies`" for one in invariants),
         *(f"{one.violated_when} AS `{one.id} violated`" for one in invariants),
         *(f"{one.example} AS `{one.id} example`" for one in invariants),
     )
     verdicts = {}
     for row in judged.collect():
-        one, _ = cases[row["at"]]
+        one, _ = cases[row["case_number"]]
         applies, violated = row[f"{one.id} applies"], row[f"{one.id} violated"]
-        verdicts[row["at"]] = "violated" if violated else "holds" if applies else "not spoken about"
+        verdicts[row["case_number"]] = "violated" if violated else "holds" if applies else "not spoken about"
         assert {applies, violated} <= {True, False}
         assert row[f"{one.id} example"] or not violated
     assert verdicts == {at: case["verdict"] for at, (_, case) in enumerate(cases)}
