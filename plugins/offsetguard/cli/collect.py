@@ -124,6 +124,7 @@ def collect(
     \b
     Exit code: 0 = everything was seen, 1 = partly (see gaps), 2 = a cluster could not be seen at all.
     """  # noqa: D301 click wants the character itself
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # gives back what is free; a million rows need it
     landing_folder = out or Workspace.from_environment().landing_folder
     tell = _Progress(quiet=quiet)
     if bundle is not None or state_dir is not None:
