@@ -131,8 +131,9 @@ class Collection(_Section):
 
     max_in_flight: Annotated[int, Field(ge=1, le=64)] = 8  # unanswered requests per broker
     max_requests_per_s: Annotated[int, Field(ge=10)] = 5_000  # per broker
-    detail_groups: Annotated[int, Field(ge=0)] = 64  # suspect groups that are asked in detail per broker and round
+    detail_groups: Annotated[int, Field(ge=0)] = 16  # suspect groups that are asked in detail per round
     share_rounds: Annotated[int, Field(ge=1)] = 60  # every other group is asked in detail once in so many rounds
+    rates: Annotated[int, Field(ge=0)] = 128  # rates of groups and topics (315) per broker replica and round
     running_info_clients: Annotated[int, Field(ge=0)] = 64  # clients asked for running info per round
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from offsetguard.config import Config
 
-EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "running_info_clients": 10_000}
+EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "rates": 1_000_000, "running_info_clients": 10_000}
 
 
 def asking_everything(config: Config, cluster: str) -> Config:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
     from offsetguard.collect.replica import ReplicaLink
 
-LATENCY_QUEUES = 64  # per replica and round: there is one item per queue
+LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
 _OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "GROUP_CK_NUMS", "GROUP_ACK_NUMS"})
 _OF_TOPICS = frozenset({"TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"})
 _OLD_LINES = ("V3_", "V4_")

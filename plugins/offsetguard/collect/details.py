@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SHARE_OF_PLACES = 4  # one place in so many is for groups that are not suspect
 CLIENT_PATIENCE_S = 1.0  # clients answer in milliseconds; the round does not wait for one that hangs
-STATS_ITEMS = 1_000  # per replica and round
 GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
@@ -70,14 +69,20 @@ async def read_clients(link: ReplicaLink, reading: BrokerReading, clients: Seque
 
 
 async def read_rates(
-    link: ReplicaLink, reading: BrokerReading, master: BrokerReading, groups: Sequence[str], ledger: RequestLedger
+    link: ReplicaLink,
+    reading: BrokerReading,
+    master: BrokerReading,
+    groups: Sequence[str],
+    *,
+    limit: int,
+    ledger: RequestLedger,
 ) -> None:
-    """Ask a replica for the rates (315) of groups, worst first. `master`: the one of the same name."""
+    """Ask a replica for at most `limit` rates (315) of groups, worst first. `master`: the one of the same name."""
     topics = _topics_by_group(master, groups)
     items = items_for(topics, reading, lambda topic: _queue_ids(master, topic))
-    reason = f"at most {STATS_ITEMS} are asked of a replica in a round; the worst groups come first"
-    ledger.leave_out("rates of a replica (315)", max(0, len(items) - STATS_ITEMS), reason)
-    await read_broker_stats(link, reading, [*items_of_replica(reading), *items[:STATS_ITEMS]])
+    reason = f"collection.rates allows {limit} of a replica in a round; the worst groups come first"
+    ledger.leave_out("rates of a replica (315)", max(0, len(items) - limit), reason)
+    await read_broker_stats(link, reading, [*items_of_replica(reading), *items[:limit]])
 
 
 def _clients(masters: Sequence[BrokerReading], groups: Iterable[str]) -> dict[str, list[str]]:

@@ -220,7 +220,7 @@ class Round:
                 is_age_known=self._is_age_known,
                 broken_groups=None if came_late else choice.groups_because(SuspectReason.ORDER_BROKEN),
             )
-            await read_rates(link, reading, reading, groups, self.ledger)
+            await self._read_rates(link, reading, reading, groups)
             await asking_clients
         finally:
             asking_clients.cancel()
@@ -235,7 +235,12 @@ class Round:
         groups = self._detailed(master, choice)
         reading.detailed_groups = frozenset(groups)
         await read_members(link, reading, groups, self._subscriptions)
-        await read_rates(link, reading, master, groups, self.ledger)
+        await self._read_rates(link, reading, master, groups)
+
+    async def _read_rates(
+        self, link: ReplicaLink, reading: BrokerReading, master: BrokerReading, groups: Sequence[str]
+    ) -> None:
+        await read_rates(link, reading, master, groups, limit=self._settings.collection.rates, ledger=self.ledger)
 
     def _detailed(self, master: BrokerReading, choice: DetailChoice) -> list[str]:
         """Return the groups that are asked in detail on a master and its slaves, worst first."""
