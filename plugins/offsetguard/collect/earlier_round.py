@@ -71,6 +71,11 @@ class EarlierRound:
         """By broker name."""
         return {cursor.broker_name: cursor for cursor in self.manifest.event_cursors} if self.manifest else {}
 
+    @property
+    def master_broker_names(self) -> tuple[str, ...]:
+        """Brokers that it listed, or missed."""
+        return self.manifest.master_broker_names if self.manifest else ()
+
     def replicas(self) -> tuple[Replica, ...]:
         """Return the brokers that it listed."""
         rows = self.columns(BROKER_SNAPSHOTS, ("broker_name", "broker_id", "address"))
@@ -79,8 +84,7 @@ class EarlierRound:
     def missing_masters(self, members: ClusterMembers, interval: Interval) -> tuple[MissingMaster, ...]:
         """Masters that should be listed and are not: listed before, or a slave of theirs is listed now."""
         known = {one.broker_name: one for one in self.manifest.missing_masters} if self.manifest else {}
-        listed_before = self.manifest.master_broker_names if self.manifest else ()
-        expected = {*listed_before, *members.broker_names} - members.master_broker_names
+        expected = {*self.master_broker_names, *members.broker_names} - members.master_broker_names
         if not expected:
             return ()
         before = {replica.broker_name: replica.address for replica in self.replicas() if replica.is_master}

@@ -1,4 +1,4 @@
-"""Which replicas a cluster has, as the first name server that answers lists them."""
+"""Which replicas a cluster has, as its name servers list them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from offsetguard.errors import RocketMQError
 from offsetguard.rocketmq.requests import GetBrokerClusterInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from offsetguard.collect.request_ledger import RequestLedger
     from offsetguard.config import Cluster
@@ -37,13 +37,23 @@ class ClusterMembers:
         """Brokers with any replica."""
         return frozenset(replica.broker_name for replica in self.replicas)
 
+    def completed_by(self, other: ClusterMembers) -> ClusterMembers:
+        """Return these and what only another name server lists."""
+        listed = {(replica.broker_name, replica.broker_id) for replica in self.replicas}
+        added = (replica for replica in other.replicas if (replica.broker_name, replica.broker_id) not in listed)
+        return ClusterMembers(tuple(sorted((*self.replicas, *added))), self.own_names | other.own_names)
 
-async def find_members(asker: Asker, name: str, cluster: Cluster, ledger: RequestLedger) -> ClusterMembers | None:
+
+async def find_members(
+    asker: Asker, name: str, cluster: Cluster, ledger: RequestLedger, expected_masters: Collection[str] = ()
+) -> ClusterMembers | None:
     """Ask the name servers in the configured order; None when none lists a broker.
 
     Each failure is a gap that names its key in the configuration. Name servers do not talk to each other; each knows
-    all brokers, so the first answer is enough.
+    all brokers, so the first answer is enough, unless it lacks one of `expected_masters` (broker names): a name server
+    that was started a moment ago knows only the brokers that have registered since.
     """
+    found: ClusterMembers | None = None
     for position, address in enumerate(cluster.name_servers):
         request = GetBrokerClusterInfo()
         key = f"clusters.{name}.name_servers.{position}"
@@ -57,11 +67,15 @@ async def find_members(asker: Asker, name: str, cluster: Cluster, ledger: Reques
         ledger.count(Outcome.ANSWERED)
         if info.brokers:
             members = _members(info)
-            _count_unmatched_addresses(name, cluster, members, ledger)
-            return members
+            found = found.completed_by(members) if found else members
+            if found.master_broker_names.issuperset(expected_masters):
+                break
+            continue
         reason = f"{address}: lists no broker at all; is it the right name server? {key} in the configuration"
         ledger.add_gap(_gap(address, str(request), Outcome.ANSWERED, reason))
-    return None
+    if found is not None:
+        _count_unmatched_addresses(name, cluster, found, ledger)
+    return found
 
 
 def _members(info: ClusterInfo) -> ClusterMembers:

@@ -107,7 +107,9 @@ class Round:
         logs = asyncio.create_task(asyncio.to_thread(self._read_logs))
         try:
             async with asyncio.timeout(deadline_s / 2):
-                self.members = await find_members(self._asker, self._cluster, self._settings, self.ledger)
+                self.members = await find_members(
+                    self._asker, self._cluster, self._settings, self.ledger, self._earlier.master_broker_names
+                )
         except TimeoutError:
             pass  # the name servers that were asked are gaps already
         if self.members is None:

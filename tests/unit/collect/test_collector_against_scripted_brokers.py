@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from offsetguard.errors import SnapshotError
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq.codes import RequestCode
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted_broker import ScriptedBroker, name_server_of, scripted_cluster
 from offsetguard_peers.scripted_peer import ScriptedPeer, answer_bytes
 from offsetguard_peers.snapshot_rows import as_rows
 
@@ -354,6 +355,29 @@ def test_name_servers_are_tried_in_order_and_each_failure_names_its_key() -> Non
     assert re.search(r"127\.0\.0\.1:9:.*clusters\.main\.name_servers\.0", manifest.gaps[0].reason)
     assert not manifest.cluster_unseen
     assert rows[QUEUE_SNAPSHOTS.name]
+
+
+def test_a_name_server_that_has_just_started_does_not_hide_what_another_one_lists(tmp_path: Path) -> None:
+    async def run() -> tuple[Manifest, Manifest]:
+        brokers = (healthy_broker("broker-a"), healthy_broker("broker-b"))
+        async with scripted_cluster(*brokers) as (_, listed), AsyncExitStack() as stack:
+            known = dict(listed)
+            name_servers = [
+                await stack.enter_async_context(ScriptedPeer(name_server_of(addresses)))
+                for addresses in (known, dict(listed))
+            ]
+            config = config_for(*(name_server.address for name_server in name_servers))
+            before = await collect_cluster("main", config, INTERVAL, tmp_path, started_at=NOW)
+            assert name_servers[1].connection_count == 0, "it is asked only when it matters"
+            del known["broker-b"]
+            after = await collect_cluster("main", config, following(1), tmp_path, started_at=following(1).end)
+            assert name_servers[1].connection_count == 1
+            return before, after
+
+    before, after = asyncio.run(run())
+    assert before.master_broker_names == after.master_broker_names == ("broker-a", "broker-b")
+    assert before.complete
+    assert after.complete, after.gaps
 
 
 async def silence(conversation: Conversation) -> None:
