@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from offsetguard.collect.request_ledger import RequestLedger
 
 SHARE_OF_PLACES = 4  # one place in so many is for groups that are not suspect
-CLIENT_PATIENCE_S = 1.0  # clients answer in milliseconds; the round does not wait for one that hangs
+CLIENT_PATIENCE_S = 1.5  # clients answer in milliseconds; the round does not wait for one that hangs,
+CLIENT_SILENCE_S = 0.5  # nor for all of them when none has answered for so long
 GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
@@ -57,15 +58,24 @@ def plan_clients(
 
 
 async def read_clients(link: ReplicaLink, reading: BrokerReading, clients: Sequence[GroupClient]) -> None:
-    """Ask the clients what they do (307); whoever has not answered in CLIENT_PATIENCE_S is not waited for."""
+    """Ask the clients what they do (307); whoever answers too late is not waited for."""
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + CLIENT_PATIENCE_S
+    asking = asyncio.create_task(read_running_info(link, reading, clients))
+    answered = -1
     try:
-        async with asyncio.timeout(CLIENT_PATIENCE_S):
-            await read_running_info(link, reading, clients)
-    except TimeoutError:
-        for client in clients:
-            if client not in reading.running_info:
-                failure = f"no answer within {CLIENT_PATIENCE_S:.0f} s, or not asked after others that gave none"
-                reading.running_info[client] = ClientAnswer(None, failure, None)
+        while not asking.done() and len(reading.running_info) > answered and loop.time() < ends_at:
+            answered = len(reading.running_info)
+            await asyncio.wait([asking], timeout=min(CLIENT_SILENCE_S, ends_at - loop.time()))
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    if not asking.cancelled():
+        asking.result()
+    for client in clients:
+        if client not in reading.running_info:
+            failure = f"no answer within {CLIENT_SILENCE_S:g} s, or not asked after others that gave none"
+            reading.running_info[client] = ClientAnswer(None, failure, None)
 
 
 async def read_rates(

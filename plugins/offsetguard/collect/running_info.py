@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 IN_FLIGHT = 4
 PATIENCE_S = 10.0  # for all clients of a broker together; healthy ones answer in some 10 ms each
-LANGUAGES = frozenset({"JAVA", "GO", "CPP", "PYTHON"})  # PYTHON: a wrapper of the C++ client
+LANGUAGES = frozenset({"JAVA", "GO", "CPP"})  # those whose clients implement 307
 GRPC_CLIENT_ID = re.compile(r".+@[0-9]+@[0-9]+@[0-9a-z]+")  # host@pid@number@time in base 36, of all gRPC clients
 
 
