@@ -160,6 +160,7 @@ async def _collect_live(
     from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
 
     if own_process := click.get_current_context().find_object(OwnProcess):
+        own_process.keep_all_objects()
         own_process.load_pyarrow()  # while the first answers are awaited
     now = datetime.now(UTC)
     interval = Interval.containing(now)
