@@ -40,36 +40,45 @@ class IntegerColumn:
         """INT64, INT32, or TIMESTAMP for microseconds since 1970."""
         self._column_type = column_type
         self.values = array("i" if column_type is ColumnType.INT32 else "q")
-        self._valid = bytearray()
+        self._valid: bytearray | None = None  # a byte for each value; None: all of them are known, the usual case
 
     def __len__(self) -> int:
-        return len(self._valid)
+        return len(self.values)
 
     def add(self, value: int | None, times: int = 1) -> None:
         """Append one value, or the same value many times."""
+        if value is None or self._valid is not None:
+            valid = self._validity()
+            valid += (b"\x00" if value is None else b"\x01") * times
         self.values.extend(array(self.values.typecode, (value or 0,)) * times)
-        self._valid += (b"\x00" if value is None else b"\x01") * times
 
     def extend(self, values: array[int] | Sequence[int | None]) -> None:
         """Append many; an array has no None in it and is copied as it is."""
         if isinstance(values, array):
+            if self._valid is not None:
+                self._valid += b"\x01" * len(values)
             self.values += values if values.typecode == self.values.typecode else array(self.values.typecode, values)
-            self._valid += b"\x01" * len(values)
         else:
             for value in values:
                 self.add(value)
 
     def put(self, position: int, value: int | None) -> None:
         """Replace one value."""
+        if value is None or self._valid is not None:
+            self._validity()[position] = value is not None
         self.values[position] = value or 0
-        self._valid[position] = value is not None
 
     def to_arrow(self) -> pa.Array:
         """Return an array that shares these numbers: add nothing more."""
         import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
 
-        buffers = [validity(self._valid), pa.py_buffer(self.values)]
-        return pa.Array.from_buffers(arrow_type(self._column_type), len(self), buffers)
+        bitmap = None if self._valid is None else validity(self._valid)
+        return pa.Array.from_buffers(arrow_type(self._column_type), len(self), [bitmap, pa.py_buffer(self.values)])
+
+    def _validity(self) -> bytearray:
+        if self._valid is None:
+            self._valid = bytearray(b"\x01") * len(self.values)
+        return self._valid
 
 
 class MostlyAlike:

@@ -146,8 +146,9 @@ def _add_pair(
     numbers["min_offset"].extend(pair.min_offsets)
     numbers["max_offset"].extend(pair.max_offsets)
     numbers["consumer_offset"].extend(pair.consumer_offsets)
-    numbers["max_offset_read_at"].add(microseconds(pair.max_at), count)
     group, topic = pair.consumer_group, pair.topic
+    ends = reading.queue_ends.get(topic)
+    numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
     known_ages = earlier.ages.get((reading.broker_name, topic, group))
     if group in reading.consume_stats or (group, topic) in reading.waiting_ages or known_ages or not pair.is_in_order:
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
@@ -213,7 +214,7 @@ def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue
         numbers["last_update_at"].extend(
             [ms * _US_PER_MS if 0 < ms <= _LAST_MS else None for ms in ends.last_update_ms]
         )
-        numbers["read_at"].add(microseconds(ends.at), count)
+        numbers["read_at"].add(ends.at_us, count)
     unseen = [] if count >= read_queue_nums else sorted(set(range(read_queue_nums)) - set(known))
     names["topic"].add(topic, len(unseen))
     numbers["queue_id"].extend(unseen)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import lt
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.columns import microseconds
 from offsetguard.rocketmq.bodies import TopicOffsets
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class QueueEnds:
     min_offsets: array[int]
     max_offsets: array[int]
     last_update_ms: array[int]  # store time of the newest message, 0 or less = unknown
+    at_us: int | None = field(init=False)  # `at` as columns hold it
+
+    def __post_init__(self) -> None:
+        self.at_us = microseconds(self.at)
 
     @classmethod
     def of(cls, stats: TopicStats | None, at: datetime) -> QueueEnds:
