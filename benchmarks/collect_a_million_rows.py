@@ -3,8 +3,8 @@
     uv run python benchmarks/collect_a_million_rows.py [--rounds 3] [--brokers 1 2 4 8 13]
 
 The brokers are scripted (a process of their own that answers with ready-made bytes), so that what is measured is our
-side; the whole command is measured, from the start of the process to the written snapshot. "A later round" compares with
-the snapshot of a minute before, as every round of the product does.
+side; the whole command is measured, from the start of the process to the written snapshot. "A later round" compares
+with the snapshot of a minute before, as every round of the product does.
 """
 
 from __future__ import annotations
