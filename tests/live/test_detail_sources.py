@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.broker_stats import group_rates, items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.running_info import ClientAnswer, read_running_info
+from offsetguard.collect.running_info import read_running_info
 from offsetguard.config import Config
 from offsetguard.errors import BrokerRefused
 from offsetguard.intervals import Interval

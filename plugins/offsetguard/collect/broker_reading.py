@@ -9,11 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from offsetguard.collect.broker_stats import StatsItem
     from offsetguard.collect.manifest import EventCursor
     from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.replica import Answer, Replica
-    from offsetguard.collect.running_info import ClientAnswer
+    from offsetguard.collect.stats_item import StatsItem
     from offsetguard.collect.waiting_ages import WaitingAges
     from offsetguard.offsets import MessageQueue, QueueOffsets
     from offsetguard.rocketmq.bodies import (
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
         SubscriptionGroupConfig,
         TopicConfig,
     )
-    from offsetguard.rocketmq.detail_bodies import BrokerStats
+    from offsetguard.rocketmq.detail_bodies import BrokerStats, ConsumerRunningInfo
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
 
@@ -59,6 +58,15 @@ class Undecodable:
     position: int
     reason: str
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAnswer:
+    """What asking one client gave: its info, or why there is none."""
+
+    info: ConsumerRunningInfo | None
+    failure: str | None
+    at: datetime | None  # when the info came
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.stats_item import StatsItem
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
 from offsetguard.rocketmq.refusals import NotThere
 from offsetguard.rocketmq.requests import ViewBrokerStatsData
@@ -25,45 +26,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.replica import ReplicaLink
 
 LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
-_OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "GROUP_CK_NUMS", "GROUP_ACK_NUMS"})
-_OF_TOPICS = frozenset({"TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"})
 _OLD_LINES = ("V3_", "V4_")
-
-
-@dataclass(frozen=True, slots=True)
-class StatsItem:
-    """One item of a broker's statistics, by RocketMQ's names; what its key is made of."""
-
-    stats_name: str
-    stats_key: str
-
-    @property
-    def topic(self) -> str | None:
-        """Topic of the key; None = it has none."""
-        return self._parts[0]
-
-    @property
-    def consumer_group(self) -> str | None:
-        """Group of the key; None = it has none."""
-        return self._parts[1]
-
-    @property
-    def queue_id(self) -> int | None:
-        """Queue of the key; None = it has none."""
-        return self._parts[2]
-
-    @property
-    def _parts(self) -> tuple[str | None, str | None, int | None]:
-        if self.stats_name in _OF_TOPICS:
-            return self.stats_key, None, None
-        if self.stats_name in _OF_GROUPS:
-            topic, _, group = self.stats_key.partition("@")
-            return topic, group, None
-        if self.stats_name == "GROUP_GET_LATENCY":
-            queue_id, _, rest = self.stats_key.partition("@")
-            topic, _, group = rest.partition("@")
-            return topic, group, int(queue_id)
-        return None, None, None
 
 
 async def read_broker_stats(link: ReplicaLink, reading: BrokerReading, items: Iterable[StatsItem]) -> None:

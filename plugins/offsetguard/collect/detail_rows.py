@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
     from offsetguard.collect.landing import Row
-    from offsetguard.collect.running_info import ClientAnswer
     from offsetguard.intervals import Interval
     from offsetguard.offsets import MessageQueue
     from offsetguard.rocketmq.detail_bodies import (

@@ -11,9 +11,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.broker_reading import ClientAnswer
 from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.detail_choice import choose_clients
-from offsetguard.collect.running_info import ClientAnswer, can_answer, read_running_info
+from offsetguard.collect.running_info import can_answer, read_running_info
 from offsetguard.collect.system_names import is_lite_topic
 
 if TYPE_CHECKING:

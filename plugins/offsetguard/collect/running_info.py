@@ -14,34 +14,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.broker_reading import ClientAnswer
 from offsetguard.errors import NotRecorded, RequestTimedOut, RocketMQError
 from offsetguard.rocketmq.refusals import ClientTimedOut
 from offsetguard.rocketmq.requests import GetConsumerRunningInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.rocketmq.detail_bodies import ConsumerRunningInfo
 
 IN_FLIGHT = 4
 PATIENCE_S = 10.0  # for all clients of a broker together; healthy ones answer in some 10 ms each
 LANGUAGES = frozenset({"JAVA", "GO", "CPP"})  # those whose clients implement 307
 GRPC_CLIENT_ID = re.compile(r".+@[0-9]+@[0-9]+@[0-9a-z]+")  # host@pid@number@time in base 36, of all gRPC clients
-
-
-@dataclass(frozen=True, slots=True)
-class ClientAnswer:
-    """What asking one client gave: its info, or why there is none."""
-
-    info: ConsumerRunningInfo | None
-    failure: str | None
-    at: datetime | None  # when the info came
 
 
 async def read_running_info(

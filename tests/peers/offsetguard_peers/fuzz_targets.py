@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING
 
 from offsetguard.bundle.layout import read_index_line, read_meta
 from offsetguard.bundle.secrets import log_without_secrets, without_secrets
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_rows import broker_rows
-from offsetguard.collect.broker_stats import StatsItem
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.http_page import _length_of_body
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.prometheus_text import SampleReader
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.collect.running_info import ClientAnswer
+from offsetguard.collect.stats_item import StatsItem
 from offsetguard.errors import BrokerRefused, BundleError
 from offsetguard.intervals import Interval
 from offsetguard.logs.events import read_records

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_stats import (
     GroupRate,
     StatsItem,
@@ -22,7 +22,7 @@ from offsetguard.collect.broker_stats import (
 from offsetguard.collect.detail_rows import broker_stats_rows, client_answers, client_queue_rows, running_info_columns
 from offsetguard.collect.replica import Answer, Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.running_info import IN_FLIGHT, ClientAnswer, read_running_info
+from offsetguard.collect.running_info import IN_FLIGHT, read_running_info
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, Connection, ConsumerConnections

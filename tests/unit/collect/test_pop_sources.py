@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.broker_stats import StatsItem
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold
@@ -18,7 +17,7 @@ from offsetguard.collect.pop_sources import groups_for_proxies, pop_sources
 from offsetguard.collect.proxy_members import MAX_GROUPS, read_proxy_members
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.running_info import ClientAnswer
+from offsetguard.collect.stats_item import StatsItem
 from offsetguard.errors import RequestTimedOut
 from offsetguard.rocketmq.bodies import Connection, ConsumerConnections
 from offsetguard.rocketmq.detail_bodies import BrokerStats, StatsSnapshot
