@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ BUSY_TIMEOUT_MS = 10_000
 NEWEST_REVISION = "0001"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
+_WAL_PAUSE_S = 0.01
 
 
 def open_database(url: str) -> Engine:
@@ -116,13 +119,31 @@ def _prepare_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver would open and close transactions behind our back
-        for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "foreign_keys = ON", "journal_mode = WAL"):
+        for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
+        _switch_to_wal(connection)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get(_WRITES, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _switch_to_wal(connection: Any) -> None:
+    """Make a database one of write-ahead logging; of several who do so at once SQLite turns some away without waiting.
+
+    Its busy time-out does not hold for this pragma: https://www.sqlite.org/c3ref/busy_handler.html
+    """
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+            time.sleep(_WAL_PAUSE_S)
+        else:
+            return
 
 
 def _revision(engine: Engine) -> str | None:
