@@ -8,20 +8,20 @@ from __future__ import annotations
 import glob
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from offsetguard.errors import BundleError
+from offsetguard import time_zones
+from offsetguard.errors import BundleError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import tzinfo
 
     from offsetguard.config import LogSource
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
-_OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 _PIECE_BYTES = 1024 * 1024  # of a line that is longer
 
 
@@ -67,13 +67,9 @@ class LogReplay:
 
 def zone_of(name: str) -> tzinfo:
     """Return the zone of `+08:00` or of a name; raises BundleError for one that does not exist."""
-    match = _OFFSET.fullmatch(name)
-    if match is not None:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+        return time_zones.zone_of(name)
+    except ConfigError as error:
         raise BundleError(f"log_time_zone: there is no time zone {name!r}; write for example +08:00") from error
 
 

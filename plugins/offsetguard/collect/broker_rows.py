@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.replica import MASTER_ID
+from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import ColumnType
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RUN_GAP = 1_000  # rows; shorter stretches of like values are not worth a chunk of their own
-INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DIGITS = bytes.maketrans(b"\x00\x01", b"01")

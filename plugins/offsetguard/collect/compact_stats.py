@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.columns import INT64_RANGE, microseconds, moment_of
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumeStats
+from offsetguard.rocketmq.offset_table import INT64_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

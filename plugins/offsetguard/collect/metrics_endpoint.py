@@ -18,6 +18,7 @@ from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.prometheus_text import Sample, SampleReader
 from offsetguard.collect.request_ledger import outcome_of
 from offsetguard.errors import RocketMQError, UndecodableResponse
+from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,6 @@ READY = "rocketmq_consumer_ready_messages"
 LAG = "rocketmq_consumer_lag_messages"
 FAMILIES = (INFLIGHT, READY, LAG)
 
-_MASTER_ID = 0
 _NAMES_SHOWN = 5
 
 
@@ -124,7 +124,7 @@ def _gap(address: str, broker_name: str, outcome: Outcome, reason: str) -> Gap:
     return Gap(
         address=address,
         broker_name=broker_name,
-        broker_id=_MASTER_ID,
+        broker_id=MASTER_ID,
         what="messages in flight, from the metrics page",
         outcome=outcome,
         reason=reason,

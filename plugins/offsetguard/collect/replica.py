@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
+from offsetguard.rocketmq.bodies import MASTER_ID
 from offsetguard.rocketmq.refusals import AccessDenied
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.requests import Request
 
 STRIKES = 3
-MASTER_ID = 0
 BATCH_S = 0.1
 FIRST_BATCH, LONGEST_BATCH = 16, 512
 CUT_OFF = "the deadline of the round passed; what was read until then is kept"

@@ -32,9 +32,10 @@ from offsetguard.collect.proxy_members import read_proxy_members
 from offsetguard.collect.queue_reading import pair_readings
 from offsetguard.collect.read_broker import read_base, read_members, read_runtime, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
-from offsetguard.collect.replica import MASTER_ID, Replica, ReplicaLink
+from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.system_names import is_system_group
+from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

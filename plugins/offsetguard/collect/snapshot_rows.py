@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.columns import INT32_RANGE, INT64_RANGE
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
 from offsetguard.collect.system_names import topic_kind
+from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType
 
 if TYPE_CHECKING:
