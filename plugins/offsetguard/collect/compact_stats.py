@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from offsetguard.offsets import MessageQueue
+from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumeStats
 from offsetguard.rocketmq.offset_table import INT64_RANGE
 
