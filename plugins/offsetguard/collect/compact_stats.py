@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import microseconds, moment_of
+from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumeStats
 from offsetguard.rocketmq.offset_table import INT64_RANGE
 
