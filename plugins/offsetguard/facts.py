@@ -1,7 +1,7 @@
 """What the judge reads: the published facts of one interval as typed records.
 
 `published_facts.py` fills them from the Iceberg tables, `snapshot_facts.py` straight from a snapshot (`offsetguard
-check`, without Spark). Field names and meanings are those of the columns in `tables.py`.
+check`, without Spark). Field names and meanings are those of the columns in `tables/`.
 """
 
 from __future__ import annotations

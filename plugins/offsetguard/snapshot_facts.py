@@ -1,6 +1,6 @@
 """Facts of one snapshot in pure Python, for `offsetguard check`: no Spark, no tables, nothing kept.
 
-The Spark job makes the same facts of landed files; both follow the column meanings in `tables.py`. What both must agree
+The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. What both must agree
 on stands here once, in the docstrings of `lag_ms`, `is_suspect`, `is_unknown_queue` and `sum_of_known`.
 """
 

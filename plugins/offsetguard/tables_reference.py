@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _INTRODUCTION = """\
 # Tables
 
-Made from `plugins/offsetguard/tables.py` by `python -m offsetguard.tables_reference`; edit there.
+Made from `plugins/offsetguard/tables/` by `python -m offsetguard.tables_reference`; edit there.
 
 **Landed** tables are the Parquet files that a collection round writes, one folder per cluster and interval.
 **Published** tables are Iceberg tables that Spark makes of them; all rows of an interval become visible at once.
@@ -39,13 +39,18 @@ def _section(table: Table) -> str:
     return "\n".join(
         (
             f"## {table.name}\n\n{table.meaning[0].upper()}{table.meaning[1:]}.\n",
-            "A row is identified by " + ", ".join(f"`{name}`" for name in table.key) + ".\n",
+            "A row is identified by " + ", ".join(f"`{name}`" for name in table.key) + ".",
+            f"Partitioned by {' and '.join(table.partition)}; {_kept(table)}.\n",
             "| column | type | NULL | meaning |",
             "|---|---|---|---|",
             *(_row(column) for column in table.columns),
             "",
         )
     )
+
+
+def _kept(table: Table) -> str:
+    return "only the newest rows are kept" if table.retention is None else f"kept for {table.retention.days} days"
 
 
 def _row(column: Column) -> str:

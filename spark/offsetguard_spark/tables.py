@@ -55,12 +55,12 @@ def table_name(table: Table, branch: str | None = None) -> str:
 
 
 def create_statement(table: Table) -> str:
-    """Return the CREATE TABLE statement, with meanings and units as comments; partitioned by day and cluster."""
+    """Return the CREATE TABLE statement, with meanings and units as comments."""
     columns = ",\n  ".join(_column_clause(column) for column in table.columns)
     properties = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in _TABLE_PROPERTIES.items())
     return (
         f"CREATE TABLE IF NOT EXISTS {table_name(table)} (\n  {columns}\n) USING iceberg\n"
-        f"PARTITIONED BY (days(interval_start), cluster)\n"
+        f"PARTITIONED BY ({', '.join(table.partition)})\n"
         f"COMMENT {_quoted(table.meaning)}\nTBLPROPERTIES ({properties})"
     )
 

@@ -1,0 +1,88 @@
+"""Every table, once: columns with type, unit and meaning, key, partition and retention.
+
+The collector's Parquet files (pyarrow), the Iceberg tables (Spark) and docs/tables.md are made from these constants.
+LANDED tables are what a collection round writes; PUBLISHED tables are what Spark makes of them.
+Every row carries `cluster` and `interval_start`: the transaction that it belongs to.
+"""
+
+from __future__ import annotations
+
+from offsetguard.tables.columns import BROKER_NAME, CLUSTER, CONSUMER_GROUP, INTERVAL_START, QUEUE_ID, TOPIC
+from offsetguard.tables.facts import GROUP_FACTS, OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
+from offsetguard.tables.gate import INVARIANT_RESULTS, QUARANTINE
+from offsetguard.tables.records import LOG_EVENTS, OFFSET_MOVES, UNDECODABLE_RECORDS
+from offsetguard.tables.snapshots import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+)
+from offsetguard.tables.table import Column, ColumnType, Table
+
+LANDED = (
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    GROUP_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    OFFSET_MOVES,
+    LOG_EVENTS,
+    UNDECODABLE_RECORDS,
+)
+
+PUBLISHED = (
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    GROUP_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    OFFSET_MOVES,
+    LOG_EVENTS,
+    QUEUE_FACTS,
+    GROUP_FACTS,
+    TOPIC_FACTS,
+    OFFSET_MOVE_FACTS,
+    INVARIANT_RESULTS,
+    QUARANTINE,
+)
+
+__all__ = [
+    "BROKER_NAME",
+    "BROKER_SNAPSHOTS",
+    "BROKER_STATS",
+    "CLIENT_QUEUE_SNAPSHOTS",
+    "CLIENT_SNAPSHOTS",
+    "CLUSTER",
+    "CONSUMER_GROUP",
+    "GROUP_FACTS",
+    "GROUP_SNAPSHOTS",
+    "INTERVAL_START",
+    "INVARIANT_RESULTS",
+    "LANDED",
+    "LOG_EVENTS",
+    "OFFSET_MOVES",
+    "OFFSET_MOVE_FACTS",
+    "PUBLISHED",
+    "QUARANTINE",
+    "QUEUE_FACTS",
+    "QUEUE_ID",
+    "QUEUE_SNAPSHOTS",
+    "TOPIC",
+    "TOPIC_FACTS",
+    "TOPIC_QUEUE_SNAPSHOTS",
+    "TOPIC_SETTINGS",
+    "UNDECODABLE_RECORDS",
+    "Column",
+    "ColumnType",
+    "Table",
+]
