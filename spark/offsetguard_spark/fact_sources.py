@@ -1,0 +1,75 @@
+"""What facts may be made of: one interval's rows as they were written, and the folded state of its queues.
+
+Facts are made of written rows, never of landed ones, so that the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from offsetguard_spark.invariants import mark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from offsetguard.config import Config
+    from offsetguard.intervals import Interval
+    from offsetguard.tables import Table
+
+
+class WrittenTables(Protocol):
+    """Where rows are read: the branches of a run, or in a test the DataFrames that stand for them."""
+
+    def read(self, table: Table) -> DataFrame:
+        """Return the interval's rows of a table."""
+        ...
+
+    def read_with_history(self, table: Table) -> DataFrame:
+        """Return a table's rows of all intervals."""
+        ...
+
+    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
+        """Whether earlier runs may have written rows of intervals that start in [first, last]; reads only metadata."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FactSources:
+    """One interval's rows; nothing is read before a DataFrame is written."""
+
+    spark: SparkSession
+    cluster: str
+    interval: Interval
+    config: Config
+    written: WrittenTables
+    row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
+    folded_state: DataFrame | None = None  # `queue_state` after this interval's fold
+
+    def rows(self, table: Table) -> DataFrame:
+        """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""
+        return mark(self.written.read(table), table)
+
+    def history(self, table: Table) -> DataFrame:
+        """Return a table's rows of all intervals, with those of this one.
+
+        Filter by `cluster` and `interval_start`, which prune files; no cycle may read all of it.
+        """
+        return self.written.read_with_history(table)
+
+    def state(self) -> DataFrame:
+        """Return the `queue_state` rows as they are after this interval, also when a newer state stands already."""
+        if self.folded_state is None:
+            raise LookupError(f"{self.cluster} {self.interval.name}: this run folds no queue state")
+        return self.folded_state
+
+    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
+        """Whether the history may have rows of intervals that start in [first, last]; takes milliseconds."""
+        return self.written.may_hold(table, first, last)
+
+    def row_count(self, table: Table) -> int:
+        """Return how many rows of this interval were written to a table."""
+        return self.row_counts.get(table.name, 0)
