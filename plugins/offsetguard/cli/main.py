@@ -27,6 +27,7 @@ COMMANDS = {
     "check": LazyCommand("offsetguard.cli.check", "check", "Diagnose a live cluster now; needs nothing but this."),
     "collect": LazyCommand("offsetguard.cli.collect", "collect", "Collect one snapshot of clusters, and keep it."),
     "config": LazyCommand("offsetguard.cli.config", "config", "Check the configuration file."),
+    "cycles": LazyCommand("offsetguard.cli.cycles", "cycles", "Show what each cycle did, and why some failed."),
     "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
@@ -62,6 +63,7 @@ def offsetguard() -> None:
       offsetguard check --config config/offsetguard.yml --cluster main
       offsetguard collect --namesrv 10.0.0.1:9876      keep what is there right now
       offsetguard config check                         is my configuration right?
+      offsetguard cycles --failed                      what could not be published, and why?
       offsetguard outbox list                          what could not be sent, and why?
       offsetguard parse-log broker.log                 what does this log say?
       offsetguard COMMAND --help                       more, with examples

@@ -44,6 +44,29 @@ class PublishedIntervalRow(Base):
     manifest_json: Mapped[str] = mapped_column(Text)
 
 
+class CycleRow(Base):
+    """One run of a publication, whether it published or failed; see `store.cycles.Cycle`."""
+
+    __tablename__ = "cycles"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    interval_start: Mapped[datetime] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    started_at: Mapped[datetime]
+    finished_at: Mapped[datetime]
+    verdict: Mapped[str | None]  # None: it failed
+    error: Mapped[str | None] = mapped_column(Text)
+    failed_step: Mapped[str | None]
+    seconds: Mapped[dict[str, float]] = mapped_column(JSON)  # step -> seconds
+    row_counts: Mapped[dict[str, int]] = mapped_column(JSON)  # table -> rows of the interval
+    file_counts: Mapped[dict[str, int]] = mapped_column(JSON)  # table -> data files of all intervals
+    violations: Mapped[dict[str, int]] = mapped_column(JSON)  # invariant -> violations
+    duplicates: Mapped[int | None]
+    quarantined: Mapped[int | None]
+
+    __table_args__ = (Index("ix_cycles_started_at", "started_at"),)
+
+
 class JudgedIntervalRow(Base):
     """One judged interval of a cluster; its presence makes judging again a no-op."""
 

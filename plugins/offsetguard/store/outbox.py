@@ -17,9 +17,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import CursorResult, or_, select, update
+from sqlalchemy import or_, select, update
 
 from offsetguard.messages.view import MessageView
+from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import NotificationLogRow, OutboxRow
 
@@ -233,12 +234,7 @@ def _change(session: Session, where: tuple[ColumnElement[bool], ...], **values: 
 
 
 def _count_changed(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> int:
-    changed = session.execute(
-        update(OutboxRow).where(*where).values(**values).execution_options(synchronize_session=False)
-    )
-    if not isinstance(changed, CursorResult):
-        raise TypeError(f"UPDATE gave {type(changed).__name__}, not a CursorResult")
-    return changed.rowcount
+    return count_changed(session, update(OutboxRow).where(*where).values(**values))
 
 
 def _from_row(row: OutboxRow) -> OutboxMessage:

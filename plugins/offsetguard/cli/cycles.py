@@ -1,0 +1,102 @@
+"""`offsetguard cycles`: what each publication of an interval did, how long it took, and why some failed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from offsetguard.cli.output import wants_json
+from offsetguard.messages.hostile import harmless
+from offsetguard.rules.text import format_moment
+from offsetguard.store import cycles as store
+from offsetguard.store.database import open_database
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from offsetguard.store.cycles import Cycle
+
+_TEXT_LIMIT = 2_000
+
+
+@click.command()
+@click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
+@click.option("--failed", is_flag=True, help="Only cycles that published nothing.")
+@click.option("--details", is_flag=True, help="Also the seconds of each step, and rows and files of each table.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="At most so many cycles.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
+)
+def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, output_format: str) -> None:
+    """Show the newest cycles: one line for each publication of an interval, also for those that failed.
+
+    The database is the one that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME.
+
+    \b
+    Examples:
+      offsetguard cycles                       the last 20
+      offsetguard cycles --failed              what could not be published, and why?
+      offsetguard cycles --details --limit 1   which step of the last one took how long?
+      offsetguard cycles --format json | jq .seconds.write
+    """  # noqa: D301 click wants the character itself
+    engine = open_database(Workspace.from_environment().database_url)
+    found = store.newest(engine, cluster=cluster, failed=failed, limit=limit)
+    if wants_json(output_format):
+        for cycle in found:
+            click.echo(json.dumps(as_document(cycle)))
+        return
+    for line in _as_table(found, details=details):
+        click.echo(harmless(line, _TEXT_LIMIT))
+    if not found:
+        click.echo("No cycle failed." if failed else "No cycle has run yet.")
+
+
+def as_document(cycle: Cycle) -> dict[str, object]:
+    """Return a cycle for JSON: fields are only ever added."""
+    return {
+        "cluster": cycle.cluster,
+        "interval_start": cycle.interval.start.isoformat(),
+        "run_id": cycle.run_id,
+        "started_at": cycle.started_at.isoformat(),
+        "duration_s": round(cycle.duration_s, 3),
+        "verdict": cycle.verdict,
+        "failed_step": cycle.failed_step,
+        "error": cycle.error,
+        "seconds": cycle.seconds,
+        "rows": cycle.rows,
+        "files": cycle.files,
+        "violations": cycle.violations,
+        "duplicates": cycle.duplicates,
+        "quarantined": cycle.quarantined,
+    }
+
+
+def _as_table(found: list[Cycle], *, details: bool) -> Iterator[str]:
+    if found:
+        figures = f"{'seconds':>8} {'rows':>11} {'violations':>10} {'quarantined':>11}"
+        yield f"{'interval':<20} {figures}  cluster: what became of it"
+    for cycle in found:
+        figures = (
+            f"{cycle.duration_s:>8.1f} {_figure(sum(cycle.rows.values()) if cycle.rows else None):>11}"
+            f" {_figure(None if cycle.failed else sum(cycle.violations.values())):>10}"
+            f" {_figure(cycle.quarantined):>11}"
+        )
+        became = f"failed at {cycle.failed_step}: {cycle.error}" if cycle.failed else cycle.verdict
+        yield f"{format_moment(cycle.interval.start):<20} {figures}  {cycle.cluster}: {became}"
+        if details:
+            yield f"    seconds  {_listed(cycle.seconds)}"
+            yield f"    rows     {_listed(cycle.rows)}"
+            yield f"    files    {_listed(cycle.files)}"
+            if cycle.violations:
+                yield f"    violated {_listed(cycle.violations)}"
+
+
+def _figure(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _listed(figures: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {figure:,}" for name, figure in figures.items() if figure) or "-"
