@@ -26,6 +26,19 @@ class QueueFacts:
     last_timestamp: datetime | None
     lag_ms: int | None
     violated_invariants: tuple[str, ...] = ()
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
+    lag_ms_basis: str | None = None  # end_reached, measured, interpolated, extrapolated
+    holder_client_id: str | None = None  # who says that it holds the queue; the figures below are the holder's
+    holder_count: int | None = None
+    locked: bool | None = None
+    cached_message_count: int | None = None
+    cached_min_offset: int | None = None
+    cache_is_full: bool | None = None
+    last_lock_at: datetime | None = None
+    last_pull_at: datetime | None = None
+    last_consume_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,187 @@ class GroupFacts:
     lock_interval_ms: int | None = None
     lock_max_live_time_ms: int | None = None
     violated_invariants: tuple[str, ...] = ()
+    suspect_queue_count: int | None = None
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
+    consume_type: str | None = None
+    # rates, over every replica that was seen
+    broker_count: int | None = None
+    produce_tps: float | None = None
+    consume_tps: float | None = None
+    get_tps: float | None = None
+    master_get_tps: float | None = None
+    slave_get_tps: float | None = None
+    unseen_rate_count: int | None = None
+    reads_moved_to_slave: bool | None = None
+    send_back_tps: float | None = None
+    filtered: bool | None = None
+    hit_ratio: float | None = None
+    consumer_offset_total: int | None = None
+    counted_at: datetime | None = None
+    # what the clients that were asked say
+    told_client_count: int | None = None
+    holding_client_count: int | None = None
+    idle_client_count: int | None = None
+    held_queue_count: int | None = None
+    locked_queue_count: int | None = None
+    full_cache_queue_count: int | None = None
+    cached_message_count: int | None = None
+    thread_count: int | None = None
+    orderly: bool | None = None
+    parallelism: int | None = None
+    max_reconsume_times: int | None = None
+    consume_ok_tps: float | None = None
+    consume_failed_tps: float | None = None
+    consume_rt_ms: float | None = None
+    newest_client_start_at: datetime | None = None
+    client_versions: tuple[str, ...] | None = None
+    subscription_expressions: tuple[str, ...] | None = None
+    subscriptions_differ: bool | None = None
+    # of the whole group
+    system_group: bool | None = None
+    retry_max_times: int | None = None
+    consume_enabled: bool | None = None
+    which_broker_when_consume_slowly: int | None = None
+    members_differ: bool | None = None
+    retry_message_count: int | None = None
+    retry_growth: int | None = None
+    dead_letter_message_count: int | None = None
+    dead_letter_growth: int | None = None
+    consumption: str | None = None  # classic or pop
+    consumption_evidence: str | None = None
+    pop_available: int | None = None
+    pop_inflight: int | None = None
+    pop_inflight_origin: str | None = None
+    lite_topic_count: int | None = None
+    lite_lag: int | None = None
+    suspect_reason: str | None = None
+    in_detail: bool | None = None
+    # commits at this hour of the week in earlier weeks
+    baseline_tps: float | None = None
+    baseline_spread_tps: float | None = None
+    baseline_week_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """One topic over all its queues and groups; sums are None when nothing is known."""
+
+    topic: str
+    topic_kind: str | None
+    queue_count: int
+    consumer_group_count: int
+    message_count: int | None
+    lag: int | None = None
+    effective_lag: int | None = None
+    inflight: int | None = None
+    available: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
+    suspect_queue_count: int | None = None
+    max_offset_total: int | None = None
+    counted_at: datetime | None = None
+    produce_tps: float | None = None
+    put_tps: float | None = None
+    last_update_at: datetime | None = None
+    broker_count: int | None = None
+    read_queue_count: int | None = None
+    write_queue_count: int | None = None
+    read_write_differ: bool | None = None
+    unreadable_queue_count: int | None = None
+    unreadable_message_count: int | None = None
+    perm: int | None = None
+    baseline_tps: float | None = None
+    baseline_spread_tps: float | None = None
+    baseline_week_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """One broker replica; what queues have in all stands on the master's."""
+
+    broker_name: str
+    broker_id: int
+    listed: bool
+    answered: bool | None
+    failure: str | None = None
+    consumed_queue_count: int | None = None
+    unknown_queue_count: int | None = None
+    suspect_queue_count: int | None = None
+    topic_queue_count: int | None = None
+    message_count: int | None = None
+    lag: int | None = None
+    effective_lag: int | None = None
+    inflight: int | None = None
+    available: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
+    slave_count: int | None = None
+    version: str | None = None
+    role: str | None = None
+    active: bool | None = None
+    boot_at: datetime | None = None
+    put_tps: float | None = None
+    get_tps: float | None = None
+    commit_log_min_offset: int | None = None
+    commit_log_max_offset: int | None = None
+    commit_log_growth: int | None = None
+    commit_log_growth_ms: int | None = None
+    commit_log_disk_ratio: float | None = None
+    earliest_message_at: datetime | None = None
+    dispatch_behind_bytes: int | None = None
+    slave_behind_bytes: int | None = None
+    page_cache_lock_time_ms: int | None = None
+    send_queue_size: int | None = None
+    pull_queue_size: int | None = None
+    pull_queue_head_wait_ms: int | None = None
+    slave_read_enable: bool | None = None
+    file_reserved_time_hours: int | None = None
+    delete_when: str | None = None
+    disk_max_used_space_ratio: int | None = None
+    access_message_in_memory_max_ratio: int | None = None
+    broker_permission: int | None = None
+    read_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """The whole cluster: sums over its brokers, and what its groups have in all."""
+
+    broker_count: int
+    replica_count: int
+    answered_replica_count: int
+    topic_count: int
+    consumer_group_count: int
+    online_group_count: int | None = None
+    consumed_queue_count: int | None = None
+    unknown_queue_count: int | None = None
+    suspect_queue_count: int | None = None
+    topic_queue_count: int | None = None
+    message_count: int | None = None
+    lag: int | None = None
+    effective_lag: int | None = None
+    inflight: int | None = None
+    available: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
+    put_tps: float | None = None
+    get_tps: float | None = None
+    slave_get_tps: float | None = None
+    retry_growth: int | None = None
+    dead_letter_growth: int | None = None
+    max_disk_ratio: float | None = None
+    max_slave_behind_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +261,52 @@ class OffsetMoveFacts:
     first_moved_at: datetime
     last_moved_at: datetime
     origin: str = "event"  # event, log or snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class LockWaitFacts:
+    """One wait for a queue's rebalance lock within the look-back window."""
+
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    holder_client_id: str | None  # None: only a client's log tells of the wait
+    waiter_client_id: str | None
+    told_by: str  # broker or client
+    refusal_count: int
+    first_refused_at: datetime
+    last_refused_at: datetime
+    ended_at: datetime | None  # None: it still waits, or gave up
+    ended_by: str | None  # expired or released
+    next_holder_client_id: str | None
+    waited_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFacts:
+    """One (consumer group, topic) whose subscription changed, or whose members subscribe differently."""
+
+    consumer_group: str
+    topic: str
+    refreshed_count: int = 0  # without another expression: noise
+    changed_count: int = 0
+    added_count: int = 0
+    removed_count: int = 0
+    first_changed_at: datetime | None = None
+    last_changed_at: datetime | None = None
+    changed_from: str | None = None
+    changed_to: str | None = None
+    changed_expressions: tuple[str, ...] = ()
+    member_count: int = 0  # members whose own subscriptions were seen
+    member_expressions: tuple[str, ...] = ()
+    broker_expressions: tuple[str, ...] = ()
+    losing_member_count: int | None = None  # None: what brokers hold was not seen
+    losing_client_ids: tuple[str, ...] = ()
+    unsubscribed_member_count: int = 0
+    unsubscribed_client_ids: tuple[str, ...] = ()
+    newest_member_start_at: datetime | None = None
+    mismatch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +347,8 @@ class IntervalFacts:
     gaps: tuple[CollectionGap, ...] = ()
     unseen_broker_names: frozenset[str] = field(default_factory=frozenset)  # masters that gave no offsets
     cluster_unseen: bool = False  # no name server answered: nothing at all was seen
+    topics: tuple[TopicFacts, ...] = ()
+    brokers: tuple[BrokerFacts, ...] = ()
+    cluster_facts: ClusterFacts | None = None  # None: published by an earlier release, or nothing was seen
+    lock_waits: tuple[LockWaitFacts, ...] = ()
+    subscriptions: tuple[SubscriptionFacts, ...] = ()

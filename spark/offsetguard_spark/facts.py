@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.tables import GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS, Table
 from offsetguard_spark.lag import sums_of_known, with_lags
+from offsetguard_spark.tables import spark_type
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,7 +28,7 @@ def queue_facts(queues: DataFrame, interval_end: datetime) -> DataFrame:
     Suspect is everything that is not provably healthy: see `offsetguard.snapshot_facts.is_suspect`.
     """
     suspects = with_lags(queues, interval_end).where(is_suspect())
-    return suspects.select(*_columns(QUEUE_FACTS))
+    return as_table(suspects, QUEUE_FACTS)
 
 
 def is_suspect() -> Column:
@@ -58,9 +59,8 @@ def group_facts(queues: DataFrame, groups: DataFrame, topic_settings: DataFrame,
         F.broadcast(_topic_kinds(topic_settings)), [*_INTERVAL, "topic"], "left"
     )
     no_violations = F.array().cast("array<string>")
-    return joined.withColumn("violated_invariants", F.coalesce(F.col("violated_invariants"), no_violations)).select(
-        *_columns(GROUP_FACTS)
-    )
+    known = joined.withColumn("violated_invariants", F.coalesce(F.col("violated_invariants"), no_violations))
+    return as_table(known, GROUP_FACTS)
 
 
 def topic_facts(
@@ -80,7 +80,7 @@ def topic_facts(
         F.broadcast(_topic_kinds(topic_settings)), [*_INTERVAL, "topic"], "left"
     )
     counts = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("queue_count", "consumer_group_count")}
-    return joined.withColumns(counts).select(*_columns(TOPIC_FACTS))
+    return as_table(joined.withColumns(counts), TOPIC_FACTS)
 
 
 def _topic_kinds(topic_settings: DataFrame) -> DataFrame:
@@ -101,5 +101,13 @@ def _any_above(*pairs: tuple[Column, Column]) -> Column:
     return any_above
 
 
-def _columns(table: Table) -> list[str]:
-    return [column.name for column in table.columns]
+def as_table(rows: DataFrame, table: Table) -> DataFrame:
+    """Return the table's columns in their order; what `rows` does not have is NULL: unknown."""
+    return rows.select(
+        *(
+            F.col(column.name)
+            if column.name in rows.columns
+            else F.lit(None).cast(spark_type(column)).alias(column.name)
+            for column in table.columns
+        )
+    )

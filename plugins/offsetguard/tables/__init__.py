@@ -7,9 +7,13 @@ Every row carries `cluster` and `interval_start`: the transaction that it belong
 
 from __future__ import annotations
 
+from offsetguard.tables.baselines import TRAFFIC_BASELINES
+from offsetguard.tables.broker_facts import BROKER_FACTS, CLUSTER_FACTS
 from offsetguard.tables.columns import BROKER_NAME, CLUSTER, CONSUMER_GROUP, INTERVAL_START, QUEUE_ID, TOPIC
-from offsetguard.tables.facts import GROUP_FACTS, OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
-from offsetguard.tables.gate import INVARIANT_RESULTS, QUARANTINE
+from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
+from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
+from offsetguard.tables.group_facts import GROUP_FACTS
+from offsetguard.tables.log_facts import LOCK_WAIT_FACTS, SUBSCRIPTION_FACTS
 from offsetguard.tables.records import LOG_EVENTS, OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard.tables.snapshots import (
     BROKER_SNAPSHOTS,
@@ -52,24 +56,30 @@ PUBLISHED = (
     GROUP_FACTS,
     TOPIC_FACTS,
     OFFSET_MOVE_FACTS,
+    LOCK_WAIT_FACTS,
+    SUBSCRIPTION_FACTS,
     INVARIANT_RESULTS,
     QUARANTINE,
 )
 
 __all__ = [
+    "BROKER_FACTS",
     "BROKER_NAME",
     "BROKER_SNAPSHOTS",
     "BROKER_STATS",
     "CLIENT_QUEUE_SNAPSHOTS",
     "CLIENT_SNAPSHOTS",
     "CLUSTER",
+    "CLUSTER_FACTS",
     "CONSUMER_GROUP",
     "GROUP_FACTS",
     "GROUP_SNAPSHOTS",
     "INTERVAL_START",
     "INVARIANT_RESULTS",
     "LANDED",
+    "LOCK_WAIT_FACTS",
     "LOG_EVENTS",
+    "MANIFEST",
     "OFFSET_MOVES",
     "OFFSET_MOVE_FACTS",
     "PUBLISHED",
@@ -77,10 +87,12 @@ __all__ = [
     "QUEUE_FACTS",
     "QUEUE_ID",
     "QUEUE_SNAPSHOTS",
+    "SUBSCRIPTION_FACTS",
     "TOPIC",
     "TOPIC_FACTS",
     "TOPIC_QUEUE_SNAPSHOTS",
     "TOPIC_SETTINGS",
+    "TRAFFIC_BASELINES",
     "UNDECODABLE_RECORDS",
     "Column",
     "ColumnType",

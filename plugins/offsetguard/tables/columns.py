@@ -36,10 +36,23 @@ LAGS = (
     Column("inflight", _I8, "pull_offset - consumer_offset, messages handed out and not yet committed"),
     Column("available", _I8, "max_offset - pull_offset, messages not yet handed out"),
     Column("lost", _I8, "max(0, min_offset - consumer_offset), messages deleted before they were consumed"),
-    Column("lag_ms", _I8, "age of the oldest unconsumed message, ms; 0 = nothing waits; NULL = unknown"),
+    Column(
+        "lag_ms",
+        _I8,
+        "age of the oldest message that can still be consumed, ms: told by the broker, else interpolated on the"
+        " producer curve; 0 = nothing waits; NULL = unknown",
+    ),
+    Column("inflight_ms", _I8, "time over which the messages in flight were written, ms; NULL = unknown"),
+    Column("available_ms", _I8, "age of the oldest message not yet handed out, ms; NULL = unknown"),
+    Column("lost_ms", _I8, "time over which the lost messages were written, ms; 0 = none lost; NULL = unknown"),
 )
 CLIENT_SUMMARY = (
     Column("online_client_count", _I4, "connected clients of the group; 0 = offline; NULL = could not be seen"),
     Column("message_model", _S, "CLUSTERING or BROADCASTING; NULL = no client online to tell"),
     Column("consume_type", _S, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; NULL = unknown"),
+)
+BASELINE = (
+    Column("baseline_tps", _F, "traffic at this hour of the week in earlier weeks, per second; NULL = none was seen"),
+    Column("baseline_spread_tps", _F, "its standard deviation over these weeks"),
+    Column("baseline_week_count", _I4, "weeks behind it"),
 )

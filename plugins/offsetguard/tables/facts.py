@@ -1,10 +1,10 @@
-"""What Spark makes of the snapshots: suspect queues, groups, topics, offset moves."""
+"""What Spark makes of the snapshots: suspect queues, topics, offset moves."""
 
 from __future__ import annotations
 
 from offsetguard.tables.columns import (
+    BASELINE,
     BROKER_NAME,
-    CLIENT_SUMMARY,
     CLUSTER,
     CONSUMER_GROUP,
     INTERVAL_START,
@@ -38,30 +38,22 @@ QUEUE_FACTS = Table(
         *OFFSETS,
         *LAGS,
         Column(
+            "lag_ms_basis", _S, "how lag_ms is known: end_reached, measured, interpolated, extrapolated; NULL = not"
+        ),
+        Column(
+            "holder_client_id", _S, "client that says it holds the queue, the newest if several; NULL = none said so"
+        ),
+        Column("holder_count", _I4, "clients that say they hold the queue; NULL = no client was asked"),
+        Column("locked", _B, "the holder believes that it holds the rebalance lock; orderly clients only"),
+        Column("cached_message_count", _I8, "messages that the holder has pulled and not finished"),
+        Column("cached_min_offset", _I8, "oldest of them"),
+        Column("cache_is_full", _B, "the holder has reached its pull threshold: it is slow and pulls no more"),
+        Column("last_lock_at", _T, "the holder's last renewal of the lock"),
+        Column("last_pull_at", _T, "the holder's last pull"),
+        Column("last_consume_at", _T, "when the holder last finished a message of the queue"),
+        Column(
             "violated_invariants", ColumnType.STRING_LIST, "ids of the trouble invariants that the row breaks", False
         ),
-    ),
-    retention=FACT_RETENTION,
-)
-GROUP_FACTS = Table(
-    "group_facts",
-    "one row per (consumer group, topic), over all its queues",
-    ("cluster", "consumer_group", "topic", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        CONSUMER_GROUP,
-        TOPIC,
-        Column("topic_kind", _S, "normal, retry, dead_letter or system"),
-        Column("queue_count", _I4, "queues of the topic that the group can read", nullable=False),
-        Column("unknown_queue_count", _I4, "queues without a max offset in this snapshot", nullable=False),
-        Column("never_committed_queue_count", _I4, "queues without a consumer offset", nullable=False),
-        *LAGS,
-        *CLIENT_SUMMARY,
-        Column("declared_orderly", _B, "the configuration says that the group consumes orderly"),
-        Column("lock_interval_ms", _I8, "declared, ms"),
-        Column("lock_max_live_time_ms", _I8, "declared, ms"),
-        Column("violated_invariants", ColumnType.STRING_LIST, "ids of the trouble invariants of the group row", False),
     ),
     retention=FACT_RETENTION,
 )
@@ -78,6 +70,22 @@ TOPIC_FACTS = Table(
         Column("consumer_group_count", _I4, "groups with a row for the topic", nullable=False),
         Column("message_count", _I8, "sum of max_offset - min_offset: messages kept"),
         *LAGS,
+        Column("suspect_queue_count", _I4, "of the groups' queues, those that are not provably healthy"),
+        Column("max_offset_total", _I8, "sum of max_offset: grows with every message; NULL = a queue was not seen"),
+        Column("counted_at", _T, "when these max offsets were read; the oldest"),
+        Column(
+            "produce_tps", _F, "messages written per second since the topic was last seen; NULL = not seen, recreated"
+        ),
+        Column("put_tps", _F, "the same as its masters count it over the last minute; NULL = a master was not asked"),
+        Column("last_update_at", _T, "store time of the newest message; NULL = none, or not seen"),
+        Column("broker_count", _I4, "brokers whose settings name the topic; NULL = none was seen"),
+        Column("read_queue_count", _I4, "queues that consumers read, over all brokers"),
+        Column("write_queue_count", _I4, "queues that producers write, over all brokers"),
+        Column("read_write_differ", _B, "a broker reads another number of queues than it writes"),
+        Column("unreadable_queue_count", _I4, "queues that exist beyond the read queues: nobody consumes them"),
+        Column("unreadable_message_count", _I8, "messages kept in them"),
+        Column("perm", _I4, "2 = write, 4 = read, 6 = both: what all brokers allow"),
+        *BASELINE,
     ),
     retention=FACT_RETENTION,
 )
