@@ -34,6 +34,7 @@ class PublishedIntervalRow(Base):
     """One published interval of a cluster: the snapshot ids make all tables visible at once."""
 
     __tablename__ = "published_intervals"
+    __table_args__ = (Index("ix_published_intervals_published_at", "cluster", "published_at"),)
 
     cluster: Mapped[str] = mapped_column(primary_key=True)
     interval_start: Mapped[datetime] = mapped_column(primary_key=True)
@@ -42,6 +43,18 @@ class PublishedIntervalRow(Base):
     verdict: Mapped[str]
     snapshot_ids: Mapped[dict[str, int]] = mapped_column(JSON)  # Iceberg table name -> snapshot id
     manifest_json: Mapped[str] = mapped_column(Text)
+    settled: Mapped[bool] = mapped_column(default=False)  # its ids stand in settled_snapshots now
+
+
+class SettledSnapshotsRow(Base):
+    """The one row of the snapshots that hold every settled interval; see `store.settled_intervals`."""
+
+    __tablename__ = "settled_snapshots"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # always 1
+    snapshot_ids: Mapped[dict[str, int]] = mapped_column(JSON)  # Iceberg table name -> snapshot id
+    kept_from: Mapped[dict[str, str]] = mapped_column(JSON)  # table name -> oldest interval start kept, ISO 8601
+    settled_at: Mapped[datetime]
 
 
 class CycleRow(Base):

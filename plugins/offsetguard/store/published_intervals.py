@@ -10,11 +10,15 @@ from sqlalchemy import select
 from offsetguard.intervals import Interval
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import PublishedIntervalRow
+from offsetguard.store.settled_intervals import current_ids
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+_LAST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ def record(engine: Engine, published: PublishedInterval) -> None:
                 verdict=published.verdict,
                 snapshot_ids=published.snapshot_ids,
                 manifest_json=published.manifest_json,
+                settled=False,  # what was settled is another publication's
             )
         )
 
@@ -51,7 +56,7 @@ def get(engine: Engine, cluster: str, interval: Interval) -> PublishedInterval |
     """Return one published interval, or None when it was not published."""
     with reading(engine) as session:
         row = session.get(PublishedIntervalRow, (cluster, interval.start))
-        return None if row is None else _from_row(row)
+        return None if row is None else _from_row(session, row)
 
 
 def newest(engine: Engine, cluster: str) -> PublishedInterval | None:
@@ -64,16 +69,39 @@ def newest(engine: Engine, cluster: str) -> PublishedInterval | None:
     )
     with reading(engine) as session:
         row = session.scalars(query).one_or_none()
-        return None if row is None else _from_row(row)
+        return None if row is None else _from_row(session, row)
 
 
-def _from_row(row: PublishedIntervalRow) -> PublishedInterval:
+def recent_snapshot_ids(engine: Engine, cluster: str, table_name: str) -> set[int]:
+    """Return the snapshot ids of a table that the cluster's last publications named, and that of its newest interval.
+
+    The newest of them holds all others: tables only move forward. Which one that is, the table's metadata say: clocks
+    of publishers that wait for each other do not.
+    """
+    published = select(PublishedIntervalRow).where(PublishedIntervalRow.cluster == cluster)
+    last = published.order_by(PublishedIntervalRow.published_at.desc()).limit(_LAST)
+    newest_interval = published.order_by(PublishedIntervalRow.interval_start.desc()).limit(1)
+    with reading(engine) as session:
+        rows = [*session.scalars(last), *session.scalars(newest_interval)]
+        named = [current_ids(session, row) for row in rows]
+    return {ids[table_name] for ids in named if table_name in ids}
+
+
+def starts(engine: Engine, cluster: str, since: datetime, until: datetime) -> list[datetime]:
+    """Return the starts of the published intervals in [since, until), oldest first; a week takes milliseconds."""
+    start = PublishedIntervalRow.interval_start
+    query = select(start).where(PublishedIntervalRow.cluster == cluster, start >= since, start < until).order_by(start)
+    with reading(engine) as session:
+        return list(session.scalars(query))
+
+
+def _from_row(session: Session, row: PublishedIntervalRow) -> PublishedInterval:
     return PublishedInterval(
         cluster=row.cluster,
         interval=Interval(row.interval_start),
         run_id=row.run_id,
         published_at=row.published_at,
         verdict=row.verdict,
-        snapshot_ids=dict(row.snapshot_ids),
+        snapshot_ids=current_ids(session, row),
         manifest_json=row.manifest_json,
     )

@@ -21,7 +21,15 @@ from offsetguard.store.models import Base
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-TABLES = {"published_intervals", "cycles", "judged_intervals", "incidents", "outbox", "notification_log"}
+TABLES = {
+    "published_intervals",
+    "settled_snapshots",
+    "cycles",
+    "judged_intervals",
+    "incidents",
+    "outbox",
+    "notification_log",
+}
 
 
 def test_an_empty_database_gets_all_tables(database_url: str) -> None:
