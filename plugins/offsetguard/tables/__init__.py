@@ -25,6 +25,7 @@ from offsetguard.tables.snapshots import (
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
 )
+from offsetguard.tables.state import QUEUE_STATE
 from offsetguard.tables.table import Column, ColumnType, Table
 
 LANDED = (
@@ -87,6 +88,7 @@ __all__ = [
     "QUEUE_FACTS",
     "QUEUE_ID",
     "QUEUE_SNAPSHOTS",
+    "QUEUE_STATE",
     "SUBSCRIPTION_FACTS",
     "TOPIC",
     "TOPIC_FACTS",
