@@ -1,35 +1,64 @@
 """Facts of one snapshot in pure Python, for `offsetguard check`: no Spark, no tables, nothing kept.
 
-The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. What both must agree
-on stands here once, in the docstrings of `lag_ms`, `is_suspect`, `is_unknown_queue` and `sum_of_known`.
+The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. One snapshot has no
+history: rates of offsets, growth of counters and baselines are None here.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from offsetguard import client_facts, rate_facts
+from offsetguard.broker_facts import BrokerSources, broker_facts, cluster_facts
 from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+from offsetguard.known_figures import sum_if_all_known
 from offsetguard.move_facts import offset_move_facts
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+from offsetguard.offsets import MessageQueue
+from offsetguard.queue_sums import figures_of, is_never_committed, sums_over
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    OFFSET_MOVES,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+)
+from offsetguard.topic_facts import topic_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     import pyarrow as pa
 
+    from offsetguard.client_facts import GroupClient, QueueHolder, QueueOfGroup
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
+    from offsetguard.queue_sums import QueueFigures
 
 LOCK_OUTLIVES_RENEWALS = "OG-L01"  # defined in expectations/offsetguard_expectations/group_snapshots.py
 RENEWALS_PER_LOCK_LIFE = 3
-_TABLES_READ = (QUEUE_SNAPSHOTS.name, GROUP_SNAPSHOTS.name, TOPIC_SETTINGS.name, OFFSET_MOVES.name)
+_TABLES_READ = (
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    GROUP_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    OFFSET_MOVES,
+)
+_OF_GROUP = {column.name for column in GROUP_SNAPSHOTS.columns} & {one.name for one in fields(GroupFacts)}
 
 
 def facts_from_snapshot(
@@ -46,16 +75,22 @@ def facts_from_snapshot(
     `judgement.offset_move_window_ms` before it, of the rows given.
     """
     now = now or interval.end
-    rows = {name: rows_of(tables.get(name, ())) for name in _TABLES_READ}
-    queue_rows = [row for row in rows.get(QUEUE_SNAPSHOTS.name, ()) if not is_unknown_queue(row)]
+    rows = {table.name: rows_of(tables.get(table.name, ())) for table in _TABLES_READ}
+    queues = [figures_of(row, now) for row in rows[QUEUE_SNAPSHOTS.name] if not is_unknown_queue(row)]
+    topics, groups = rows[TOPIC_QUEUE_SNAPSHOTS.name], rows[GROUP_SNAPSHOTS.name]
+    clients = _Clients.of(rows[CLIENT_SNAPSHOTS.name], rows[CLIENT_QUEUE_SNAPSHOTS.name])
+    brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], queues, topics, before={}))
     window = timedelta(milliseconds=config.judgement.offset_move_window_ms)
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
         now=now,
-        queues=tuple(_queue_facts(row, now) for row in queue_rows if is_suspect(row)),
-        groups=tuple(_group_facts(queue_rows, rows, now)),
-        offset_moves=tuple(offset_move_facts(rows.get(OFFSET_MOVES.name, ()), now - window)),
+        queues=tuple(_queue_facts(queue, clients.holders) for queue in queues if queue.suspect),
+        groups=tuple(_Groups(queues, rows, clients)),
+        topics=tuple(topic_facts(queues, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
+        brokers=tuple(brokers),
+        cluster_facts=cluster_facts(brokers, len({row["topic"] for row in topics}), groups),
+        offset_moves=tuple(offset_move_facts(rows[OFFSET_MOVES.name], now - window)),
         gaps=tuple(gap.as_fact() for gap in manifest.gaps),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
@@ -70,11 +105,6 @@ def rows_of(table: pa.Table | Sequence[Row]) -> Sequence[Row]:
     return rows
 
 
-def offsets_of(row: Row) -> QueueOffsets:
-    """Return the four offsets of a `queue_snapshots` row."""
-    return QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"])
-
-
 def is_unknown_queue(row: Row) -> bool:
     """Tell whether the row is a committed offset of a queue that its broker does not have: asked, and no max offset.
 
@@ -84,99 +114,105 @@ def is_unknown_queue(row: Row) -> bool:
     return row["max_offset"] is None and row["max_offset_read_at"] is not None
 
 
-def is_never_committed(row: Row) -> bool:
-    """Tell whether the broker's table of committed offsets was seen (read_at set) and has no entry for the queue."""
-    return row["consumer_offset"] is None and row["consumer_offset_read_at"] is not None
+@dataclass(frozen=True, slots=True)
+class _Clients:
+    """What clients say, by group, by (group, topic) and by queue."""
+
+    of_group: Mapping[str, client_facts.GroupClients]
+    of_topic: Mapping[tuple[str, str], client_facts.TopicClients]
+    holders: Mapping[QueueOfGroup, QueueHolder]
+    filtered: Mapping[tuple[str, str], bool]
+    expressions: Mapping[tuple[str, str], set[str]]
+    told_groups: set[str]
+
+    @classmethod
+    def of(cls, clients: Sequence[Row], held: Sequence[Row]) -> _Clients:
+        by_group: dict[str, list[Row]] = defaultdict(list)
+        by_client: dict[GroupClient, Row] = {}
+        for row in clients:
+            by_group[row["consumer_group"]].append(row)
+            by_client[row["consumer_group"], row["client_id"]] = row
+        expressions, told = client_facts.subscribed_expressions(clients)
+        return cls(
+            of_group={group: client_facts.group_clients(rows) for group, rows in by_group.items()},
+            of_topic=client_facts.topic_clients(held, by_client),
+            holders=client_facts.queue_holders(held, by_client),
+            filtered=client_facts.filtered_topics(clients),
+            expressions=expressions,
+            told_groups=told,
+        )
+
+    def columns(self, group: str, topic: str) -> dict[str, Any]:
+        """Return the columns of `group_facts` that are about clients, but for `parallelism`."""
+        found = self.of_group.get(group, client_facts.GroupClients())
+        columns = asdict(found) | {"filtered": self.filtered.get((group, topic))}
+        if group in self.told_groups:
+            columns["subscription_expressions"] = tuple(sorted(self.expressions.get((group, topic), ())))
+        if found.told_client_count is not None:
+            holding = self.of_topic.get((group, topic), client_facts.TopicClients())
+            columns |= asdict(holding)
+            columns["idle_client_count"] = max(0, found.told_client_count - holding.holding_client_count)
+        return columns
 
 
-def is_suspect(row: Row) -> bool:
-    """Whether a `queue_snapshots` row becomes a `queue_facts` row: every queue that is not provably healthy.
+class _Groups:
+    """The facts of every (consumer group, topic), in order of their names."""
 
-    Healthy = the order min <= consumer <= pull <= max is not broken anywhere (pairs with a NULL side do not break it)
-    and nothing waits, which is known in one of two ways:
+    def __init__(self, queues: Sequence[QueueFigures], rows: Mapping[str, Sequence[Row]], clients: _Clients) -> None:
+        self._clients = clients
+        self._topic_kinds = {row["topic"]: row["topic_kind"] for row in rows[TOPIC_SETTINGS.name]}
+        self._settings = {row["consumer_group"]: row for row in rows[GROUP_SNAPSHOTS.name]}
+        self._queues: dict[tuple[str, str], list[QueueFigures]] = defaultdict(list)
+        for queue in queues:
+            self._queues[queue.row["consumer_group"], queue.row["topic"]].append(queue)
+        slaves = Counter(row["broker_name"] for row in rows[BROKER_SNAPSHOTS.name] if row["broker_id"] != 0)
+        places = {pair: {one.row["broker_name"] for one in some} for pair, some in self._queues.items()}
+        self._places = places
+        self._rates = rate_facts.group_rates(rows[BROKER_STATS.name], slaves, places)
 
-    - max_offset and consumer_offset are known, and effective_lag = max_offset - max(consumer_offset, min_offset) is 0;
-    - never committed (`is_never_committed`) on an empty queue: min_offset and max_offset are known and equal.
+    def __iter__(self) -> Iterator[GroupFacts]:
+        return (self._one(*pair) for pair in sorted(self._queues))
 
-    Everything else is suspect: effective lag above 0, an unknown offset, never committed on a queue with messages.
-    `is_unknown_queue` rows are neither: they are quarantined before.
-    """
-    offsets = offsets_of(row)
-    if offsets.order_violations():
-        return True
-    if offsets.consumer_offset is not None:
-        return offsets.effective_lag != 0
-    empty = offsets.max_offset is not None and offsets.max_offset == offsets.min_offset
-    return not (is_never_committed(row) and empty)
-
-
-def lag_ms(row: Row, now: datetime) -> int | None:
-    """Age of the oldest unconsumed message, ms, as seen at `now` = the interval's end.
-
-    None when effective_lag is None. 0 when effective_lag <= 0: nothing waits. Else now - oldest_unconsumed_at, at least
-    0 (the round may run after the interval's end), None when oldest_unconsumed_at is None.
-    """
-    effective_lag = offsets_of(row).effective_lag
-    if effective_lag is None:
-        return None
-    if effective_lag <= 0:
-        return 0
-    oldest: datetime | None = row["oldest_unconsumed_at"]
-    return None if oldest is None else max(0, (now - oldest) // timedelta(milliseconds=1))
-
-
-def sum_of_known(values: Iterable[int | None]) -> int | None:
-    """Sum over the values that are known; None when none is (as SQL's SUM)."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    def _one(self, group: str, topic: str) -> GroupFacts:
+        queues, rates = self._queues[group, topic], self._rates[group, topic]
+        settings = self._settings.get(group, {})
+        columns: dict[str, Any] = {name: settings.get(name) for name in _OF_GROUP}
+        columns |= self._clients.columns(group, topic)
+        threads = columns.pop("holding_thread_count", None)
+        columns |= asdict(sums_over(queues)) | asdict(rates)
+        columns |= {
+            "consumer_group": group,
+            "topic": topic,
+            "topic_kind": self._topic_kinds.get(topic),
+            "queue_count": len(queues),
+            "unknown_queue_count": sum(one.offsets.max_offset is None for one in queues),
+            "never_committed_queue_count": sum(is_never_committed(one.row) for one in queues),
+            "broker_count": len(self._places[group, topic]),
+            "violated_invariants": _violated_group_invariants(settings),
+            "consumer_offset_total": sum_if_all_known(one.offsets.consumer_offset for one in queues),
+            "counted_at": _oldest(one.row["consumer_offset_read_at"] for one in queues),
+            "parallelism": client_facts.parallelism(
+                orderly=columns.get("orderly"),
+                queue_count=len(queues),
+                online_client_count=settings.get("online_client_count"),
+                told_client_count=columns.get("told_client_count"),
+                holding_thread_count=threads,
+            ),
+        }
+        return GroupFacts(**columns)
 
 
-def _queue_facts(row: Row, now: datetime) -> QueueFacts:
-    offsets = offsets_of(row)
+def _queue_facts(queue: QueueFigures, holders: Mapping[QueueOfGroup, QueueHolder]) -> QueueFacts:
+    row = queue.row
+    holder = holders.get((row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]))
     return QueueFacts(
         consumer_group=row["consumer_group"],
         message_queue=MessageQueue(row["topic"], row["broker_name"], row["queue_id"]),
-        offsets=offsets,
+        offsets=queue.offsets,
         last_timestamp=row["last_timestamp"],
-        lag_ms=lag_ms(row, now),
-        violated_invariants=tuple(violation.value for violation in offsets.order_violations()),
-    )
-
-
-def _group_facts(queue_rows: Sequence[Row], rows: Mapping[str, Sequence[Row]], now: datetime) -> Iterable[GroupFacts]:
-    topic_kinds = {row["topic"]: row["topic_kind"] for row in rows.get(TOPIC_SETTINGS.name, ())}
-    settings = {row["consumer_group"]: row for row in rows.get(GROUP_SNAPSHOTS.name, ())}
-    by_group_and_topic: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in queue_rows:
-        by_group_and_topic[row["consumer_group"], row["topic"]].append(row)
-    for (group, topic), queues in sorted(by_group_and_topic.items()):
-        yield _one_group(group, topic, topic_kinds.get(topic), queues, settings=settings.get(group, {}), now=now)
-
-
-def _one_group(
-    group: str, topic: str, kind: str | None, queues: Sequence[Row], *, settings: Mapping[str, Any], now: datetime
-) -> GroupFacts:
-    offsets = [offsets_of(row) for row in queues]
-    ages = [age for row in queues if (age := lag_ms(row, now)) is not None]
-    return GroupFacts(
-        consumer_group=group,
-        topic=topic,
-        topic_kind=kind,
-        queue_count=len(queues),
-        unknown_queue_count=sum(one.max_offset is None for one in offsets),
-        never_committed_queue_count=sum(is_never_committed(row) for row in queues),
-        lag=sum_of_known(one.lag for one in offsets),
-        effective_lag=sum_of_known(one.effective_lag for one in offsets),
-        inflight=sum_of_known(one.inflight for one in offsets),
-        available=sum_of_known(one.available for one in offsets),
-        lost=sum_of_known(one.lost for one in offsets),
-        lag_ms=max(ages, default=None),
-        online_client_count=settings.get("online_client_count"),
-        message_model=settings.get("message_model"),
-        declared_orderly=settings.get("declared_orderly"),
-        lock_interval_ms=settings.get("lock_interval_ms"),
-        lock_max_live_time_ms=settings.get("lock_max_live_time_ms"),
-        violated_invariants=_violated_group_invariants(settings),
+        violated_invariants=tuple(violation.value for violation in queue.offsets.order_violations()),
+        **asdict(queue.in_time),
+        **(asdict(holder) if holder else {}),
     )
 
 
@@ -185,3 +221,7 @@ def _violated_group_invariants(settings: Mapping[str, Any]) -> tuple[str, ...]:
     if not settings.get("declared_orderly") or interval_ms is None or live_ms is None:
         return ()
     return () if live_ms >= RENEWALS_PER_LOCK_LIFE * interval_ms else (LOCK_OUTLIVES_RENEWALS,)
+
+
+def _oldest(moments: Iterable[datetime | None]) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)

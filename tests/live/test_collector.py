@@ -18,9 +18,10 @@ from offsetguard.config import Config
 from offsetguard.errors import BrokerRefused
 from offsetguard.intervals import Interval
 from offsetguard.offsets import OffsetOrderViolation
+from offsetguard.queue_sums import offsets_of
 from offsetguard.rocketmq.requests import PullMessage
 from offsetguard.rocketmq.signing import Credentials
-from offsetguard.snapshot_facts import facts_from_snapshot, offsets_of
+from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
-from offsetguard.snapshot_facts import facts_from_snapshot, is_suspect, lag_ms, offsets_of, sum_of_known
+from offsetguard.known_figures import sum_of_known
+from offsetguard.queue_sums import figures_of, offsets_of
+from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 
 if TYPE_CHECKING:
@@ -61,10 +63,12 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
         row_counts={},
         unseen_broker_names=("broker-b",),
     )
-    settings = [{"topic": "orders", "topic_kind": "normal"}]
+    settings = [dict.fromkeys((column.name for column in TOPIC_SETTINGS.columns), 4)]
+    settings[0] |= {"broker_name": "broker-a", "topic": "orders", "topic_kind": "normal"}
+    group_columns = dict.fromkeys(column.name for column in GROUP_SNAPSHOTS.columns)
     rows = {
         QUEUE_SNAPSHOTS.name: list(queues),
-        GROUP_SNAPSHOTS.name: groups or [],
+        GROUP_SNAPSHOTS.name: [group_columns | group for group in groups or []],
         OFFSET_MOVES.name: moves or [],
         TOPIC_SETTINGS.name: settings,
     }
@@ -88,7 +92,7 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
     ],
 )
 def test_a_queue_is_suspect_unless_it_is_provably_healthy(row: Row, suspect: bool) -> None:
-    assert is_suspect(row) is suspect
+    assert figures_of(row, INTERVAL.end).suspect is suspect
 
 
 @given(st.tuples(*[st.none() | st.integers(0, 20)] * 4), st.booleans())
@@ -97,7 +101,7 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
 ) -> None:
     low, high, consumer, pull = offsets
     row = queue_row(consumer, pull, low, high, consumer_offset_read_at=READ_AT if was_read else None)
-    if not is_suspect(row):
+    if not figures_of(row, INTERVAL.end).suspect:
         assert not offsets_of(row).order_violations()
         assert high is not None
         assert high == (consumer if consumer is not None else low)
@@ -116,7 +120,7 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
     ],
 )
 def test_the_age_of_what_waits(row: Row, expected: int | None) -> None:
-    assert lag_ms(row, INTERVAL.end) == expected
+    assert figures_of(row, INTERVAL.end).in_time.lag_ms == expected
 
 
 @given(st.lists(st.none() | st.integers()))

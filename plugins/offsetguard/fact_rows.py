@@ -1,0 +1,48 @@
+"""Published rows as the typed records of `facts.py`: a field is the column of its name.
+
+A column that a row does not have, or that is NULL because an earlier release wrote the row, is the field's default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from offsetguard.facts import GroupFacts, QueueFacts
+from offsetguard.offsets import MessageQueue, QueueOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from _typeshed import DataclassInstance
+
+    Row = Mapping[str, Any]
+    Record = TypeVar("Record", bound=DataclassInstance)
+
+
+def record_of(kind: type[Record], row: Row) -> Record:
+    """Return a record of the row's columns; lists become tuples."""
+    return kind(**_known_columns(kind, row))
+
+
+def group_facts_of(row: Row) -> GroupFacts:
+    """Return a `group_facts` row as a record."""
+    return record_of(GroupFacts, row)
+
+
+def queue_facts_of(row: Row) -> QueueFacts:
+    """Return a `queue_facts` row as a record."""
+    queue = {
+        "message_queue": MessageQueue(row["topic"], row["broker_name"], row["queue_id"]),
+        "offsets": QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"]),
+    }
+    return QueueFacts(**(_known_columns(QueueFacts, row) | queue))
+
+
+def _known_columns(kind: type[DataclassInstance], row: Row) -> dict[str, Any]:
+    columns = {}
+    for field in fields(kind):
+        value = row.get(field.name)
+        if value is not None or (field.default is MISSING and field.default_factory is MISSING):
+            columns[field.name] = tuple(value) if isinstance(value, list) else value
+    return columns
