@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,11 @@ from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
-RUN_GAP = 1_000  # rows; shorter stretches of like values are not worth a chunk of their own
+RUN_GAP = 64  # rows; shorter stretches of like values are not worth a chunk of their own
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DIGITS = bytes.maketrans(b"\x00\x01", b"01")
@@ -54,10 +55,10 @@ class IntegerColumn:
 
     def extend(self, values: array[int] | Sequence[int | None]) -> None:
         """Append many; an array has no None in it and is copied as it is."""
-        if isinstance(values, array):
+        if type(values) is array:
             if self._valid is not None:
                 self._valid += b"\x01" * len(values)
-            self.values += values if values.typecode == self.values.typecode else array(self.values.typecode, values)
+            self.values.extend(values if values.typecode == self.values.typecode else array(self.values.typecode, values))
         else:
             for value in values:
                 self.add(value)
@@ -150,6 +151,7 @@ def constant_text(text: str, length: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(numbers, text_array([text]), safe=False)
 
 
+@cache
 def arrow_type(column_type: ColumnType) -> pa.DataType:
     """Return the Arrow type of a column: the only definition."""
     import pyarrow as pa  # noqa: PLC0415 as above
@@ -173,24 +175,29 @@ def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
         return _text_list_array(values)
     import pyarrow as pa  # noqa: PLC0415 as above
 
-    valid = bytes(value is not None for value in values)
     if column_type is ColumnType.BOOLEAN:
-        _check_all(values, bool, "true or false")
+        _check_all(values, {bool}, "true or false")
         data = _bitmap(bytes(map(bool, values)))
     else:
         data = pa.py_buffer(_numbers(column_type, values))
-    return pa.Array.from_buffers(arrow_type(column_type), len(values), [validity(valid), data])
+    return pa.Array.from_buffers(arrow_type(column_type), len(values), [_which_are_known(values), data])
 
 
 def text_array(values: Sequence[str | None]) -> pa.Array:
     """Return texts as an Arrow array; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
     import pyarrow as pa  # noqa: PLC0415 as above
 
-    _check_all(values, str, "a text")
-    encoded = [b"" if value is None else value.encode("utf-8", "replace") for value in values]
-    ends = array("i", accumulate(map(len, encoded), initial=0))
-    valid = validity(bytes(value is not None for value in values))
-    return pa.Array.from_buffers(pa.string(), len(values), [valid, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+    _check_all(values, {str}, "a text")
+    texts = [value or "" for value in values]
+    joined = "".join(texts)
+    if joined.isascii():
+        data, lengths = joined.encode(), map(len, texts)
+    else:
+        encoded = [text.encode("utf-8", "replace") for text in texts]
+        data, lengths = b"".join(encoded), map(len, encoded)
+    ends = array("i", accumulate(lengths, initial=0))
+    buffers = [_which_are_known(values), pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
 def _runs(rows: list[int]) -> list[list[int]]:
@@ -219,6 +226,10 @@ def validity(valid: bytes | bytearray) -> pa.Buffer | None:
     return None if not valid.count(0) else _bitmap(valid)
 
 
+def _which_are_known(values: Sequence[object]) -> pa.Buffer | None:
+    return validity(bytes([value is not None for value in values])) if None in values else None
+
+
 def _bitmap(flags: bytes | bytearray) -> pa.Buffer:
     import pyarrow as pa  # noqa: PLC0415 as above
 
@@ -228,31 +239,41 @@ def _bitmap(flags: bytes | bytearray) -> pa.Buffer:
 
 def _numbers(column_type: ColumnType, values: Sequence[Any]) -> array[Any]:
     if column_type is ColumnType.TIMESTAMP:
-        _check_all(values, datetime, "a moment")
-        return array("q", (microseconds(value) or 0 for value in values))
+        return _moments(values)
     if column_type is ColumnType.FLOAT64:
-        _check_all(values, (int, float), "a number")
-        return array("d", (value or 0 for value in values))
-    limits = INT32_RANGE if column_type is ColumnType.INT32 else INT64_RANGE
-    _check_all(values, int, "a whole number")
-    for value in values:
-        if value is not None and value not in limits:
-            raise DoesNotFit(f"{value} has more than {limits.stop.bit_length()} bits")
-    return array("i" if column_type is ColumnType.INT32 else "q", (value or 0 for value in values))
+        _check_all(values, {int, float, bool}, "a number")
+        return array("d", [value or 0 for value in values])
+    _check_all(values, {int, bool}, "a whole number")
+    typecode = "i" if column_type is ColumnType.INT32 else "q"
+    try:
+        return array(typecode, [value or 0 for value in values])
+    except OverflowError:
+        limits = INT32_RANGE if column_type is ColumnType.INT32 else INT64_RANGE
+        too_large = next(value for value in values if value is not None and value not in limits)
+        raise DoesNotFit(f"{too_large} has more than {limits.stop.bit_length()} bits") from None
+
+
+def _moments(values: Sequence[datetime | None]) -> array[int]:
+    _check_all(values, {datetime}, "a moment")
+    if values and values.count(values[0]) == len(values):  # the interval's start, and whatever nobody knows
+        return array("q", [microseconds(values[0]) or 0]) * len(values)
+    return array("q", [microseconds(value) or 0 for value in values])
 
 
 def _text_list_array(values: Sequence[Sequence[str] | None]) -> pa.Array:
     import pyarrow as pa  # noqa: PLC0415 as above
 
-    _check_all(values, (list, tuple), "a list of texts")
-    ends = array("i", accumulate((len(value or ()) for value in values), initial=0))
+    _check_all(values, {list, tuple}, "a list of texts")
+    ends = array("i", accumulate([len(value or ()) for value in values], initial=0))
     texts = text_array([text for value in values for text in value or ()])
-    valid = validity(bytes(value is not None for value in values))
     kind = arrow_type(ColumnType.STRING_LIST)
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(ends)], children=[texts])
+    buffers = [_which_are_known(values), pa.py_buffer(ends)]
+    return pa.Array.from_buffers(kind, len(values), buffers, children=[texts])
 
 
-def _check_all(values: Iterable[Any], kind: type | tuple[type, ...], what: str) -> None:
-    for value in values:
-        if value is not None and not isinstance(value, kind):
-            raise DoesNotFit(f"{value!r:.200} is not {what}")
+def _check_all(values: Sequence[Any], kinds: set[type], what: str) -> None:
+    """Raise DoesNotFit unless all are None or of these types; an enum of texts is a text."""
+    unknown = set(map(type, values)) - kinds - {type(None)}
+    if unknown and not all(issubclass(kind, tuple(kinds)) for kind in unknown):
+        wrong = next(value for value in values if value is not None and not isinstance(value, tuple(kinds)))
+        raise DoesNotFit(f"{wrong!r:.200} is not {what}")

@@ -53,8 +53,10 @@ def queue_table(
         columns.set_all("broker_name", reading.broker_name)
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed.at if reading.committed else None))
+        read_again = {group for group, _ in reading.second_readings}
         for pair in pair_readings(reading, members, {*own_names, *reading.system_topics}):
-            _add_pair(columns, reading, pair, earlier, pulls=pair.consumer_group not in pop_groups)
+            pulls = pair.consumer_group not in pop_groups
+            _add_pair(columns, reading, pair, earlier, read_again=read_again, pulls=pulls)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
@@ -135,22 +137,32 @@ def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
 
 
 def _add_pair(
-    columns: _Columns, reading: BrokerReading, pair: PairReading, earlier: EarlierFigures, *, pulls: bool
+    columns: _Columns,
+    reading: BrokerReading,
+    pair: PairReading,
+    earlier: EarlierFigures,
+    *,
+    read_again: Collection[str],
+    pulls: bool,
 ) -> None:
-    count = len(pair.queue_ids)
+    group, topic, queue_ids, consumer, low, high, _, _ = pair
+    count = len(queue_ids)
     names, numbers = columns.names, columns.numbers
-    first = len(numbers["queue_id"])
-    names["consumer_group"].add(pair.consumer_group, count)
-    names["topic"].add(pair.topic, count)
-    numbers["queue_id"].extend(pair.queue_ids)
-    numbers["min_offset"].extend(pair.min_offsets)
-    numbers["max_offset"].extend(pair.max_offsets)
-    numbers["consumer_offset"].extend(pair.consumer_offsets)
-    group, topic = pair.consumer_group, pair.topic
+    first = len(numbers["queue_id"].values)
+    names["consumer_group"].add(group, count)
+    names["topic"].add(topic, count)
+    numbers["queue_id"].extend(queue_ids)
+    numbers["min_offset"].extend(low)
+    numbers["max_offset"].extend(high)
+    numbers["consumer_offset"].extend(consumer)
     ends = reading.queue_ends.get(topic)
     numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
-    known_ages = earlier.ages.get((reading.broker_name, topic, group))
-    if group in reading.consume_stats or (group, topic) in reading.waiting_ages or known_ages or not pair.is_in_order:
+    if (
+        group in reading.consume_stats
+        or (group, topic) in reading.waiting_ages
+        or (reading.broker_name, topic, group) in earlier.ages
+        or group in read_again
+    ):
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
             _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=earlier, pulls=pulls)

@@ -27,9 +27,11 @@ class QueueEnds:
     max_offsets: array[int]
     last_update_ms: array[int]  # store time of the newest message, 0 or less = unknown
     at_us: int | None = field(init=False)  # `at` as columns hold it
+    dense: bool = field(init=False)  # the ids are 0, 1, 2, ...
 
     def __post_init__(self) -> None:
         self.at_us = microseconds(self.at)
+        self.dense = is_dense(self.queue_ids)
 
     @classmethod
     def of(cls, stats: TopicStats | None, at: datetime) -> QueueEnds:
@@ -55,7 +57,7 @@ class QueueEnds:
 
     def get(self, queue_id: int) -> TopicOffsets | None:
         """Return one queue's ends; None = the broker does not have it."""
-        if is_dense(self.queue_ids):
+        if self.dense:
             position = queue_id if 0 <= queue_id < len(self.queue_ids) else -1
         else:
             position = self.queue_ids.index(queue_id) if queue_id in self.queue_ids else -1
