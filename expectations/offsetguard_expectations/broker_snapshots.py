@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from offsetguard.rules.rule import Severity
 from offsetguard.tables import BROKER_SNAPSHOTS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S
+from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 
 _REPLICA = "broker_name || ' (broker id ' || broker_id || ') at ' || address"
 
@@ -13,6 +15,7 @@ EVERY_MASTER_ANSWERED = Invariant(
     violation="A master did not answer",
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.CRITICAL,
     applies_when="broker_id = 0",
     holds_when="answered",
     example=f"{_REPLICA} || ': ' || COALESCE(failure, 'no reason recorded')",
@@ -31,6 +34,7 @@ EVERY_SLAVE_ANSWERED = Invariant(
     violation="A slave did not answer",
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
     applies_when="broker_id <> 0",
     holds_when="answered",
     example=EVERY_MASTER_ANSWERED.example,
@@ -48,6 +52,7 @@ SLAVE_NOT_AHEAD = Invariant(
     violation="A slave has more in its commit log than its master",
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.CRITICAL,
     applies_when="broker_id <> 0 AND slave_behind_bytes IS NOT NULL",
     holds_when=f"slave_behind_bytes >= 0 - {AHEAD_TOLERANCE_BYTES}",
     example=f"{_REPLICA} || ': ' || (0 - slave_behind_bytes) || ' bytes ahead of its master'",
@@ -62,4 +67,69 @@ SLAVE_NOT_AHEAD = Invariant(
     ),
 )
 
-INVARIANTS = (EVERY_MASTER_ANSWERED, EVERY_SLAVE_ANSWERED, SLAVE_NOT_AHEAD)
+COMMIT_LOG_IN_ORDER = Invariant(
+    id="OG-S05",
+    title="A commit log begins before it ends",
+    violation="A commit log begins beyond its end",
+    table=BROKER_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.CRITICAL,
+    applies_when="commit_log_min_offset IS NOT NULL AND commit_log_max_offset IS NOT NULL",
+    holds_when="commit_log_min_offset <= commit_log_max_offset",
+    example=f"{_REPLICA} || ': begins at byte ' || commit_log_min_offset || ', ends at ' || commit_log_max_offset",
+    meaning=(
+        "The broker's oldest byte is newer than its newest: its commit log was truncated or its files were taken away"
+        " under it. Messages are lost, and queues will point at what is not there."
+    ),
+    do_next="Look into `store.log` of the broker and save its commit log folder, before it is restarted or repaired.",
+)
+CLOCK_NOT_AHEAD = Invariant(
+    id="OG-S06",
+    title="A broker was not started in the future",
+    violation="A broker was started in the future",
+    table=BROKER_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
+    applies_when="boot_at IS NOT NULL AND read_at IS NOT NULL",
+    holds_when=f"unix_seconds(boot_at) <= {SKEW_TOLERANCE_S} + unix_seconds(read_at)",
+    example=f"{_REPLICA} || ': started at ' || boot_at || ', read at ' || read_at",
+    meaning=(
+        "By its own clock the broker was started after we asked it: its clock is ahead of ours, or ours is behind."
+        " Retention deletes by the broker's clock, and every age from it is wrong by the difference."
+    ),
+    do_next=CORRECT_THE_CLOCKS,
+)
+FIGURES_IN_RANGE = Invariant(
+    id="OG-S11",
+    title="Figures of brokers are in their range",
+    violation="A broker reports figures that cannot be",
+    table=BROKER_SNAPSHOTS,
+    violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    applies_when="TRUE",
+    holds_when=(
+        "broker_id >= 0 AND COALESCE(commit_log_disk_ratio, 0) BETWEEN 0 AND 1"
+        " AND COALESCE(commit_log_min_offset, 0) >= 0 AND COALESCE(commit_log_max_offset, 0) >= 0"
+        " AND COALESCE(put_tps, 0) >= 0 AND COALESCE(get_found_tps, 0) >= 0 AND COALESCE(get_transferred_tps, 0) >= 0"
+    ),
+    example=(
+        f"{_REPLICA} || ': commit log ' || {shown('commit_log_min_offset')} || ' to '"
+        f" || {shown('commit_log_max_offset')} || ', disk ratio ' || {shown('commit_log_disk_ratio')}"
+        f" || ', messages per second written ' || {shown('put_tps')} || ', found ' || {shown('get_found_tps')}"
+        f" || ', handed out ' || {shown('get_transferred_tps')}"
+    ),
+    meaning=(
+        "A size, a share of a disk or a rate is outside of what it can be. The broker reports wrongly (a counter that"
+        " ran over, a clock that was set back), or its answer was misread by us."
+    ),
+    do_next="Look at the row in the table `quarantine` and compare with `mqadmin brokerStatus -b ADDRESS`.",
+)
+
+INVARIANTS = (
+    EVERY_MASTER_ANSWERED,
+    EVERY_SLAVE_ANSWERED,
+    SLAVE_NOT_AHEAD,
+    COMMIT_LOG_IN_ORDER,
+    CLOCK_NOT_AHEAD,
+    FIGURES_IN_RANGE,
+)

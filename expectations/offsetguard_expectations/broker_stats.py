@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from offsetguard.rules.rule import Severity
 from offsetguard.tables import BROKER_STATS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 
@@ -11,6 +12,8 @@ RATES_NOT_NEGATIVE = Invariant(
     violation="A replica reports a negative rate",
     table=BROKER_STATS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    stops_publication=False,
     applies_when="TRUE",
     holds_when="tps >= 0 AND minute_sum >= 0 AND average >= 0 AND hour_sum >= 0 AND day_sum >= 0",
     example=(

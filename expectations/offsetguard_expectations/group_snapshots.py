@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from offsetguard.rebalance_lock import LOCK_INTERVALS_PER_LIFE
+from offsetguard.rules.rule import Severity
 from offsetguard.tables import GROUP_SNAPSHOTS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 
 LOCK_OUTLIVES_RENEWALS = Invariant(
     id="OG-L01",
@@ -12,6 +13,7 @@ LOCK_OUTLIVES_RENEWALS = Invariant(
     violation="A rebalance lock expires before its third renewal",
     table=GROUP_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
     applies_when="declared_orderly AND lock_interval_ms IS NOT NULL AND lock_max_live_time_ms IS NOT NULL",
     holds_when=f"lock_max_live_time_ms >= {LOCK_INTERVALS_PER_LIFE} * lock_interval_ms",
     example=(
@@ -31,4 +33,30 @@ LOCK_OUTLIVES_RENEWALS = Invariant(
     ),
 )
 
-INVARIANTS = (LOCK_OUTLIVES_RENEWALS,)
+COUNTS_NOT_NEGATIVE = Invariant(
+    id="OG-G11",
+    title="Counts of groups are not negative",
+    violation="A group has a negative count",
+    table=GROUP_SNAPSHOTS,
+    violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    applies_when="TRUE",
+    holds_when=(
+        "COALESCE(online_client_count, 0) >= 0 AND COALESCE(retry_message_count, 0) >= 0"
+        " AND COALESCE(dead_letter_message_count, 0) >= 0 AND COALESCE(retry_max_offset, 0) >= 0"
+        " AND COALESCE(dead_letter_max_offset, 0) >= 0 AND COALESCE(retry_growth, 0) >= 0"
+        " AND COALESCE(dead_letter_growth, 0) >= 0"
+    ),
+    example=(
+        f"consumer_group || ': clients ' || {shown('online_client_count')} || ', to be retried '"
+        f" || {shown('retry_message_count')} || ' (grown by ' || {shown('retry_growth')} || '), dead letters '"
+        f" || {shown('dead_letter_message_count')} || ' (grown by ' || {shown('dead_letter_growth')} || ')'"
+    ),
+    meaning=(
+        "Clients and messages are counted from 0, and growth is not told where a topic was recreated. A negative count"
+        " is an answer that we misread, or a defect in how we add up."
+    ),
+    do_next="Look at the row in the table `quarantine`, and report a defect of OffsetGuard with it.",
+)
+
+INVARIANTS = (LOCK_OUTLIVES_RENEWALS, COUNTS_NOT_NEGATIVE)

@@ -1,18 +1,22 @@
 """An invariant: what must hold for the rows of one table, as SQL that Spark, DuckDB and SQLite all evaluate.
 
 What is allowed in the SQL, so that it means the same everywhere: column names, integer and text literals, comparison,
-AND, OR, NOT, IS [NOT] NULL, COALESCE, CASE, `||`, and `unix_seconds(timestamp)` (Spark's own; elsewhere a one-line
-function). Text is joined with `||` from columns that are not NULL, or through `shown`.
+AND, OR, NOT, IS [NOT] NULL, BETWEEN, COALESCE, CASE, `||`, INSTR, CHAR, and `unix_seconds(timestamp)` (Spark's own;
+elsewhere a one-line function). Text is joined with `||` from columns that are not NULL, or through `shown`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from offsetguard.rules.rule import Severity
     from offsetguard.tables import Table
+
+KNOWN_BROKERS = "known_broker_names"  # what the gate knows besides a row's columns: see `knows`
 
 
 class ViolationMeans(StrEnum):
@@ -20,22 +24,25 @@ class ViolationMeans(StrEnum):
 
     CORRUPT = "corrupt"  # the row cannot be right: it goes to quarantine and out of the facts
     TROUBLE = "trouble"  # the row is right and the cluster is not: it stays, is marked, and becomes a finding
+    DEFECT = "defect"  # our own figures contradict each other: nothing is published, readers keep the last good state
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One thing that must hold. Ids are stable for ever: messages, tables and docs name them."""
+    """One thing that must hold for each row. Ids are stable for ever: messages, tables and docs name them."""
 
     id: str
     title: str  # what holds in a healthy cluster, in a few words
     violation: str  # what a violation tells, in a few words: the headline of the Data Docs
     table: Table
     violation_means: ViolationMeans
+    severity: Severity
     applies_when: str  # SQL condition: the rows that the invariant speaks about
     holds_when: str  # SQL condition: where it is not TRUE (FALSE or NULL), the row violates the invariant
     example: str  # SQL expression, not NULL for a violating row: a short line with its names and figures
     meaning: str  # what it guards, what a violation tells, and what cannot have caused it
     do_next: str  # what the reader of a violation should do
+    stops_publication: bool = True  # corrupt: a large share of such rows says that the snapshot was misread
 
     @property
     def speaks_about(self) -> str:
@@ -47,7 +54,26 @@ class Invariant:
         """SQL condition, never NULL: the row violates the invariant; NULL counts as violated, never as held."""
         return f"({self.speaks_about} AND (({self.holds_when}) IS NOT TRUE))"
 
+    @property
+    def asks_the_manifest(self) -> bool:
+        """It compares the row with what the whole round knows: rows are counted by the gate, and carry no mark."""
+        return KNOWN_BROKERS in self.applies_when + self.holds_when
+
+    @property
+    def rule_version(self) -> str:
+        """Changes when the SQL does: rows in quarantine carry the version that judged them."""
+        text = "\n".join((self.id, self.violation_means, self.applies_when, self.holds_when))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
 
 def shown(column_name: str) -> str:
     """Return the SQL text of a column that may be NULL; NULL reads `unknown`."""
     return f"COALESCE({column_name} || '', 'unknown')"
+
+
+def knows(column_name: str) -> str:
+    """Return the condition that the round knows a broker; `known_broker_names` is NULL where it knows none.
+
+    The names stand between line feeds: no name can hold one, so no name is found within another.
+    """
+    return f"INSTR({KNOWN_BROKERS}, CHAR(10) || {column_name} || CHAR(10)) > 0"

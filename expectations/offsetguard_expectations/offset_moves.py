@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from offsetguard.rules.rule import Severity
 from offsetguard.tables import OFFSET_MOVES
 from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
@@ -19,6 +20,8 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     violation="An offset move names a negative offset",
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    stops_publication=False,
     applies_when="TRUE",
     holds_when="position >= 0 AND COALESCE(queue_id, 0) >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
     example=f"{_MOVE} || ': requested ' || requested_offset || ', corrected to ' || corrected_offset",
@@ -34,6 +37,8 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     violation="An offset move is from the future",
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    stops_publication=False,
     applies_when="TRUE",
     holds_when=f"unix_seconds(moved_at) <= {LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
     example=f"{_MOVE} || ': moved at ' || {shown('moved_at')} || ', interval ' || interval_start",

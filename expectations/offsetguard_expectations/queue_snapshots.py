@@ -7,15 +7,24 @@ position is unknown for good reasons (never committed; a broker before 5.1 keeps
 from __future__ import annotations
 
 from offsetguard.offsets import OffsetOrderViolation
+from offsetguard.rules.rule import Severity
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import KNOWN_BROKERS, Invariant, ViolationMeans, knows, shown
 
 _QUEUE = "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
 
 
 def _order(
-    kind: OffsetOrderViolation, low: str, high: str, *, title: str, violation: str, meaning: str, do_next: str
+    kind: OffsetOrderViolation,
+    low: str,
+    high: str,
+    *,
+    severity: Severity,
+    title: str,
+    violation: str,
+    meaning: str,
+    do_next: str,
 ) -> Invariant:
     return Invariant(
         id=kind.value,
@@ -23,6 +32,7 @@ def _order(
         violation=violation,
         table=QUEUE_SNAPSHOTS,
         violation_means=ViolationMeans.TROUBLE,
+        severity=severity,
         applies_when=f"{low} IS NOT NULL AND {high} IS NOT NULL",
         holds_when=f"{low} <= {high}",
         example=f"{_QUEUE} || ': {low} ' || {low} || ' > {high} ' || {high} || ' (by ' || ({low} - {high}) || ')'",
@@ -35,6 +45,7 @@ CONSUMER_NOT_BELOW_MIN = _order(
     OffsetOrderViolation.CONSUMER_BELOW_MIN,
     "min_offset",
     "consumer_offset",
+    severity=Severity.CRITICAL,
     title="No message was deleted before it was consumed (min <= consumer)",
     violation="Messages were deleted before they were consumed",
     meaning=(
@@ -52,6 +63,7 @@ CONSUMER_NOT_ABOVE_PULL = _order(
     OffsetOrderViolation.CONSUMER_ABOVE_PULL,
     "consumer_offset",
     "pull_offset",
+    severity=Severity.WARNING,
     title="Nothing is committed before it was pulled (consumer <= pull)",
     violation="An offset was committed that nobody pulled",
     meaning=(
@@ -68,6 +80,7 @@ CONSUMER_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.CONSUMER_ABOVE_MAX,
     "consumer_offset",
     "max_offset",
+    severity=Severity.CRITICAL,
     title="Nothing is committed beyond the end of the queue (consumer <= max)",
     violation="An offset was committed beyond the end of the queue",
     meaning=(
@@ -87,6 +100,7 @@ PULL_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.PULL_ABOVE_MAX,
     "pull_offset",
     "max_offset",
+    severity=Severity.WARNING,
     title="Nothing is pulled beyond the end of the queue (pull <= max)",
     violation="Clients pull beyond the end of the queue",
     meaning=(
@@ -103,6 +117,7 @@ MIN_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.MIN_ABOVE_MAX,
     "min_offset",
     "max_offset",
+    severity=Severity.CRITICAL,
     title="The oldest message is not beyond the end of the queue (min <= max)",
     violation="The oldest message lies beyond the end of the queue",
     meaning=(
@@ -114,12 +129,29 @@ MIN_NOT_ABOVE_MAX = _order(
     ),
 )
 
+BROKER_IS_KNOWN = Invariant(
+    id="OG-Q06",
+    title="Queues of groups lie on brokers that the round knows",
+    violation="A group has an offset on an unknown broker",
+    table=QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
+    applies_when=f"{KNOWN_BROKERS} IS NOT NULL",
+    holds_when=knows("broker_name"),
+    example=f"{_QUEUE} || ': no broker of this name in the route'",
+    meaning=(
+        "The row names a broker that neither the name server listed in this round nor any answer came from. The broker"
+        " was renamed or taken away within the round, or a broker of another cluster registered with this name server."
+    ),
+    do_next="Compare `mqadmin clusterList -n NAMESRV` with that name, and look for a `brokerName` that was changed.",
+)
 OFFSETS_NOT_NEGATIVE = Invariant(
     id="OG-Q11",
     title="Offsets and queue numbers are not negative",
     violation="An offset is negative",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
     applies_when="TRUE",
     holds_when=(
         "queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0"
@@ -144,6 +176,8 @@ QUEUE_IS_KNOWN = Invariant(
     violation="A group has an offset in a queue that does not exist",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.INFO,
+    stops_publication=False,
     applies_when="max_offset_read_at IS NOT NULL",
     holds_when="min_offset IS NOT NULL AND max_offset IS NOT NULL",
     example=(f"{_QUEUE} || ': the broker has no such queue; committed ' || {shown('consumer_offset')}"),
@@ -163,6 +197,7 @@ TIMES_NOT_IN_THE_FUTURE = Invariant(
     violation="Messages carry a time in the future",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
     applies_when="last_timestamp IS NOT NULL OR oldest_unconsumed_at IS NOT NULL",
     holds_when=" AND ".join(
         f"unix_seconds(COALESCE({column}, interval_start)) <= {CLOCK_TOLERANCE_S}"
@@ -187,6 +222,7 @@ INVARIANTS = (
     CONSUMER_NOT_ABOVE_MAX,
     PULL_NOT_ABOVE_MAX,
     MIN_NOT_ABOVE_MAX,
+    BROKER_IS_KNOWN,
     OFFSETS_NOT_NEGATIVE,
     QUEUE_IS_KNOWN,
     TIMES_NOT_IN_THE_FUTURE,

@@ -6,23 +6,38 @@ import sys
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from offsetguard_expectations.invariant import ViolationMeans
+from offsetguard_expectations.agreement import Agreement
+from offsetguard_expectations.corrupt_share import MAX_CORRUPT_SHARE, MIN_CORRUPT_ROWS
+from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from offsetguard_expectations.invariant import Invariant
+    from offsetguard_expectations.invariants import Check
 
+_CONSEQUENCES = {
+    ViolationMeans.TROUBLE: "the row stays and becomes a finding",
+    ViolationMeans.CORRUPT: "the row goes to quarantine",
+    ViolationMeans.DEFECT: "nothing is published",
+}
+_STOPS = f"; nothing is published when more than {MAX_CORRUPT_SHARE:.0%} of the rows break it"
 _INTRODUCTION = """\
 # Invariants
 
 Made from `expectations/offsetguard_expectations/` by `python -m offsetguard_expectations.reference`; edit there.
 
-Each interval, Spark checks these on the facts before anybody reads them. A violation means one of two things:
+Each interval, Spark checks these on everything that was written, in one query, before anybody reads it. A violation
+means one of three things:
 
 - **trouble**: the row is right and the cluster is not. The row stays, is marked, and becomes a finding.
 - **corrupt**: the row cannot be right. It goes to the table `quarantine` with the id, and no figure is made from it.
+- **defect**: our own figures contradict each other. Nothing is published; readers keep the last good interval.
+
+A single bad row never stops a publication, nor do a few. When one invariant finds at least @MIN rows and more than @MAX
+of a table corrupt, the snapshot itself cannot be believed, and nothing is published; what says nothing of the whole
+snapshot (left-over offsets, a log's wrong time zone) is excepted. `offsetguard quarantine list` shows the rows, and
+`offsetguard quarantine redrive` judges them again after a fix.
 
 A condition that is neither true nor false (SQL NULL) counts as violated, never as held. What `applies to` leaves out
 is not checked: a position that nobody knows cannot be compared.
@@ -37,25 +52,31 @@ max, in this order.
 
 def invariants_page() -> str:
     """Return the whole page as Markdown."""
-    return "\n".join((_INTRODUCTION, *_summary(ALL), "", *_tables(ALL)))
+    introduction = _INTRODUCTION.replace("@MIN", str(MIN_CORRUPT_ROWS)).replace("@MAX", f"{MAX_CORRUPT_SHARE:.0%}")
+    return "\n".join((introduction, *_summary(ALL), "", *_tables(ALL)))
 
 
-def _summary(invariants: Iterable[Invariant]) -> Iterator[str]:
-    yield "| id | what holds | a violation means |"
-    yield "|---|---|---|"
-    for invariant in invariants:
-        yield f"| [{invariant.id}](#{invariant.id.lower()}) | {invariant.title} | {invariant.violation_means} |"
+def _summary(invariants: Iterable[Check]) -> Iterator[str]:
+    yield "| id | what holds | a violation means | severity |"
+    yield "|---|---|---|---|"
+    for one in invariants:
+        yield f"| [{one.id}](#{one.id.lower()}) | {one.title} | {one.violation_means} | {one.severity} |"
 
 
-def _tables(invariants: Iterable[Invariant]) -> Iterator[str]:
+def _tables(invariants: Iterable[Check]) -> Iterator[str]:
     for table, group in groupby(invariants, key=lambda invariant: invariant.table):
         yield f"## {table.name}\n\n{table.meaning[0].upper()}{table.meaning[1:]}.\n"
         yield from map(_section, group)
 
 
-def _section(invariant: Invariant) -> str:
-    kept = invariant.violation_means is ViolationMeans.TROUBLE
-    consequence = "the row stays and becomes a finding" if kept else "the row goes to quarantine"
+def _section(invariant: Check) -> str:
+    consequence = _CONSEQUENCES[invariant.violation_means]
+    if isinstance(invariant, Invariant) and invariant.violation_means is ViolationMeans.CORRUPT:
+        consequence += _STOPS if invariant.stops_publication else "; never stops a publication"
+    if isinstance(invariant, Agreement):
+        applies_to = "the whole interval"
+    else:
+        applies_to = "every row" if invariant.applies_when == "TRUE" else f"`{invariant.applies_when}`"
     return f"""\
 ### {invariant.id}
 
@@ -64,8 +85,8 @@ def _section(invariant: Invariant) -> str:
 {invariant.meaning}
 
 - Do next: {invariant.do_next}
-- A violation means: **{invariant.violation_means}** ({consequence}).
-- Applies to: {"every row" if invariant.applies_when == "TRUE" else f"`{invariant.applies_when}`"}
+- A violation means: **{invariant.violation_means}** ({consequence}). Severity: {invariant.severity}.
+- Applies to: {applies_to}
 - Holds when: `{invariant.holds_when}`
 """
 

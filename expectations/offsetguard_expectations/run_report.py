@@ -7,13 +7,17 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard.tables import MANIFEST
+from offsetguard_expectations.invariant import ViolationMeans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from offsetguard.intervals import Interval
     from offsetguard.tables import Table
+    from offsetguard_expectations.invariants import Check
+
+_WORST_FIRST = (ViolationMeans.DEFECT, ViolationMeans.TROUBLE, ViolationMeans.CORRUPT)
 
 
 class Verdict(StrEnum):
@@ -29,7 +33,7 @@ class Verdict(StrEnum):
 class InvariantOutcome:
     """One invariant in one run."""
 
-    invariant: Invariant
+    invariant: Check
     rows_checked: int
     violations: int
     examples: tuple[str, ...]  # the first violating rows
@@ -57,12 +61,13 @@ class RunReport:
     cluster: str
     interval: Interval
     outcomes: tuple[InvariantOutcome, ...]
+    not_published_because: tuple[str, ...] = ()  # what the gate found that keeps readers from the interval
 
     @property
     def violated(self) -> tuple[InvariantOutcome, ...]:
-        """The violated invariants, trouble of the cluster before corrupt rows."""
+        """The violated invariants: our own defects, then trouble of the cluster by severity, then corrupt rows."""
         violated = [outcome for outcome in self.outcomes if outcome.verdict is Verdict.VIOLATED]
-        return tuple(sorted(violated, key=lambda outcome: outcome.invariant.violation_means is ViolationMeans.CORRUPT))
+        return tuple(sorted(violated, key=_urgency))
 
     @property
     def not_checked(self) -> tuple[InvariantOutcome, ...]:
@@ -76,15 +81,21 @@ class RunReport:
 
     @property
     def nothing_seen(self) -> bool:
-        """Not one row was there to be checked: the snapshot is empty, which is no good news."""
-        return len(self.without_rows) == len(self.outcomes)
+        """Nothing but the manifest was there to be checked: the snapshot is empty, which is no good news."""
+        return all(
+            outcome.verdict is Verdict.NO_ROWS for outcome in self.outcomes if outcome.invariant.table != MANIFEST
+        )
 
     @property
     def success(self) -> bool:
-        """Every invariant was checked, none is violated, and there were rows at all."""
-        return not self.violated and not self.not_checked and not self.nothing_seen
+        """Every invariant was checked, none is violated, there were rows at all, and readers may see them."""
+        return not (self.violated or self.not_checked or self.nothing_seen or self.not_published_because)
 
     def by_table(self) -> Iterator[tuple[Table, tuple[InvariantOutcome, ...]]]:
         """Yield each table with its invariants, in the order of the suite."""
         for table, outcomes in groupby(self.outcomes, key=lambda outcome: outcome.invariant.table):
             yield table, tuple(outcomes)
+
+
+def _urgency(outcome: InvariantOutcome) -> tuple[int, int]:
+    return _WORST_FIRST.index(outcome.invariant.violation_means), -outcome.invariant.severity.rank

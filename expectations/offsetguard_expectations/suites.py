@@ -31,7 +31,7 @@ from great_expectations.expectations.metrics.table_metric_provider import TableM
 
 from offsetguard.errors import PublishError
 from offsetguard.intervals import Interval
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard.rules.rule import Severity
 from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
@@ -46,11 +46,16 @@ if TYPE_CHECKING:
     from great_expectations.execution_engine import execution_engine as gx_engine
 
     from offsetguard.facts import InvariantResult
+    from offsetguard_expectations.invariants import Check
 
 SUITE_NAME = "OffsetGuard invariants"
 _METRIC = "table.offsetguard_invariant_results"
 _COLUMNS = ("invariant_id", "rows_checked", "violations", "examples")
-_SEVERITY = {ViolationMeans.TROUBLE: FailureSeverity.CRITICAL, ViolationMeans.CORRUPT: FailureSeverity.WARNING}
+_SEVERITY = {
+    Severity.CRITICAL: FailureSeverity.CRITICAL,
+    Severity.WARNING: FailureSeverity.WARNING,
+    Severity.INFO: FailureSeverity.INFO,
+}
 _BY_ID = {invariant.id: invariant for invariant in ALL}
 
 
@@ -66,10 +71,16 @@ class ValidationReport:
 
 
 def validate(
-    cluster: str, interval_start: datetime, results: Sequence[InvariantResult], data_docs_folder: Path
+    cluster: str,
+    interval_start: datetime,
+    results: Sequence[InvariantResult],
+    data_docs_folder: Path,
+    *,
+    not_published_because: Sequence[str] = (),
 ) -> ValidationReport:
     """Validate the results of one interval and publish its page to `<data_docs_folder>/<cluster>/`.
 
+    `not_published_because`: what the gate found that keeps readers from the interval; the page begins with it.
     A repeated run replaces its own page and no other. Raises PublishError when a result belongs to no invariant, when
     two belong to one, or when GX could not build the page.
     """
@@ -77,11 +88,11 @@ def validate(
     interval = Interval(interval_start)
     cluster_folder = data_docs_folder / cluster
     with tempfile.TemporaryDirectory(prefix="offsetguard-data-docs-") as staging:
-        context = _context(cluster, interval, cluster_folder, Path(staging))
+        context = _context(cluster, interval, cluster_folder, Path(staging), not_published_because)
         validation = _run(context, interval, results)
         context.build_data_docs(build_index=False)
         html = _built_page(Path(staging), cluster)
-    report = run_report(cluster, interval, validation)
+    report = run_report(cluster, interval, validation, not_published_because)
     return ValidationReport(
         success=report.success,
         violated_ids=tuple(outcome.invariant.id for outcome in report.violated),
@@ -91,10 +102,15 @@ def validate(
     )
 
 
-def run_report(cluster: str, interval: Interval, validation: ExpectationSuiteValidationResult) -> RunReport:
+def run_report(
+    cluster: str,
+    interval: Interval,
+    validation: ExpectationSuiteValidationResult,
+    not_published_because: Sequence[str] = (),
+) -> RunReport:
     """Read our records back from what GX found."""
     outcomes = tuple(_outcome(result.to_json_dict()) for result in validation.results)
-    return RunReport(cluster, interval, outcomes)
+    return RunReport(cluster, interval, outcomes, tuple(not_published_because))
 
 
 class InvariantResults(TableMetricProvider):
@@ -143,13 +159,14 @@ class ExpectInvariantToHold(BatchExpectation):
 class RunPageRenderer:
     """GX renderer: a validation result becomes our report."""
 
-    def __init__(self, cluster: str, interval_name: str) -> None:
+    def __init__(self, cluster: str, interval_name: str, not_published_because: Sequence[str]) -> None:
         self._cluster = cluster
         self._interval = Interval.from_name(interval_name)
+        self._not_published_because = not_published_because
 
     def render(self, validation: ExpectationSuiteValidationResult) -> RunReport:
         """Do what GX's site builder asks for."""
-        return run_report(self._cluster, self._interval, validation)
+        return run_report(self._cluster, self._interval, validation, self._not_published_because)
 
 
 class RunPageView:
@@ -174,7 +191,9 @@ def _check_ids(results: Sequence[InvariantResult]) -> None:
         )
 
 
-def _context(cluster: str, interval: Interval, cluster_folder: Path, staging: Path) -> EphemeralDataContext:
+def _context(
+    cluster: str, interval: Interval, cluster_folder: Path, staging: Path, not_published_because: Sequence[str]
+) -> EphemeralDataContext:
     """Everything in memory, nothing from the environment, nothing to the network."""
     page = {
         "class_name": "DefaultSiteSectionBuilder",
@@ -184,6 +203,7 @@ def _context(cluster: str, interval: Interval, cluster_folder: Path, staging: Pa
             "class_name": RunPageRenderer.__name__,
             "cluster": cluster,
             "interval_name": interval.name,
+            "not_published_because": list(not_published_because),
         },
         "view": {
             "module_name": __name__,
@@ -225,11 +245,11 @@ def _run(
     )
 
 
-def _expectation(invariant: Invariant) -> ExpectInvariantToHold:
+def _expectation(invariant: Check) -> ExpectInvariantToHold:
     return ExpectInvariantToHold(
         invariant_id=invariant.id,
         description=invariant.title,
-        severity=_SEVERITY[invariant.violation_means],
+        severity=_SEVERITY[invariant.severity],
         meta={"table": invariant.table.name, "violation_means": invariant.violation_means.value},
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from offsetguard.rules.rule import Severity
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S
+from offsetguard_expectations.invariant import KNOWN_BROKERS, Invariant, ViolationMeans, knows, shown
 
 _QUEUE = "topic || ' ' || broker_name || '/' || queue_id"
 
@@ -14,6 +15,7 @@ EVERY_QUEUE_ANSWERED = Invariant(
     violation="Queues could not be seen",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
     applies_when="TRUE",
     holds_when="read_at IS NOT NULL",
     example=f"{_QUEUE} || ': the broker did not give its offsets'",
@@ -27,12 +29,67 @@ EVERY_QUEUE_ANSWERED = Invariant(
         " of the snapshot for the request that failed (often a missing permission)."
     ),
 )
+MIN_NOT_ABOVE_MAX = Invariant(
+    id="OG-T01",
+    title="The oldest message of a topic's queue is not beyond its end (min <= max)",
+    violation="The oldest message of a queue lies beyond its end",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.CRITICAL,
+    applies_when="min_offset IS NOT NULL AND max_offset IS NOT NULL",
+    holds_when="min_offset <= max_offset",
+    example=f"{_QUEUE} || ': min_offset ' || min_offset || ' > max_offset ' || max_offset",
+    meaning=(
+        "As OG-Q05, for every queue of every topic, also those that no group reads: the consume queue files of the"
+        " broker are damaged or half-deleted. Both offsets come in one answer, so our reading cannot cause this."
+    ),
+    do_next=(
+        "Look into the broker's `store.log` for consume queue errors and check its disk, before restarting anything."
+    ),
+)
+CLOCKS_AGREE = Invariant(
+    id="OG-T02",
+    title="The clock of a broker is not ahead of ours",
+    violation="The clock of a broker is ahead of ours",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
+    applies_when="last_update_at IS NOT NULL AND read_at IS NOT NULL",
+    holds_when=f"unix_seconds(last_update_at) <= {SKEW_TOLERANCE_S} + unix_seconds(read_at)",
+    example=(
+        f"{_QUEUE} || ': newest message ' || (unix_seconds(last_update_at) - unix_seconds(read_at))"
+        " || ' s after our reading'"
+    ),
+    meaning=(
+        "The newest message of the queue was stored more than 10 s after we read about it, by the broker's own clock."
+        " Lags in time and ages of messages on this broker are too small by as much. Beyond 5 minutes the row is of no"
+        " use at all (OG-T13). A clock that is behind cannot be told by this: the newest message may simply be old."
+    ),
+    do_next=CORRECT_THE_CLOCKS,
+)
+BROKER_IS_KNOWN = Invariant(
+    id="OG-T03",
+    title="Queues of topics lie on brokers that the round knows",
+    violation="A topic has a queue on an unknown broker",
+    table=TOPIC_QUEUE_SNAPSHOTS,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.WARNING,
+    applies_when=f"{KNOWN_BROKERS} IS NOT NULL",
+    holds_when=knows("broker_name"),
+    example=f"{_QUEUE} || ': no broker of this name in the route'",
+    meaning=(
+        "The row names a broker that neither the name server listed in this round nor any answer came from. The broker"
+        " was renamed or taken away within the round, or a broker of another cluster registered with this name server."
+    ),
+    do_next="Compare `mqadmin clusterList -n NAMESRV` with that name, and look for a `brokerName` that was changed.",
+)
 OFFSETS_NOT_NEGATIVE = Invariant(
     id="OG-T11",
     title="Offsets and queue numbers of topics are not negative",
     violation="The broker reports negative offsets",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
     applies_when="TRUE",
     holds_when="queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0",
     example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
@@ -47,6 +104,7 @@ ANSWER_IS_WHOLE = Invariant(
     violation="The broker left out the offsets of a queue",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
     applies_when="read_at IS NOT NULL",
     holds_when="min_offset IS NOT NULL AND max_offset IS NOT NULL",
     example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
@@ -62,6 +120,7 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     violation="A message was stored in the future",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
     applies_when="last_update_at IS NOT NULL",
     holds_when=(
         f"unix_seconds(last_update_at) <= {CLOCK_TOLERANCE_S} + unix_seconds(COALESCE(read_at, interval_start))"
@@ -74,4 +133,12 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     do_next=CORRECT_THE_CLOCKS,
 )
 
-INVARIANTS = (EVERY_QUEUE_ANSWERED, OFFSETS_NOT_NEGATIVE, ANSWER_IS_WHOLE, TIME_NOT_IN_THE_FUTURE)
+INVARIANTS = (
+    EVERY_QUEUE_ANSWERED,
+    MIN_NOT_ABOVE_MAX,
+    CLOCKS_AGREE,
+    BROKER_IS_KNOWN,
+    OFFSETS_NOT_NEGATIVE,
+    ANSWER_IS_WHOLE,
+    TIME_NOT_IN_THE_FUTURE,
+)

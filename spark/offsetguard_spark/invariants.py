@@ -1,64 +1,54 @@
-"""Invariants of `offsetguard_expectations` on DataFrames: one projection marks the rows, one aggregation counts them.
+"""Invariants of `offsetguard_expectations` on rows before they are written: which are sound, which are corrupt and why.
 
-A row that breaks a corrupt invariant goes to quarantine and nowhere else, so trouble is only counted on the rest.
+Everything here is lazy. A row that breaks a corrupt invariant goes to quarantine and nowhere else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from offsetguard.facts import InvariantResult
 from offsetguard.tables import LANDED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
-from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-MAX_EXAMPLES = 20
 UNDECODABLE = "UNDECODABLE"  # stands in quarantine.invariant_id for what could not even be read
 CORRUPT = "corrupt_invariants"
 TROUBLE = "violated_invariants"
+CANNOT_BE_SHOWN = "(cannot be shown)"
 _TABLES_BY_NAME = {table.name: table for table in LANDED}
-
-
-@dataclass(frozen=True, slots=True)
-class TableCheck:
-    """What one table's rows are: how many, how many of them corrupt or in trouble, and each invariant's result."""
-
-    table_name: str
-    row_count: int
-    corrupt_row_count: int
-    marked_row_count: int  # rows that stay and break at least one trouble invariant
-    corrupt_violation_count: int  # pairs of row and corrupt invariant: one quarantine row each
-    results: tuple[InvariantResult, ...]
-
-    @property
-    def sound_row_count(self) -> int:
-        """Rows that stay."""
-        return self.row_count - self.corrupt_row_count
+_INTERVAL = ("cluster", "interval_start")
 
 
 def invariants_of(table: Table) -> tuple[Invariant, ...]:
     """Return the invariants that speak about a table's rows."""
-    return tuple(invariant for invariant in ALL if invariant.table.name == table.name)
+    return tuple(invariant for invariant in ROW_INVARIANTS if invariant.table.name == table.name)
+
+
+def corrupt_invariants_of(table: Table) -> tuple[Invariant, ...]:
+    """Return those of them that send a row to quarantine."""
+    return tuple(one for one in invariants_of(table) if one.violation_means is ViolationMeans.CORRUPT)
+
+
+def trouble_invariants_of(table: Table) -> tuple[Invariant, ...]:
+    """Return those of them that mark a row."""
+    means = ViolationMeans.TROUBLE
+    return tuple(one for one in invariants_of(table) if one.violation_means is means and not one.asks_the_manifest)
 
 
 def mark(rows: DataFrame, table: Table) -> DataFrame:
     """Add `corrupt_invariants` and `violated_invariants` (trouble): the ids that each row breaks, never NULL."""
-    invariants = invariants_of(table)
     return rows.withColumns(
-        {
-            CORRUPT: _violated_ids(invariants, ViolationMeans.CORRUPT),
-            TROUBLE: _violated_ids(invariants, ViolationMeans.TROUBLE),
-        }
+        {CORRUPT: _violated_ids(corrupt_invariants_of(table)), TROUBLE: _violated_ids(trouble_invariants_of(table))}
     )
 
 
@@ -67,110 +57,60 @@ def sound_rows(marked: DataFrame) -> DataFrame:
     return marked.where(F.size(CORRUPT) == 0)
 
 
-def check_tables(marked: Mapping[str, DataFrame]) -> dict[str, TableCheck]:
-    """Count rows and violations of all tables (by name, marked) in one query; a table that is not given has no rows."""
-    queries = [_check_query(rows, _TABLES_BY_NAME[name]) for name, rows in marked.items()]
-    rows = reduce(lambda left, right: left.unionAll(right), queries).collect() if queries else []
-    return {table.name: _without_rows(table) for table in LANDED} | {
-        row["table_name"]: _table_check(row) for row in rows
-    }
-
-
-def quarantine_rows(spark: SparkSession, marked: Mapping[str, DataFrame]) -> DataFrame:
+def quarantine_rows(spark: SparkSession, marked: Mapping[str, DataFrame], *, run_id: str) -> DataFrame:
     """Return one row per corrupt row and broken invariant, and one per undecodable record, whole, as JSON.
 
-    `marked`: the tables with such rows.
+    `marked`: the tables with such rows, by name.
     """
-    parts = [
-        _quarantined(
-            rows, _TABLES_BY_NAME[name], F.lit(UNDECODABLE) if name == UNDECODABLE_RECORDS.name else F.explode(CORRUPT)
-        )
-        for name, rows in marked.items()
-    ]
+    parts = [_quarantined(rows, _TABLES_BY_NAME[name], run_id) for name, rows in marked.items()]
     nothing = spark.createDataFrame([], spark_schema(QUARANTINE))
     return reduce(lambda left, right: left.unionAll(right), parts) if parts else nothing
 
 
-def _violated_ids(invariants: tuple[Invariant, ...], meaning: ViolationMeans) -> Column:
-    ids = [F.when(F.expr(one.violated_when), F.lit(one.id)) for one in invariants if one.violation_means == meaning]
-    return F.array_compact(F.array(*ids)).cast("array<string>") if ids else F.array().cast("array<string>")
+def example_of(invariant: Invariant) -> Column:
+    """Return the line that shows a violating row."""
+    return F.coalesce(F.expr(invariant.example), F.lit(CANNOT_BE_SHOWN))
 
 
-def _quarantined(marked: DataFrame, table: Table, invariant_id: Column) -> DataFrame:
+def _violated_ids(invariants: tuple[Invariant, ...]) -> Column:
+    ids = [F.when(F.expr(one.violated_when), F.lit(one.id)) for one in invariants]
+    return (F.array_compact(F.array(*ids)) if ids else F.array()).cast("array<string>")
+
+
+def _quarantined(marked: DataFrame, table: Table, run_id: str) -> DataFrame:
     columns = [column.name for column in table.columns]
     key = [F.coalesce(F.col(name).cast("string"), F.lit("NULL")) for name in table.key if name not in _INTERVAL]
-    return marked.select(
-        "cluster",
-        "interval_start",
+    whole = marked.select(
+        *_INTERVAL,
         F.lit(table.name).alias("table_name"),
-        invariant_id.alias("invariant_id"),
         F.concat_ws(" ", *key).alias("row_key"),
         F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias("row_json"),
-    ).select(*[column.name for column in QUARANTINE.columns])
+        F.lit(run_id).alias("run_id"),
+        F.posexplode(_reasons(table)).alias("position", "broken"),
+    )
+    reasons = {
+        "invariant_id": F.col("broken.invariant_id"),
+        "reason": F.col("broken.reason"),
+        "rule_version": F.col("broken.rule_version"),
+        "reason_number": F.col("position") + 1,
+    }
+    return whole.withColumns(reasons).select(*[column.name for column in QUARANTINE.columns])
 
 
-_INTERVAL = ("cluster", "interval_start")
+def _reasons(table: Table) -> Column:
+    """Return what is wrong with a row: an array of invariant id, reason and rule version, in the invariants' order."""
+    if table == UNDECODABLE_RECORDS:
+        return F.array(_reason(UNDECODABLE, F.col("reason"), f"offsetguard {version('offsetguard')}"))
+    broken = [
+        F.when(F.expr(one.violated_when), _reason(one.id, example_of(one), one.rule_version))
+        for one in corrupt_invariants_of(table)
+    ]
+    return F.array_compact(F.array(*broken))
 
 
-def _check_query(marked: DataFrame, table: Table) -> DataFrame:
-    results = [_result_struct(invariant) for invariant in invariants_of(table)]
-    nothing = F.expr(f"CAST(array() AS {_RESULTS_TYPE})")
-    is_sound = F.size(CORRUPT) == 0
-    return marked.agg(
-        F.count("*").alias("row_count"),
-        F.count_if(~is_sound).alias("corrupt_row_count"),
-        F.count_if(is_sound & (F.size(TROUBLE) > 0)).alias("marked_row_count"),
-        F.coalesce(F.sum(F.size(CORRUPT)), F.lit(0)).alias("corrupt_violation_count"),
-        (F.array(*results).cast(_RESULTS_TYPE) if results else nothing).alias("results"),
-    ).withColumn("table_name", F.lit(table.name))
-
-
-_RESULTS_TYPE = (
-    "array<struct<invariant_id:string,violation_means:string,rows_checked:bigint,violations:bigint,"
-    "examples:array<string>>>"
-)
-
-
-def _result_struct(invariant: Invariant) -> Column:
-    """One invariant's figures over the table. The examples are the first in the order of their text."""
-    corrupt = invariant.violation_means == ViolationMeans.CORRUPT
-    in_scope = F.lit(True) if corrupt else F.size(CORRUPT) == 0
-    violated = in_scope & F.array_contains(CORRUPT if corrupt else TROUBLE, invariant.id)
-    examples = F.collect_list(F.when(violated, F.coalesce(F.expr(invariant.example), F.lit("(cannot be shown)"))))
+def _reason(invariant_id: str, reason: Column, rule_version: str) -> Column:
     return F.struct(
-        F.lit(invariant.id).alias("invariant_id"),
-        F.lit(invariant.violation_means.value).alias("violation_means"),
-        F.count_if(in_scope & F.expr(invariant.speaks_about)).alias("rows_checked"),
-        F.count_if(violated).alias("violations"),
-        F.slice(F.array_sort(examples), 1, MAX_EXAMPLES).alias("examples"),
-    )
-
-
-def _without_rows(table: Table) -> TableCheck:
-    results = tuple(
-        InvariantResult(one.id, table.name, one.violation_means.value, rows_checked=0, violations=0)
-        for one in invariants_of(table)
-    )
-    return TableCheck(table.name, 0, 0, 0, 0, results)
-
-
-def _table_check(row: Row) -> TableCheck:
-    results = tuple(
-        InvariantResult(
-            invariant_id=result["invariant_id"],
-            table_name=row["table_name"],
-            violation_means=result["violation_means"],
-            rows_checked=result["rows_checked"],
-            violations=result["violations"],
-            examples=tuple(result["examples"]),
-        )
-        for result in row["results"]
-    )
-    return TableCheck(
-        table_name=row["table_name"],
-        row_count=row["row_count"],
-        corrupt_row_count=row["corrupt_row_count"],
-        marked_row_count=row["marked_row_count"],
-        corrupt_violation_count=row["corrupt_violation_count"],
-        results=results,
+        F.lit(invariant_id).alias("invariant_id"),
+        reason.alias("reason"),
+        F.lit(rule_version).alias("rule_version"),
     )

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from offsetguard.tables import ColumnType, Table
-from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.invariant import KNOWN_BROKERS
+from offsetguard_expectations.invariants import ROW_INVARIANTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,16 +37,19 @@ def typed_row(table: Table, changes: dict[str, Any]) -> tuple[Any, ...]:
         value = changes.get(column.name, healthy)
         is_moment = column.type is ColumnType.TIMESTAMP and value is not None
         values.append(datetime.fromisoformat(value).replace(tzinfo=UTC) if is_moment else value)
-    return tuple(values)
+    known = changes.get(KNOWN_BROKERS, CASE_FILE["healthy_by_column"][KNOWN_BROKERS])
+    return (*values, known)
 
 
-@pytest.mark.parametrize("table", dict.fromkeys(one.table for one in ALL), ids=lambda table: table.name)
+@pytest.mark.parametrize("table", dict.fromkeys(one.table for one in ROW_INVARIANTS), ids=lambda table: table.name)
 def test_spark_judges_every_case_as_its_verdict_says(spark: SparkSession, table: Table) -> None:
-    invariants = [one for one in ALL if one.table is table]
+    invariants = [one for one in ROW_INVARIANTS if one.table is table]
     cases = [(one, case) for one in invariants for case in CASE_FILE["cases"][one.id]]
     rows = spark.createDataFrame(
         [(at, *typed_row(table, case["row"])) for at, (_, case) in enumerate(cases)],
-        "case_number int, " + ", ".join(f"{column.name} {SPARK_TYPES[column.type]}" for column in table.columns),
+        "case_number int, "
+        + ", ".join(f"{column.name} {SPARK_TYPES[column.type]}" for column in table.columns)
+        + f", {KNOWN_BROKERS} string",
     )
     judged = rows.selectExpr(
         "case_number",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -14,12 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.offsets import OffsetOrderViolation, QueueOffsets
-from offsetguard.tables import PUBLISHED, Table
+from offsetguard.tables import MANIFEST, PUBLISHED, Table
 from offsetguard_expectations import queue_snapshots
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
-from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.corrupt_share import MIN_CORRUPT_ROWS, stops_publication
+from offsetguard_expectations.invariant import KNOWN_BROKERS, Invariant, ViolationMeans
+from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 
-BY_ID = {invariant.id: invariant for invariant in ALL}
+if TYPE_CHECKING:
+    from offsetguard_expectations.agreement import Agreement
+
+BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
 CASE_FILE = yaml.safe_load((Path(__file__).parent / "cases" / "invariants.yml").read_text(encoding="utf-8"))
 CASES = [(id_, case["row"], case["verdict"]) for id_, cases in CASE_FILE["cases"].items() for case in cases]
 HOLDS, VIOLATED, NOT_SPOKEN_ABOUT = "holds", "violated", "not spoken about"
@@ -32,12 +37,13 @@ def unix_seconds(moment: str | None) -> int | None:
 
 def healthy_row(table: Table) -> dict[str, Any]:
     by_column, by_type = CASE_FILE["healthy_by_column"], CASE_FILE["healthy_by_type"]
-    return {column.name: by_column.get(column.name, by_type[column.type]) for column in table.columns}
+    row = {column.name: by_column.get(column.name, by_type[column.type]) for column in table.columns}
+    return row | {KNOWN_BROKERS: by_column[KNOWN_BROKERS]}
 
 
 def evaluate(invariant: Invariant, row: dict[str, Any]) -> tuple[str, str | None]:
     """Return the verdict on one row and the row's text."""
-    values = {column.name: row[column.name] for column in invariant.table.columns}
+    values = {name: str(value) if isinstance(value, list) else value for name, value in row.items()}
     with sqlite3.connect(":memory:") as database:
         database.create_function("unix_seconds", 1, unix_seconds)
         database.execute(f"CREATE TABLE checked ({', '.join(values)})")
@@ -61,12 +67,12 @@ def test_a_row_is_judged_as_its_invariant_says(invariant_id: str, changes: dict[
     assert example or verdict != VIOLATED, "a violation must be shown, whatever is NULL in its row"
 
 
-@pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
+@pytest.mark.parametrize("invariant", ROW_INVARIANTS, ids=lambda invariant: invariant.id)
 def test_every_invariant_has_a_row_that_holds_and_one_that_violates(invariant: Invariant) -> None:
     assert {verdict for case_id, _, verdict in CASES if case_id == invariant.id} >= {HOLDS, VIOLATED}
 
 
-@pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
+@pytest.mark.parametrize("invariant", ROW_INVARIANTS, ids=lambda invariant: invariant.id)
 def test_a_healthy_row_violates_nothing(invariant: Invariant) -> None:
     assert evaluate(invariant, healthy_row(invariant.table))[0] != VIOLATED
 
@@ -111,8 +117,10 @@ def test_order_invariants_and_the_formulas_give_the_same_verdict(offsets: QueueO
 
 
 def test_ids_are_unique_and_have_the_common_form() -> None:
-    assert len(BY_ID) == len(ALL)
-    assert all(re.fullmatch(r"OG-[A-Z]\d\d", invariant.id) for invariant in ALL)
+    ids = [check.id for check in ALL]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"OG-[A-Z]\d\d", one) for one in ids)
+    assert len(ALL) == len(ROW_INVARIANTS) + len(AGREEMENTS)
 
 
 def test_every_order_violation_has_its_invariant_and_is_trouble() -> None:
@@ -121,9 +129,75 @@ def test_every_order_violation_has_its_invariant_and_is_trouble() -> None:
 
 
 @pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
-def test_an_invariant_tells_what_it_means_and_what_to_do(invariant: Invariant) -> None:
-    assert invariant.table in PUBLISHED
+def test_an_invariant_tells_what_it_means_and_what_to_do(invariant: Check) -> None:
+    assert invariant.table in (*PUBLISHED, MANIFEST)
     assert len(invariant.meaning) > 60
     assert invariant.meaning.endswith(".")
     assert invariant.do_next.endswith(".")
     assert len(invariant.title) <= 90
+
+
+# --- agreements -------------------------------------------------------------------------------------------------------
+
+
+def aggregated(agreement: Agreement, side: str, rows: list[dict[str, Any]]) -> int | None:
+    """Return a figure of an agreement over rows; columns that a row does not name are NULL."""
+    figure = agreement.figure if side == "figure" else agreement.expected
+    names = [column.name for column in figure.table.columns]
+    with sqlite3.connect(":memory:") as database:
+        database.create_function("unix_seconds", 1, unix_seconds)
+        database.create_function("size", 1, lambda text: len(text.split(",")) if text else 0)
+        database.execute(f"CREATE TABLE checked ({', '.join(names)})")
+        for row in rows:
+            values = tuple(row.get(name) for name in names)
+            database.execute(f"INSERT INTO checked VALUES ({', '.join('?' * len(names))})", values)
+        found: int | None = database.execute(f"SELECT {figure.aggregate} FROM checked").fetchone()[0]
+    database.close()
+    return found
+
+
+AGREEMENTS_BY_ID = {agreement.id: agreement for agreement in AGREEMENTS}
+
+
+@pytest.mark.parametrize(
+    ("id_", "side", "rows", "figure"), [(c["id"], c["side"], c["rows"], c["figure"]) for c in CASE_FILE["figures"]]
+)
+def test_a_figure_is_counted_as_its_agreement_says(
+    id_: str, side: str, rows: list[dict[str, Any]], figure: int | None
+) -> None:
+    assert aggregated(AGREEMENTS_BY_ID[id_], side, rows) == figure
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS, ids=lambda agreement: agreement.id)
+def test_tables_without_rows_agree(agreement: Agreement) -> None:
+    found, expected = aggregated(agreement, "figure", []), aggregated(agreement, "expected", [])
+    assert (found, expected) == (0, 0)
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS, ids=lambda agreement: agreement.id)
+def test_an_agreement_is_broken_by_one_more_and_says_both_figures(agreement: Agreement) -> None:
+    assert agreement.holds(3, 3)
+    assert not agreement.holds(4, 3)
+    assert agreement.holds(3, 4) == agreement.at_most
+    assert re.search(r"1,004 instead of (at most )?1,003", agreement.example(1_004, 1_003))
+
+
+@pytest.mark.parametrize(
+    ("violations", "rows", "stops"),
+    [
+        (1, 1, False),
+        (MIN_CORRUPT_ROWS - 1, MIN_CORRUPT_ROWS, False),
+        (MIN_CORRUPT_ROWS, MIN_CORRUPT_ROWS, True),
+        (500, 1_000, False),
+        (501, 1_000, True),
+    ],
+)
+def test_only_a_large_share_of_corrupt_rows_stops_a_publication(violations: int, rows: int, *, stops: bool) -> None:
+    assert stops_publication(violations, rows) is stops
+
+
+@pytest.mark.parametrize("invariant", ROW_INVARIANTS, ids=lambda invariant: invariant.id)
+def test_the_version_of_a_rule_changes_with_its_sql_only(invariant: Invariant) -> None:
+    reworded = dataclasses.replace(invariant, meaning="other words", example="'x'")
+    stricter = dataclasses.replace(invariant, holds_when=f"({invariant.holds_when}) AND 1 = 1")
+    assert invariant.rule_version == reworded.rule_version != stricter.rule_version
