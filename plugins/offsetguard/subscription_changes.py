@@ -5,7 +5,7 @@ and a property test hold the two equal. What both do:
 
 1. A group's lines about a topic, of the look-back window. Each replica of each broker writes them, so the counts are
    those of the replica that wrote most. Clients raise `subVersion` at every rebalance, so a line whose expression is
-   the same is noise, and it is never compared. Two expressions are the same when they hold the same tags (`expression`).
+   the same is noise; the version is never compared. Two expressions with the same tags are the same (`expression`).
 2. Members, of this interval only: the newest running info of each client that was asked. Only what a client itself
    says shows a mismatch all the time; the brokers keep one subscription for the whole group, the newest one.
 3. `%RETRY%` topics are left out: every client subscribes to its own group's.
@@ -67,7 +67,7 @@ class _Line(NamedTuple):
 def subscription_facts(events: Iterable[Row], clients: Iterable[Row], since: datetime) -> list[SubscriptionFacts]:
     """Return the facts of one cluster, in no order.
 
-    `events`: `log_events` rows, of which lines from `since` on count. `clients`: `client_snapshots` rows of the interval.
+    `events`: `log_events` rows, of which lines from `since` on count. `clients`: the interval's `client_snapshots`.
     """
     told: dict[_Key, dict[str, Any]] = {key: _told(lines) for key, lines in _lines(events, since).items()}
     seen = _seen(clients)

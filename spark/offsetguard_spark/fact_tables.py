@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 from offsetguard.tables import (
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
+    LOCK_WAIT_FACTS,
     OFFSET_MOVE_FACTS,
     OFFSET_MOVES,
     QUEUE_FACTS,
     QUEUE_SNAPSHOTS,
+    SUBSCRIPTION_FACTS,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
     Table,
 )
 from offsetguard_spark.facts import group_facts, queue_facts, topic_facts
+from offsetguard_spark.log_facts import has_log_lines, has_subscriptions, lock_waits_of, subscriptions_of
 from offsetguard_spark.moves import offset_move_facts, oldest_interval
 
 if TYPE_CHECKING:
@@ -76,4 +79,6 @@ FACT_TABLES: tuple[FactTable, ...] = (
     FactTable(GROUP_FACTS, _group_facts),
     FactTable(TOPIC_FACTS, _topic_facts),
     FactTable(OFFSET_MOVE_FACTS, _offset_move_facts, _has_moves),
+    FactTable(LOCK_WAIT_FACTS, lock_waits_of, has_log_lines),
+    FactTable(SUBSCRIPTION_FACTS, subscriptions_of, has_subscriptions),
 )

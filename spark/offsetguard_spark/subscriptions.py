@@ -66,7 +66,7 @@ def subscription_facts(
 
 def expression(sub_string: Column, expression_type: Column | None = None) -> Column:
     """Return a subscription's expression as we compare and show it: see `subscription_changes.expression`."""
-    parts = F.transform(F.split(sub_string, r"\|\|"), lambda part: F.trim(part))
+    parts = F.transform(F.split(sub_string, r"\|\|"), lambda part: F.trim(part))  # noqa: PLW0108 - the second argument of trim is no index
     tags = F.array_sort(F.array_distinct(F.filter(parts, lambda part: part != "")))
     text = F.coalesce(F.nullif(F.array_join(tags, " || "), F.lit("")), F.lit(EVERYTHING))
     known = F.when(sub_string.isNotNull(), text)

@@ -81,7 +81,7 @@ SUBSCRIPTION_FACTS = Table(
         Column(
             "losing_member_count",
             _I4,
-            "members with an expression that no broker holds: they skip messages; NULL = what brokers hold was not seen",
+            "members with an expression that no broker holds: they skip messages; NULL = not known what brokers hold",
         ),
         Column("losing_client_ids", _L, "the first 20 of them, sorted", nullable=False),
         Column(

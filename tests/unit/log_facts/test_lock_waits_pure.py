@@ -1,0 +1,35 @@
+"""Each case of lock_waits.yml in pure Python; `tests/spark/test_log_facts.py` runs the same cases in Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offsetguard.lock_waits import lock_wait_facts
+from offsetguard.logs.events import LogEvent, LogOrigin, event_row, parse_records
+from offsetguard.time_zones import zone_of
+from offsetguard_peers import log_fact_cases
+
+CAPTURED = Path(__file__).parents[1] / "logs" / "excerpts" / "lock-4.9.8.log"
+
+
+@pytest.mark.parametrize("case", log_fact_cases.cases("lock_waits"), ids=lambda case: case["why"])
+def test_lines_become_the_waits_that_the_case_says(case: dict[str, Any]) -> None:
+    rows = [log_fact_cases.lock_line(at, line) for at, line in enumerate(case["lines"])]
+    expected = [log_fact_cases.lock_wait(given) for given in case["waits"]]
+    for ordered in (rows, rows[::-1]):  # tables give rows in any order
+        found = lock_wait_facts(ordered, log_fact_cases.SINCE)
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
+    """Real lines of 4.9.8: an orderly client was killed, the other one got its queues 60 s later."""
+    origin = LogOrigin("broker-b-0", "lock.log", "broker-b", 0)
+    events = parse_records(CAPTURED.read_bytes(), zone_of("+08:00"), origin=origin)
+    rows = [event_row(event, "demo", event.at) for event in events if isinstance(event, LogEvent)]
+    waits = lock_wait_facts(rows, min(row["at"] for row in rows))
+    expired = {(one.topic, one.queue_id, one.waited_ms) for one in waits if one.ended_by == "expired"}
+    assert expired
+    assert all(one.next_holder_client_id == one.waiter_client_id for one in waits if one.ended_by == "expired")
