@@ -48,6 +48,13 @@ OUTCOMES = {"Failed": Said.REFUSED, "OK": Said.GRANTED}  # field `outcome` of th
 KINDS = (*OF_BROKERS, *OF_CLIENTS)
 
 
+class _Queue(NamedTuple):
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
 class _Line(NamedTuple):
     """One line of one queue; lines are ordered by their fields, and lines that are equal in all are one."""
 
@@ -61,11 +68,11 @@ class _Line(NamedTuple):
 
 def lock_wait_facts(events: Iterable[Row], since: datetime) -> list[LockWaitFacts]:
     """Return the waits that `log_events` rows of one cluster tell of, of lines from `since` on, in no order."""
-    queues: dict[tuple[Any, ...], set[_Line]] = defaultdict(set)
+    queues: dict[_Queue, set[_Line]] = defaultdict(set)
     for event in events:
         if event["kind"] in KINDS and event["at"] is not None and event["at"] >= since:
             fields = json.loads(event["fields_json"])
-            queue = (event["consumer_group"], event["topic"], fields.get("broker_name"), event["queue_id"])
+            queue = _Queue(event["consumer_group"], event["topic"], fields.get("broker_name"), event["queue_id"])
             line = _line(event, fields)
             if line is not None and None not in queue:
                 queues[queue].add(line)
@@ -81,7 +88,7 @@ def _line(event: Mapping[str, Any], fields: Mapping[str, Any]) -> _Line | None:
     return None if said is None else _Line(at, position, said, "", "", CLIENT)
 
 
-def _waits(queue: tuple[Any, ...], lines: Iterable[_Line]) -> Iterator[LockWaitFacts]:
+def _waits(queue: _Queue, lines: Iterable[_Line]) -> Iterator[LockWaitFacts]:
     broker_tells = any(line.said is Said.REFUSED and line.told_by == BROKER for line in lines)
     refusals: list[_Line] = []
     for line in sorted(lines):
@@ -95,7 +102,7 @@ def _waits(queue: tuple[Any, ...], lines: Iterable[_Line]) -> Iterator[LockWaitF
     yield from _ended(queue, refusals, None)
 
 
-def _ended(queue: tuple[Any, ...], refusals: Iterable[_Line], got: _Line | None) -> Iterator[LockWaitFacts]:
+def _ended(queue: _Queue, refusals: Iterable[_Line], got: _Line | None) -> Iterator[LockWaitFacts]:
     """Yield the waits of refusals between which nobody got the lock. `got`: the line that says who got it then."""
     pairs: dict[tuple[str, str], list[_Line]] = defaultdict(list)
     for line in refusals:
@@ -108,11 +115,11 @@ def _ended(queue: tuple[Any, ...], refusals: Iterable[_Line], got: _Line | None)
                 begins = number
 
 
-def _wait(queue: tuple[Any, ...], refusals: Sequence[_Line], got: _Line | None) -> LockWaitFacts:
+def _wait(queue: _Queue, refusals: Sequence[_Line], got: _Line | None) -> LockWaitFacts:
     first, last = refusals[0], refusals[-1]
     end = got if got is not None and got.at - last.at <= SILENCE else None
     return LockWaitFacts(
-        *queue,
+        **queue._asdict(),
         holder_client_id=first.holder or None,
         waiter_client_id=first.client or None,
         told_by=first.told_by,

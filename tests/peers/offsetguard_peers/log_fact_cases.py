@@ -142,9 +142,9 @@ def subscription_fact(given: dict[str, Any] | None, consumer_group: str = "billi
     """Return the fact of an entry `fact`."""
     if given is None:
         return None
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     times = {name: fields.pop(f"{name}_s_ago", None) for name in ("first_changed", "last_changed")}
-    at = {f"{name}_at": None if ago is None else before_the_end(ago) for name, ago in times.items()}
+    at: dict[str, Any] = {f"{name}_at": None if ago is None else before_the_end(ago) for name, ago in times.items()}
     return SubscriptionFacts(consumer_group, "orders", **fields, **at)
 
 
