@@ -332,4 +332,4 @@ def consume_tps(state: QueueState) -> float | None:
 
 
 def _per_second(count: int, time: timedelta) -> float:
-    return count * 1_000_000 / (time // timedelta(microseconds=1))
+    return float(count) * 1_000_000 / float(time // timedelta(microseconds=1))
