@@ -8,213 +8,258 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
-
+from offsetguard.constraints import (
+    NO_OTHER_FIELDS,
+    BrokenRule,
+    Checked,
+    Count,
+    Exactly,
+    Flag,
+    NotEmpty,
+    Number,
+    read_python,
+)
 from offsetguard.errors import ConfigError
 from offsetguard.time_zones import NOT_A_TIME_ZONE, zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
-def _must_match(pattern: str, what_to_write: str) -> Callable[[str], str]:
+def _written(pattern: str, what_to_write: str) -> Checked:
     expression = re.compile(pattern, re.ASCII)
 
-    def check(value: str) -> str:
+    def check(value: str) -> None:
         if not expression.fullmatch(value):
-            raise PydanticCustomError("not_written_so", "{hint}", {"hint": what_to_write})
-        return value
+            raise BrokenRule("not_written_so", what_to_write)
 
-    return check
+    return Checked(check)
 
 
-def _port_exists(address: str) -> str:
+def _port_exists(address: str) -> None:
     if not 1 <= int(address.rpartition(":")[2]) <= 65_535:
-        raise PydanticCustomError("no_such_port", "is not an address: ports go from 1 to 65535")
-    return address
+        raise BrokenRule("no_such_port", "is not an address: ports go from 1 to 65535")
 
 
-def _time_zone_exists(name: str) -> str:
+def _time_zone_exists(name: str) -> None:
     try:
         zone_of(name)
     except ConfigError as error:
-        raise PydanticCustomError("no_such_time_zone", NOT_A_TIME_ZONE) from error
-    return name
+        raise BrokenRule("no_such_time_zone", NOT_A_TIME_ZONE) from error
 
 
 Name = Annotated[
     str,
-    AfterValidator(
-        _must_match(
-            r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}",
-            "is not a name: start with a letter or digit, then letters, digits, '_', '.' or '-', at most 100",
-        )
+    Exactly(),
+    _written(
+        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}",
+        "is not a name: start with a letter or digit, then letters, digits, '_', '.' or '-', at most 100",
     ),
 ]
 Address = Annotated[
     str,
-    AfterValidator(
-        _must_match(
-            r"[A-Za-z0-9_.-]+:\d{1,5}",
-            "is not an address: write host:port, e.g. 127.0.0.1:9876, one address to a list entry",
-        )
+    Exactly(),
+    _written(
+        r"[A-Za-z0-9_.-]+:\d{1,5}",
+        "is not an address: write host:port, e.g. 127.0.0.1:9876, one address to a list entry",
     ),
-    AfterValidator(_port_exists),
+    Checked(_port_exists),
 ]
 Glob = Annotated[
-    str, AfterValidator(_must_match(r"[^\x00-\x20\x7f]{1,255}", "is not a pattern: 1 to 255 characters without spaces"))
+    str, Exactly(), _written(r"[^\x00-\x20\x7f]{1,255}", "is not a pattern: 1 to 255 characters without spaces")
 ]
 MailAddress = Annotated[
     str,
-    AfterValidator(
-        _must_match(
-            r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?",
-            "is not a mail address: write name@example.com, one address to a list entry",
-        )
+    Exactly(),
+    _written(
+        r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?",
+        "is not a mail address: write name@example.com, one address to a list entry",
     ),
 ]
 SlackChannelName = Annotated[
     str,
-    AfterValidator(
-        _must_match(
-            r"#[^\s#@<>]{1,80}|[CGD][A-Z0-9]{6,}",
-            "is not a Slack channel: write '#name' (in quotes, # starts a comment in YAML) or an id such as C0123ABCD",
-        )
+    Exactly(),
+    _written(
+        r"#[^\s#@<>]{1,80}|[CGD][A-Z0-9]{6,}",
+        "is not a Slack channel: write '#name' (in quotes, # starts a comment in YAML) or an id such as C0123ABCD",
     ),
 ]
 WebUrl = Annotated[
     str,
-    AfterValidator(
-        _must_match(
-            r"https?://[^\s<>\"@|]+",
-            "is not a page's address: write http://host:port or https://host without user name or password",
-        )
+    Exactly(),
+    _written(
+        r"https?://[^\s<>\"@|]+",
+        "is not a page's address: write http://host:port or https://host without user name or password",
     ),
 ]
-ConnectionId = Annotated[
-    str,
-    AfterValidator(_must_match(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection")),
+ConnectionId = Annotated[str, Exactly(), _written(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection")]
+TimeZone = Annotated[
+    str, Exactly(), _written(r"[^\x00-\x1f]{1,100}", "is not the name of a time zone"), Checked(_time_zone_exists)
 ]
-TimeZone = Annotated[str, Field(max_length=100), AfterValidator(_time_zone_exists)]
-FilePath = Annotated[str, AfterValidator(_must_match(r"[^\x00-\x1f]{1,4096}", "is not the path of a file"))]
-Milliseconds = Annotated[int, Field(gt=0)]
+FilePath = Annotated[str, Exactly(), _written(r"[^\x00-\x1f]{1,4096}", "is not the path of a file")]
+Milliseconds = Annotated[int, Number(gt=0)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Tls(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Tls:
     """How connections to name servers and brokers are encrypted; the section's presence switches TLS on."""
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     ca_file: FilePath | None = None  # PEM; None = the machine's own authorities
-    check_host_name: bool = True
+    check_host_name: Flag = True
     client_certificate_file: FilePath | None = None  # PEM, where brokers ask for one
     client_key_file: FilePath | None = None
 
 
-class LogSource(_Section):
+@dataclass(frozen=True, kw_only=True)
+class LogSource:
     """A folder with logs of one broker replica or of one client, read where this machine sees it."""
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     name: Name
-    files: Annotated[list[Glob], Field(min_length=1)]  # globs of paths, e.g. /mnt/broker-a/logs/rocketmqlogs/*.log
+    files: Annotated[list[Glob], NotEmpty()]  # globs of paths, e.g. /mnt/broker-a/logs/rocketmqlogs/*.log
     broker_name: Glob | None = None  # None: a client's log
-    broker_id: Annotated[int, Field(ge=0)] = 0
+    broker_id: Count = 0
     time_zone: TimeZone = "+08:00"  # brokers write GMT+8 wherever they run; 4.x clients write their host's zone
 
 
-class Collection(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Collection:
     """What a round may cost a broker."""
 
-    max_in_flight: Annotated[int, Field(ge=1, le=64)] = 8  # unanswered requests per broker
-    max_requests_per_s: Annotated[int, Field(ge=10)] = 5_000  # per broker
-    detail_groups: Annotated[int, Field(ge=0)] = 16  # suspect groups that are asked in detail per round
-    share_rounds: Annotated[int, Field(ge=1)] = 60  # every other group is asked in detail once in so many rounds
-    rates: Annotated[int, Field(ge=0)] = 128  # rates of groups and topics (315) per broker replica and round
-    running_info_clients: Annotated[int, Field(ge=0)] = 64  # clients asked for running info per round
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    max_in_flight: Annotated[int, Number(ge=1, le=64)] = 8  # unanswered requests per broker
+    max_requests_per_s: Annotated[int, Number(ge=10)] = 5_000  # per broker
+    detail_groups: Count = 16  # suspect groups that are asked in detail per round
+    share_rounds: Annotated[int, Number(ge=1)] = 60  # every other group is asked in detail once in so many rounds
+    rates: Count = 128  # rates of groups and topics (315) per broker replica and round
+    running_info_clients: Count = 64  # clients asked for running info per round
 
 
-class Cluster(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
     """One RocketMQ cluster."""
 
-    name_servers: Annotated[list[Address], Field(min_length=1)]
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    name_servers: Annotated[list[Address], NotEmpty()]
     connection: ConnectionId | None = None  # Airflow connection with access key (login) and secret key (password)
     request_timeout_ms: Milliseconds = 3_000
     lock_max_live_time_ms: Milliseconds = 60_000  # declared: -Drocketmq.broker.rebalance.lockMaxLiveTime of its brokers
     tls: Tls | None = None
-    address_map: dict[Address, Address] = {}  # listed by the name server -> reachable from here
-    proxies: list[Address] = []  # remoting ports of cluster-mode proxies: they know the members of gRPC groups
-    metrics_urls: dict[Glob, WebUrl] = {}  # broker name -> its Prometheus exporter, e.g. http://10.0.0.1:5557/metrics
-    logs: list[LogSource] = []
+    address_map: dict[Address, Address] = field(
+        default_factory=dict
+    )  # listed by the name server -> reachable from here
+    proxies: list[Address] = field(
+        default_factory=list
+    )  # remoting ports of cluster-mode proxies: they know the members of gRPC groups
+    metrics_urls: dict[Glob, WebUrl] = field(
+        default_factory=dict
+    )  # broker name -> its Prometheus exporter, e.g. http://10.0.0.1:5557/metrics
+    logs: list[LogSource] = field(default_factory=list)
     collection: Collection = Collection()
 
 
-class GroupPolicy(_Section):
+@dataclass(frozen=True, kw_only=True)
+class GroupPolicy:
     """What holds for the consumer groups that a pattern matches; the first entry that names a field wins."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     match: Glob  # glob on the consumer group, case matters
     cluster: Glob = "*"
     team: Name | None = None
-    max_lag_messages: Annotated[int, Field(ge=0)] | None = None
+    max_lag_messages: Count | None = None
     max_lag_ms: Milliseconds | None = None
-    orderly: bool | None = None
+    orderly: Flag | None = None
     lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
 
 
-class Team(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Team:
     """Who is told, and how."""
 
-    mail: list[MailAddress] = []
-    slack: list[SlackChannelName] = []
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    mail: list[MailAddress] = field(default_factory=list)
+    slack: list[SlackChannelName] = field(default_factory=list)
 
 
-class Delivery(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
     """When and through what messages go out."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     repeat_interval_ms: Milliseconds = 4 * 3_600_000
     notify_within_ms: Milliseconds = 15 * 60_000  # older intervals are recorded as history and never sent
-    send_resolved: bool = True
+    send_resolved: Flag = True
     mail_connection: ConnectionId = "offsetguard_smtp"
     mail_from: MailAddress = "offsetguard@localhost"
     slack_connection: ConnectionId = "offsetguard_slack"
     page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
 
 
-class Judgement(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
     """Spans of time that the rules look at."""
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     offset_move_window_ms: Milliseconds = 30 * 60_000
+    log_window_ms: Milliseconds = 30 * 60_000  # of log lines about rebalance locks and subscriptions
 
 
-class Config(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """How long things are kept, in whole days; `docs/tables.md` says which table holds snapshots and which facts."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    snapshots_days: Annotated[int, Number(ge=1)] = 7  # what was seen; also landed files, which facts are made of again
+    facts_days: Annotated[int, Number(ge=1)] = 90  # what was made of it; also the records of cycles and of judgements
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
     """The whole file."""
 
-    clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]
-    groups: list[GroupPolicy] = []
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    clusters: Annotated[dict[Name, Cluster], NotEmpty()]
+    groups: list[GroupPolicy] = field(default_factory=list)
     teams: dict[Name, Team]
     default_team: Name
     delivery: Delivery = Delivery()
     judgement: Judgement = Judgement()
+    retention: Retention = Retention()
 
-    @model_validator(mode="after")
-    def _references_exist(self) -> Config:
-        problems = [f"{'.'.join(map(str, path))}: {text}" for path, text in reference_problems(self.model_dump())]
+    def __post_init__(self) -> None:
+        """Raise ValueError for names that stand nowhere: see `reference_problems`."""
+        problems = [f"{'.'.join(map(str, path))}: {text}" for path, text in reference_problems(asdict(self))]
         if problems:
             raise ValueError("; ".join(problems))
-        return self
+
+    @classmethod
+    def model_validate(cls, values: object) -> Config:
+        """Return the configuration that plain values say, as YAML or JSON gives them; raises pydantic's errors."""
+        return read_python(cls, values)
 
     def policy(self, cluster: str, consumer_group: str) -> EffectivePolicy:
         """Merge the entries that match a group, in file order: the first that names a field wins."""
         merged: dict[str, object] = {}
         for entry in self.groups:
             if fnmatch.fnmatchcase(consumer_group, entry.match) and fnmatch.fnmatchcase(cluster, entry.cluster):
-                for field in EffectivePolicy.model_fields:
-                    value = getattr(entry, field)
+                for name in field_names(EffectivePolicy):
+                    value = getattr(entry, name)
                     if value is not None:
-                        merged.setdefault(field, value)
+                        merged.setdefault(name, value)
         return EffectivePolicy(**{"team": self.default_team, **merged})  # type: ignore[arg-type]
 
     def unmatched_patterns(self, cluster: str, consumer_groups: Iterable[str]) -> list[str]:
@@ -232,17 +277,25 @@ class Config(_Section):
         ]
 
 
-class EffectivePolicy(_Section):
+@dataclass(frozen=True, kw_only=True)
+class EffectivePolicy:
     """What holds for one consumer group of one cluster, with defaults filled in."""
 
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     team: Name
-    max_lag_messages: Annotated[int, Field(ge=0)] = 10_000
+    max_lag_messages: Count = 10_000
     max_lag_ms: Milliseconds = 5 * 60_000
-    orderly: bool = False
+    orderly: Flag = False
     lock_interval_ms: Milliseconds = 20_000
 
 
 Path = tuple[str | int, ...]
+
+
+def field_names(section: type[Any]) -> tuple[str, ...]:
+    """Return the keys that a section of the file may have."""
+    return tuple(one.name for one in fields(section))
 
 
 def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -255,7 +308,7 @@ def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]
     if isinstance(default_team, str):
         if default_team not in teams:
             yield ("default_team",), f"there is no team {default_team!r}; {_known('teams', teams)}"
-        elif not any(_mapping(teams[default_team]).get(channel) for channel in Team.model_fields):
+        elif not any(_mapping(teams[default_team]).get(channel) for channel in field_names(Team)):
             yield ("teams", default_team), "the default team needs a mail address or a Slack channel: it hears the rest"
     for position, entry in enumerate(_entries(document.get("groups"))):
         team, pattern = entry.get("team"), entry.get("cluster")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, false, func, or_, select
 
 from offsetguard.intervals import Interval
+from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.database import reading
 from offsetguard.store.models import JudgedIntervalRow
 
@@ -80,6 +81,14 @@ def newest(engine: Engine, *, cluster: str, limit: int = 100) -> list[JudgedInte
     )
     with reading(engine) as session:
         return [_from_row(row) for row in session.scalars(query)]
+
+
+def delete_older(session: Session, moment: datetime) -> int:
+    """Delete the intervals that began before a moment, but not a cluster's newest; returns how many."""
+    row = JudgedIntervalRow
+    kept = session.execute(select(row.cluster, func.max(row.interval_start)).group_by(row.cluster))
+    newest_ones = [(row.cluster == cluster) & (row.interval_start == start) for cluster, start in kept]
+    return count_changed(session, delete(row).where(row.interval_start < moment, ~or_(false(), *newest_ones)))
 
 
 def _from_row(row: JudgedIntervalRow) -> JudgedInterval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from offsetguard.intervals import Interval
 from offsetguard.store.database import reading, serialize, writing
@@ -59,14 +59,12 @@ def get(engine: Engine, cluster: str, interval: Interval) -> PublishedInterval |
         return None if row is None else _from_row(session, row)
 
 
-def newest(engine: Engine, cluster: str) -> PublishedInterval | None:
-    """Return the newest published interval of a cluster, or None when there is none."""
-    query = (
-        select(PublishedIntervalRow)
-        .where(PublishedIntervalRow.cluster == cluster)
-        .order_by(PublishedIntervalRow.interval_start.desc())
-        .limit(1)
-    )
+def newest(engine: Engine, cluster: str, before: datetime | None = None) -> PublishedInterval | None:
+    """Return the newest published interval of a cluster that starts before a moment (None: of all), or None."""
+    start = PublishedIntervalRow.interval_start
+    query = select(PublishedIntervalRow).where(PublishedIntervalRow.cluster == cluster).order_by(start.desc()).limit(1)
+    if before is not None:
+        query = query.where(start < before)
     with reading(engine) as session:
         row = session.scalars(query).one_or_none()
         return None if row is None else _from_row(session, row)
@@ -93,6 +91,18 @@ def starts(engine: Engine, cluster: str, since: datetime, until: datetime) -> li
     query = select(start).where(PublishedIntervalRow.cluster == cluster, start >= since, start < until).order_by(start)
     with reading(engine) as session:
         return list(session.scalars(query))
+
+
+def count_and_newest(engine: Engine, cluster: str, since: datetime, until: datetime) -> tuple[int, datetime | None]:
+    """Return how many intervals of [since, until) are published, and when any of the cluster was published last.
+
+    While both stay the same, so does what `starts` returns; asking is much cheaper.
+    """
+    of_cluster = PublishedIntervalRow.cluster == cluster
+    start = PublishedIntervalRow.interval_start
+    with reading(engine) as session:
+        count = session.scalar(select(func.count()).where(of_cluster, start >= since, start < until))
+        return count or 0, session.scalar(select(func.max(PublishedIntervalRow.published_at)).where(of_cluster))
 
 
 def _from_row(session: Session, row: PublishedIntervalRow) -> PublishedInterval:

@@ -6,6 +6,7 @@ housekeeping points all old intervals to the newest one, by changing one row, an
 
 Not settled is an interval of which the tables hold rows that were never shown (a run that was killed between the
 tables' fast-forwards and its row): it keeps the snapshots that it was published with, until it is published again.
+Nor is the newest interval of a cluster: tables that hold only the newest rows (`queue_state`) have them of that one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.models import PublishedIntervalRow, SettledSnapshotsRow
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+RUN_PROPERTY = "offsetguard.run-id"  # of the snapshots that a publication commits: its run, and its cluster
+CLUSTER_PROPERTY = "offsetguard.cluster"
 RETENTION_PASSED = -2  # instead of a snapshot id: the interval's rows of that table were deleted
 _ONLY_ROW = 1
 
@@ -71,13 +74,14 @@ def shown_runs(session: Session) -> dict[tuple[str, datetime], str]:
 
 
 def settle(session: Session, settled: SettledSnapshots, never_shown: Collection[tuple[str, datetime]]) -> int:
-    """Move the settled snapshots on, and settle every published interval but some; returns how many are new.
+    """Move the settled snapshots on, and settle published intervals; returns how many are new.
 
     `never_shown`: (cluster, interval start) of which the new snapshots hold other rows than were shown. The caller
     holds the publish lock, so nothing is published meanwhile.
     """
     before = read(session)
-    for cluster, start in sorted(never_shown):
+    left_alone = sorted({*never_shown, *_newest(session)})
+    for cluster, start in left_alone:
         row = session.get(PublishedIntervalRow, (cluster, start))
         if row is not None and row.settled and before is not None:
             row.snapshot_ids = before.ids_of(start, row.snapshot_ids)
@@ -85,7 +89,7 @@ def settle(session: Session, settled: SettledSnapshots, never_shown: Collection[
     session.flush()
     everything_new = update(PublishedIntervalRow).where(~PublishedIntervalRow.settled).values(settled=True)
     count = count_changed(session, everything_new)
-    for cluster, start in sorted(never_shown):
+    for cluster, start in left_alone:
         this = (PublishedIntervalRow.cluster == cluster) & (PublishedIntervalRow.interval_start == start)
         count -= count_changed(session, update(PublishedIntervalRow).where(this).values(settled=False))
     session.merge(
@@ -97,6 +101,12 @@ def settle(session: Session, settled: SettledSnapshots, never_shown: Collection[
         )
     )
     return count
+
+
+def _newest(session: Session) -> list[tuple[str, datetime]]:
+    row = PublishedIntervalRow
+    found = session.execute(select(row.cluster, func.max(row.interval_start)).group_by(row.cluster))
+    return [(cluster, start) for cluster, start in found]
 
 
 def ids_of_the_others(session: Session) -> dict[str, set[int]]:

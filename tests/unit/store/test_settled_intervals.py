@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
-INTERVALS = [Interval(START + number * timedelta(minutes=1)) for number in range(3)]
-FIRST, SECOND, THIRD = INTERVALS
+INTERVALS = [Interval(START + number * timedelta(minutes=1)) for number in range(4)]
+FIRST, SECOND, THIRD, NEWEST = INTERVALS
 
 
 @pytest.fixture(autouse=True)
@@ -50,18 +50,26 @@ def settle(engine: Engine, snapshot_id: int, *, never_shown: Interval | None = N
         return settled_intervals.settle(session, snapshots, keys)
 
 
-def test_all_published_intervals_move_to_the_settled_snapshots_and_move_on_with_them(engine: Engine) -> None:
+def test_published_intervals_move_to_the_settled_snapshots_and_move_on_with_them(engine: Engine) -> None:
     assert settle(engine, 100) == 3
-    assert {ids(engine, interval)["queue_facts"] for interval in INTERVALS} == {100}
+    assert {ids(engine, interval)["queue_facts"] for interval in (FIRST, SECOND, THIRD)} == {100}
     assert settle(engine, 101) == 0
     assert ids(engine, FIRST) == {"queue_facts": 101, "queue_snapshots": 101}, "no table that it was published without"
+
+
+def test_the_newest_interval_of_a_cluster_keeps_its_own_until_there_is_a_newer_one(engine: Engine) -> None:
+    settle(engine, 100)
+    assert ids(engine, NEWEST)["queue_facts"] == 13
+    publish(engine, Interval(NEWEST.end), run_id="next", queue_facts=14)
+    assert settle(engine, 101) == 1
+    assert ids(engine, NEWEST)["queue_facts"] == 101
 
 
 def test_an_interval_whose_rows_were_never_shown_keeps_what_it_was_published_with(engine: Engine) -> None:
     assert settle(engine, 100, never_shown=SECOND) == 2
     assert ids(engine, SECOND) == {"queue_facts": 11, "queue_snapshots": 21}
     with reading(engine) as session:
-        assert settled_intervals.ids_of_the_others(session) == {"queue_facts": {11}, "queue_snapshots": {21}}
+        assert settled_intervals.ids_of_the_others(session) == {"queue_facts": {11, 13}, "queue_snapshots": {21, 23}}
 
 
 def test_a_settled_interval_that_a_killed_run_touched_stays_on_the_snapshots_of_before(engine: Engine) -> None:
@@ -91,7 +99,7 @@ def test_the_newest_interval_and_the_shown_runs_are_found_as_before(engine: Engi
     settle(engine, 100)
     newest = published_intervals.newest(engine, "demo")
     assert newest is not None
-    assert (newest.interval, newest.snapshot_ids["queue_facts"]) == (THIRD, 100)
+    assert (newest.interval, newest.snapshot_ids["queue_facts"]) == (NEWEST, 13)
     with reading(engine) as session:
         assert settled_intervals.shown_runs(session)["demo", SECOND.start] == "run-1"
 

@@ -1,0 +1,137 @@
+"""Snapshots that nobody needs any more, and the files that only they hold.
+
+First all published intervals are settled (`store.settled_intervals`), so that readers find them in the newest snapshot.
+What stays: the newest snapshots, what intervals that are not settled name, what branches point to, and whatever is so
+young that a reader may be at it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from offsetguard.intervals import Interval
+from offsetguard.published_facts import NO_SNAPSHOT
+from offsetguard.store import settled_intervals
+from offsetguard.store.database import serialize, writing
+from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, SettledSnapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from datetime import timedelta
+
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
+    from sqlalchemy import Engine
+
+IntervalKey = tuple[str, datetime]  # cluster, interval start
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What `settle` found out: the snapshots that must stay, by table name."""
+
+    newly_settled: int
+    never_shown: tuple[IntervalKey, ...]
+    snapshot_ids: dict[str, set[int]] = field(default_factory=dict)
+
+
+def settle(
+    engine: Engine, tables: Mapping[str, IcebergTable], kept_from: Mapping[str, datetime], *, now: datetime
+) -> Needed:
+    """Settle all published intervals on what main holds now; returns which snapshots must stay.
+
+    The caller holds the publish lock, and has loaded the tables since.
+    """
+    heads = {name: _head(table) for name, table in tables.items()}
+    with writing(engine) as session:
+        serialize(session, "settle intervals")
+        shown = settled_intervals.shown_runs(session)
+        unshown = {name: _never_shown(table, shown) for name, table in tables.items()}
+        keys = sorted({key for evidence in unshown.values() for key in evidence})
+        settled = SettledSnapshots(heads, kept_from, now)
+        count = settled_intervals.settle(session, settled, [key for key in keys if key in shown])
+        others = settled_intervals.ids_of_the_others(session)
+    needed = {name: {heads[name], *others.get(name, ()), *unshown[name].values()} - {NO_SNAPSHOT} for name in tables}
+    return Needed(count, tuple(keys), needed)
+
+
+def expire(iceberg_table: IcebergTable, needed: Collection[int], *, now: datetime, keep: timedelta) -> tuple[int, int]:
+    """Let go of all snapshots but the needed and the young ones; returns how many went, and how many files of theirs.
+
+    The caller holds the publish lock.
+    """
+    young_ms = (now - keep).timestamp() * 1000
+    refs = {ref.snapshot_id for ref in iceberg_table.metadata.refs.values()}
+    old = [
+        snapshot
+        for snapshot in iceberg_table.snapshots()
+        if snapshot.snapshot_id not in needed and snapshot.snapshot_id not in refs and snapshot.timestamp_ms < young_ms
+    ]
+    if not old:
+        return 0, 0
+    ids = {snapshot.snapshot_id for snapshot in old}
+    kept = [snapshot for snapshot in iceberg_table.snapshots() if snapshot.snapshot_id not in ids]
+    only_theirs = reachable(iceberg_table, old) - reachable(iceberg_table, kept)
+    iceberg_table.maintenance.expire_snapshots().by_ids(sorted(ids)).commit()
+    for path in sorted(only_theirs):
+        iceberg_table.io.delete(path)
+    return len(ids), len(only_theirs)
+
+
+def reachable(iceberg_table: IcebergTable, snapshots: Iterable[Snapshot]) -> set[str]:
+    """Return the manifest lists, manifests and data files that some snapshots need."""
+    io = iceberg_table.io
+    files: set[str] = set()
+    for snapshot in snapshots:
+        files.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(io):
+            if manifest.manifest_path not in files:
+                files.add(manifest.manifest_path)
+                entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
+                files.update(str(entry.data_file.file_path) for entry in entries)
+    return files
+
+
+def _head(iceberg_table: IcebergTable) -> int:
+    snapshot = iceberg_table.metadata.snapshot_by_name(MAIN_BRANCH)
+    return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
+
+
+def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) -> dict[IntervalKey, int]:
+    """Return intervals whose newest rows in main are of a run that was never shown, with the snapshot that tells."""
+    newest: dict[IntervalKey, tuple[str, int]] = {}
+    for snapshot in _main_history(iceberg_table):
+        properties = snapshot.summary.additional_properties if snapshot.summary else {}
+        run_id, cluster = properties.get(RUN_PROPERTY), properties.get(CLUSTER_PROPERTY)
+        start = _interval_start(run_id)
+        if run_id and cluster and start:
+            newest.setdefault((cluster, start), (run_id, snapshot.snapshot_id))
+    return {key: snapshot_id for key, (run_id, snapshot_id) in newest.items() if shown.get(key) != run_id}
+
+
+def _main_history(iceberg_table: IcebergTable) -> Iterator[Snapshot]:
+    """Yield main's snapshots, the newest first, as far as they are still there.
+
+    Where the chain of parents ends because one expired, all that are older are main's: others do not get so old.
+    """
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in iceberg_table.snapshots()}
+    snapshot = iceberg_table.metadata.snapshot_by_name(MAIN_BRANCH)
+    oldest = 0
+    while snapshot is not None:
+        yield snapshot
+        oldest = snapshot.sequence_number or 0
+        snapshot = by_id.get(snapshot.parent_snapshot_id or NO_SNAPSHOT)
+    older = [one for one in by_id.values() if (one.sequence_number or 0) < oldest]
+    yield from sorted(older, key=lambda one: -(one.sequence_number or 0))
+
+
+def _interval_start(run_id: str | None) -> datetime | None:
+    """Return the interval that a publication's run id begins with; other runs (of whole log files) have none."""
+    try:
+        return Interval.from_name((run_id or "").partition("_")[0]).start.astimezone(UTC)
+    except ValueError:
+        return None

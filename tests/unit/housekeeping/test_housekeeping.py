@@ -1,0 +1,242 @@
+"""Housekeeping keeps files and snapshots bounded, and no reader can tell from the rows that it was there."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from offsetguard.config import Retention
+from offsetguard.housekeeping import packing
+from offsetguard.housekeeping.clean import Housekeeper
+from offsetguard.housekeeping.leftovers import local_path
+from offsetguard.housekeeping.table_files import live_files
+from offsetguard.housekeeping.unpacking import unpack
+from offsetguard.intervals import Interval
+from offsetguard.store import published_intervals
+from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, TOPIC_FACTS
+from offsetguard.workspace import Workspace
+from offsetguard_peers.facts_warehouse import FactsWarehouse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsetguard.tables import Table
+
+MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
+TABLES = (TOPIC_FACTS, GROUP_SNAPSHOTS)
+NO_GRACE = timedelta(days=-1)  # snapshots and files are as old as the test: none is young
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> FactsWarehouse:
+    home = tmp_path / "home"
+    return FactsWarehouse(Workspace(home, tmp_path / "none.yml", f"sqlite:///{home / 'offsetguard.db'}"), TABLES)
+
+
+def housekeeper(warehouse: FactsWarehouse, lines: list[str] | None = None, **more: Any) -> Housekeeper:
+    settings = {"keep_snapshots": NO_GRACE, "keep_unnamed_files": timedelta(0)} | more
+    say = (lines if lines is not None else []).append
+    return Housekeeper(warehouse.workspace, Retention(), warehouse.engine, say, **settings)
+
+
+def interval(minute: int) -> Interval:
+    return Interval(MIDNIGHT + minute * timedelta(minutes=1))
+
+
+def rows_of(minute: int, count: int = 3) -> dict[Table, list[dict[str, Any]]]:
+    topics = [
+        {"topic": f"topic-{number}", "queue_count": 4, "consumer_group_count": 1, "lag": None if number else minute}
+        for number in range(count)
+    ]
+    groups = [
+        {"consumer_group": f"group-{number}", "system_group": False, "in_detail": minute % 2 == 0}
+        for number in reversed(range(count))
+    ]
+    return {TOPIC_FACTS: topics, GROUP_SNAPSHOTS: groups}
+
+
+def publish(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> None:
+    for minute in minutes:
+        warehouse.publish(cluster, interval(minute), rows_of(minute))
+
+
+def seen(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> list[list[dict[str, Any]]]:
+    return [warehouse.rows(table, cluster, interval(minute)) for table in TABLES for minute in minutes]
+
+
+def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(warehouse: FactsWarehouse) -> None:
+    minutes = range(packing.FRESH_FILES)
+    publish(warehouse, minutes)
+    before = seen(warehouse, minutes)
+
+    report = housekeeper(warehouse).clean(now=interval(31).start)
+
+    assert seen(warehouse, minutes) == before
+    for table in TABLES:
+        told = report.tables[table.name]
+        assert (told.files, told.packed_files, told.snapshots) == (1, packing.FRESH_FILES, 2), "main, and the newest's"
+    assert report.settled_intervals == packing.FRESH_FILES - 1
+    [packed] = live_files(warehouse.iceberg_table(TOPIC_FACTS))
+    assert (packed.first, packed.last, packed.packed) == (interval(0).start, interval(29).start, True)
+
+
+def test_few_fresh_files_are_not_worth_a_commit_until_their_day_is_over(warehouse: FactsWarehouse) -> None:
+    minutes = range(3)
+    publish(warehouse, minutes)
+    publish(warehouse, minutes, "other")
+    before = seen(warehouse, minutes)
+    assert housekeeper(warehouse).clean(now=interval(5).start).tables["topic_facts"].files == 6
+    report = housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
+    assert report.tables["topic_facts"].files == 2, "one of each cluster: they are partitions of their own"
+    assert seen(warehouse, minutes) == before
+    assert seen(warehouse, minutes, "other") == before_of("other", before)
+
+
+def before_of(cluster: str, rows: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    return [[{**row, "cluster": cluster} for row in some] for some in rows]
+
+
+def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(warehouse: FactsWarehouse) -> None:
+    publish(warehouse, range(4))
+    housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
+    iceberg_table = warehouse.iceberg_table(GROUP_SNAPSHOTS)
+    [file] = live_files(iceberg_table)
+    found = iceberg_table.scan().to_arrow().select(["consumer_group", "interval_start"]).to_pylist()
+    assert file.row_count == len(found) == 12
+    assert found == sorted(found, key=lambda row: (row["consumer_group"], row["interval_start"]))
+
+
+def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: FactsWarehouse) -> None:
+    publish(warehouse, range(2))
+    later = 10 * 24 * 60
+    publish(warehouse, range(later, later + 2))
+    newest = seen(warehouse, range(later, later + 2))
+
+    report = housekeeper(warehouse).clean(now=interval(later).start + timedelta(hours=1))
+
+    assert report.tables["group_snapshots"].aged_files == 2
+    assert report.tables["topic_facts"].aged_files == 0, "facts are kept for longer"
+    old = published_intervals.get(warehouse.engine, "demo", interval(0))
+    assert old is not None
+    assert old.snapshot_ids["group_snapshots"] == RETENTION_PASSED
+    assert len(warehouse.rows(TOPIC_FACTS, "demo", interval(0))) == 3
+    assert seen(warehouse, range(later, later + 2)) == newest
+
+    report = housekeeper(warehouse).clean(now=interval(later).start + timedelta(days=85))
+    assert report.deleted_intervals == 2
+    assert published_intervals.get(warehouse.engine, "demo", interval(0)) is None
+    assert report.tables["topic_facts"].aged_files == 1, "both were packed into one"
+
+
+def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(warehouse: FactsWarehouse) -> None:
+    """A run of an old interval dies after its tables went forward and before its row was written."""
+    minutes = range(4)
+    publish(warehouse, minutes)
+    housekeeper(warehouse).clean(now=interval(5).start)
+    before = seen(warehouse, minutes)
+    killed = warehouse.publish(
+        "demo", interval(1), {TOPIC_FACTS: []}, run_id=f"{interval(1).name}_k", show=False, again=True
+    )
+    warehouse.publish("demo", interval(1), {TOPIC_FACTS: rows_of(99)[TOPIC_FACTS]}, run_id=killed, show=False)
+    publish(warehouse, range(4, 6))
+    lines: list[str] = []
+
+    for _ in range(2):  # once more: what tells of the killed run must not be forgotten
+        report = housekeeper(warehouse, lines).clean(now=interval(7).start)
+        assert (seen(warehouse, minutes), report.never_shown) == (before, 1)
+    assert (
+        f"demo: {interval(1).start.isoformat()}: a run was killed before it showed its rows; publish it again" in lines
+    )
+
+    warehouse.publish("demo", interval(1), rows_of(1), run_id=f"{interval(1).name}_again", again=True)
+    report = housekeeper(warehouse).clean(now=interval(8).start)
+    assert (report.never_shown, seen(warehouse, minutes)) == (0, before)
+    assert report.tables["topic_facts"].snapshots == 2
+
+
+def test_files_that_nothing_names_go_after_a_while_and_others_stay(warehouse: FactsWarehouse) -> None:
+    publish(warehouse, range(2))
+    folder = local_path(warehouse.iceberg_table(TOPIC_FACTS).location())
+    orphan, fresh = folder / "data" / "of a killed run.parquet", folder / "data" / "under way.parquet"
+    for file in (orphan, fresh):
+        file.write_bytes(b"PAR1")
+    now = datetime.now(UTC)
+    os.utime(orphan, ((now - timedelta(days=2)).timestamp(),) * 2)
+    before = seen(warehouse, range(2))
+
+    report = housekeeper(warehouse, keep_unnamed_files=timedelta(days=1)).clean(now=now)
+
+    assert (report.tables["topic_facts"].orphan_files, orphan.exists(), fresh.exists()) == (1, False, True)
+    assert seen(warehouse, range(2)) == before
+
+
+def test_a_snapshot_that_a_reader_may_be_at_stays(warehouse: FactsWarehouse) -> None:
+    publish(warehouse, range(3))
+    report = housekeeper(warehouse, keep_snapshots=timedelta(hours=1)).clean(now=datetime.now(UTC))
+    assert report.tables["topic_facts"].expired_snapshots == 0
+
+
+def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once_more(
+    warehouse: FactsWarehouse,
+) -> None:
+    minutes = range(6)
+    publish(warehouse, minutes)
+    housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
+    before = seen(warehouse, minutes)
+    iceberg_table = warehouse.iceberg_table(TOPIC_FACTS)
+
+    assert unpack(iceberg_table, TOPIC_FACTS, "other", interval(2).start, interval(3).start) == 0
+    assert unpack(iceberg_table, TOPIC_FACTS, "demo", interval(2).start, interval(3).start) == 1
+    assert unpack(iceberg_table, TOPIC_FACTS, "demo", interval(2).start, interval(3).start) == 0
+
+    spans = sorted((file.first, file.last) for file in live_files(iceberg_table))
+    expected = [(0, 1), (2, 2), (3, 3), (4, 5)]
+    assert spans == [(interval(first).start, interval(last).start) for first, last in expected]
+    assert seen(warehouse, minutes) == before
+    warehouse.publish("demo", interval(2), rows_of(2, count=1), again=True)
+    assert [len(warehouse.rows(TOPIC_FACTS, "demo", interval(minute))) for minute in minutes] == [3, 3, 1, 3, 3, 3]
+
+
+def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path: Path) -> None:
+    """A publication replaces the rows of its round in a file, and must not meet others in it."""
+    home = tmp_path / "home"
+    workspace = Workspace(home, tmp_path / "none.yml", f"sqlite:///{home / 'offsetguard.db'}")
+    warehouse = FactsWarehouse(workspace, (LOG_EVENTS,))
+    line = {"file": "broker.log", "kind": "client_online", "fields_json": "{}"}
+    for minute in range(3):
+        for position, source in enumerate(("broker-a", "ingested/broker-a-0")):
+            rows = {LOG_EVENTS: [{**line, "source": source, "position": 10 * minute + position}]}
+            warehouse.publish("demo", interval(minute), rows)
+
+    housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
+
+    iceberg_table = warehouse.iceberg_table(LOG_EVENTS)
+    assert sorted((file.ingested, file.row_count) for file in live_files(iceberg_table)) == [(False, 3), (True, 3)]
+    assert unpack(iceberg_table, LOG_EVENTS, "demo", interval(1).start, interval(1).start) == 1
+    assert len(live_files(iceberg_table)) == 4
+
+
+def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehouse: FactsWarehouse) -> None:
+    """240 cycles with a housekeeping after each 40, over a day's end; `make housekeeping` does 10,000."""
+    on_disk = []
+    first_minute = 24 * 60 - 120
+    for number in range(6):
+        begin = first_minute + 40 * number
+        publish(warehouse, range(begin, begin + 40))
+        report = housekeeper(warehouse).clean(now=interval(begin + 75).start)
+        told = report.tables["topic_facts"]
+        assert told.files <= 5, number
+        assert told.snapshots <= 3, number
+        folder = local_path(warehouse.iceberg_table(TOPIC_FACTS).location())
+        on_disk.append(sum(1 for path in folder.rglob("*") if path.is_file()))
+    assert max(on_disk[3:]) <= max(on_disk[:3]) + 5, on_disk
+    iceberg_table = warehouse.iceberg_table(TOPIC_FACTS)
+    main = iceberg_table.current_snapshot()
+    assert main is not None
+    assert len(main.manifests(iceberg_table.io)) <= 2
+    everything = range(first_minute, first_minute + 240)
+    assert all(len(rows) == 3 for rows in seen(warehouse, everything))
