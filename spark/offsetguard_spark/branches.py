@@ -1,7 +1,10 @@
-"""One interval's rows on a branch of every published table: written and audited there, then made the main state.
+"""One interval's rows on a branch of each table: written and audited there, then made the main state.
 
 A branch starts from main, so a reader of main sees nothing of it. Whatever a killed run left behind is dropped by the
 next one: only one process publishes into a warehouse at a time (`lock.py`), so no other branch can be in use.
+
+Spark writes and reads the rows. Creating, forwarding and dropping branches only changes metadata: pyiceberg does that
+in milliseconds, as commits to the same catalog, with the state of main that they rely on stated in the commit.
 """
 
 from __future__ import annotations
@@ -10,21 +13,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThanOrEqual, Reference
 from pyiceberg.expressions.literals import literal
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
 from pyspark.sql import functions as F
 
 from offsetguard.errors import PublishError
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE
+from offsetguard.housekeeping.unpacking import unpack
 from offsetguard.published_facts import NO_SNAPSHOT, load_table, open_catalog
-from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, PUBLISHED, Table
+from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
+from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.tables import table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
+    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.update import TableUpdate
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from offsetguard.intervals import Interval
@@ -37,7 +46,7 @@ ROWS_PER_FILE = 500_000
 _AT_ONCE = 3  # a commit waits for files and the catalog: other tables' work fills the gaps
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Branches:
     """The branches of one run: same name in every table that takes part.
 
@@ -50,26 +59,42 @@ class Branches:
     cluster: str
     interval: Interval
     name: str
-    tables: tuple[Table, ...] = PUBLISHED
+    states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
+    tables: tuple[Table, ...] = ()  # those that take part
+    _catalog: SqlCatalog | None = None
 
-    def start(self) -> None:
-        """Create the branches, from main."""
-        self._for_each(
-            lambda table: self.spark.sql(f"ALTER TABLE {table_name(table)} CREATE OR REPLACE BRANCH `{self.name}`")
-        )
+    def start(self, tables: Iterable[Table]) -> None:
+        """Let tables take part: create their branches, from main. May be called again with others."""
+        added = tuple(table for table in tables if table not in self.tables)
+        for table in added:
+            main = self._main(table)
+            if main is None:  # pyiceberg cannot branch off nothing; Spark writes an empty snapshot. Once in its life.
+                self.spark.sql(f"ALTER TABLE {table_name(table)} CREATE OR REPLACE BRANCH `{self.name}`")
+            else:
+                self._commit(table, (_point(self.name, main),))
+        self.tables += added
+
+    def unpack(self, tables: Iterable[Table]) -> None:
+        """Give the interval files of its own where housekeeping has packed several intervals into one.
+
+        Iceberg replaces files as a whole, so a rerun could not replace the interval alone.
+        """
+        start = self.interval.start
+        for table in tables:
+            if table not in self.tables and unpack(self.states[table], table, self.cluster, start, start):
+                self.states[table].refresh()
 
     def write(self, rows_by_table: Mapping[Table, tuple[DataFrame, int]]) -> None:
         """Replace the interval's rows in some tables: all of them, also when there are fewer now or none.
 
         The numbers are the rows expected; they only decide how many files are written.
         """
+        self._for_each(lambda table: self._replace(table, *rows_by_table[table]), tuple(rows_by_table))
 
-        def write_one(table: Table) -> None:
-            rows, row_count = rows_by_table[table]
-            files = row_count // ROWS_PER_FILE + 1
-            rows.coalesce(files).writeTo(table_name(table, self.name)).overwrite(self.only_this_interval(table))
-
-        self._for_each(write_one, tuple(rows_by_table))
+    @property
+    def write_options(self) -> dict[str, str]:
+        """Spark's options of each write: every snapshot tells which run wrote it."""
+        return {f"snapshot-property.{RUN_PROPERTY}": self.name, f"snapshot-property.{CLUSTER_PROPERTY}": self.cluster}
 
     def read(self, table: Table) -> DataFrame:
         """Return the interval's rows as they were written."""
@@ -81,68 +106,114 @@ class Branches:
 
     def only_this_interval(self, table: Table) -> Column:
         """Return the predicate of the transaction: what an interval's publication replaces in a table."""
+        if table.partition == ("cluster",):  # a state: the newest rows of the cluster, replaced as a whole
+            return F.col("cluster") == self.cluster
         this = (F.col("cluster") == self.cluster) & (F.col("interval_start") == F.lit(self.interval.start))
         return this & ~F.col("source").startswith(INGESTED_PREFIX) if table in INGESTED_TABLES else this
+
+    def added_row_counts(self) -> dict[Table, int]:
+        """Return how many rows each branch's last write added: Iceberg counted them when it wrote."""
+        counts = {}
+        for table in self.tables:
+            snapshot = load_table(self._open_catalog(), table).snapshot_by_name(self.name)
+            if snapshot is None:
+                raise PublishError(_is_gone(table, self.name))
+            added = snapshot.summary.additional_properties if snapshot.summary is not None else {}
+            counts[table] = int(added.get("added-records", 0)) if snapshot.snapshot_id != self._main(table) else 0
+        return counts
+
+    def may_hold(self, table: Table, first: datetime, last: datetime, snapshot_id: int | None = None) -> bool:
+        """Whether main, or an older snapshot, may have rows of the cluster's intervals that start in [first, last].
+
+        Told by the bounds in the table's manifests; no data file is read.
+        """
+        state = self.states[table]
+        if state.current_snapshot() is None:
+            return False
+        start = Reference("interval_start")
+        since = GreaterThanOrEqual(term=start, value=literal(first.isoformat()))
+        until = LessThanOrEqual(term=start, value=literal(last.isoformat()))
+        condition = And(EqualTo(term=Reference("cluster"), value=literal(self.cluster)), And(since, until))
+        return any(True for _ in state.scan(row_filter=condition, snapshot_id=snapshot_id).plan_files())
 
     def snapshot_ids(self) -> dict[str, int]:
         """Return by table name the snapshot id that holds the interval: the branch's, or main's where none was needed.
 
         Raises PublishError when a branch has vanished.
         """
-        ids = {}
-        for table, state in load_tables(self.workspace).items():
-            branch = state.metadata.refs.get(self.name if table in self.tables else MAIN)
-            if branch is None and table in self.tables:
-                raise PublishError(f"{table.name}: branch {self.name} is gone; run the publication again")
-            ids[table.name] = NO_SNAPSHOT if branch is None else branch.snapshot_id
+        ids = {table.name: self._main(table) or NO_SNAPSHOT for table in self.states}
+        for table in self.tables:
+            branch = load_table(self._open_catalog(), table).metadata.refs.get(self.name)
+            if branch is None:
+                raise PublishError(_is_gone(table, self.name))
+            ids[table.name] = branch.snapshot_id
         return ids
 
-    def fast_forward(self) -> None:
-        """Make the branch the main state of every table.
+    def forward(self) -> None:
+        """Make the branch the main state of every table, and drop it; raises PublishError when main has moved.
 
         Readers do not look at main but at published snapshot ids, so they do not see one table before another.
         """
-        self._for_each(
-            lambda table: self.spark.sql(
-                f"CALL {CATALOG_NAME}.system.fast_forward('{NAMESPACE}.{table.name}', '{MAIN}', '{self.name}')"
-            )
-        )
+        for table in self.tables:
+            branch = load_table(self._open_catalog(), table).metadata.refs.get(self.name)
+            if branch is None:
+                raise PublishError(_is_gone(table, self.name))
+            updates = (_point(MAIN, branch.snapshot_id), RemoveSnapshotRefUpdate(ref_name=self.name))
+            self._commit(table, updates)
 
-    def drop(self) -> None:
-        """Drop the branches; their snapshots stay, as main's."""
-        self._for_each(lambda table: self.spark.sql(f"ALTER TABLE {table_name(table)} DROP BRANCH `{self.name}`"))
+    def _replace(self, table: Table, rows: DataFrame, row_count: int) -> None:
+        writer = rows.coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
+        writer.options(**self.write_options).overwrite(self.only_this_interval(table))
 
-    def _for_each(self, work: Callable[[Table], object], tables: tuple[Table, ...] | None = None) -> None:
+    def _commit(self, table: Table, updates: tuple[TableUpdate, ...]) -> None:
+        """Change a table's references, provided that main is where it was when the branch began."""
+        catalog = self._open_catalog()
+        unmoved = AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table))
+        try:
+            catalog.commit_table(load_table(catalog, table), (unmoved,), updates)
+        except CommitFailedException as error:
+            raise PublishError(
+                f"{table.name}: something else has changed the table meanwhile: {error}; run the publication again"
+            ) from error
+
+    def _main(self, table: Table) -> int | None:
+        """Return main's snapshot id when the run began; None when nothing was ever written."""
+        main = self.states[table].metadata.refs.get(MAIN)
+        return None if main is None else main.snapshot_id
+
+    def _open_catalog(self) -> SqlCatalog:
+        if self._catalog is None:
+            self._catalog = open_catalog(self.workspace)
+        return self._catalog
+
+    def _for_each(self, work: Callable[[Table], object], tables: tuple[Table, ...]) -> None:
         """Run work on several tables at once; the first error is raised after all have ended."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            futures = [pool.submit(work, table) for table in (self.tables if tables is None else tables)]
+            futures = [pool.submit(work, table) for table in tables]
         for future in futures:
             future.result()
 
 
-def load_tables(workspace: Workspace) -> dict[Table, IcebergTable]:
-    """Load the metadata of every published table."""
-    catalog = open_catalog(workspace)
-    return {table: load_table(catalog, table) for table in PUBLISHED}
-
-
-def drop_left_over(spark: SparkSession, states: Mapping[Table, IcebergTable]) -> int:
+def drop_left_over(workspace: Workspace, states: Mapping[Table, IcebergTable]) -> int:
     """Drop the branches that a killed run left behind; returns how many there were."""
     left_over = [(table, name) for table, state in states.items() for name in state.metadata.refs if name != MAIN]
-    for table, name in left_over:
-        spark.sql(f"ALTER TABLE {table_name(table)} DROP BRANCH `{name}`")
+    if left_over:
+        catalog = open_catalog(workspace)
+        for table, name in left_over:
+            catalog.commit_table(load_table(catalog, table), (), (RemoveSnapshotRefUpdate(ref_name=name),))
     return len(left_over)
 
 
-def may_hold(state: IcebergTable, cluster: str, first: datetime, last: datetime) -> bool:
-    """Whether main may have rows of the intervals that start in [first, last].
+def _point(reference: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+    return SetSnapshotRefUpdate(
+        ref_name=reference,
+        type=SnapshotRefType.BRANCH,
+        snapshot_id=snapshot_id,
+        max_ref_age_ms=None,
+        max_snapshot_age_ms=None,
+        min_snapshots_to_keep=None,
+    )
 
-    Told by the bounds in the table's manifests; no data file is read.
-    """
-    if state.current_snapshot() is None:
-        return False
-    start = Reference("interval_start")
-    since = GreaterThanOrEqual(term=start, value=literal(first.isoformat()))
-    until = LessThanOrEqual(term=start, value=literal(last.isoformat()))
-    condition = And(EqualTo(term=Reference("cluster"), value=literal(cluster)), And(since, until))
-    return any(True for _ in state.scan(row_filter=condition).plan_files())
+
+def _is_gone(table: Table, branch: str) -> str:
+    return f"{table.name}: branch {branch} is gone; run the publication again"

@@ -32,14 +32,13 @@ from offsetguard_spark.branches import (
     ROWS_PER_FILE,
     Branches,
     drop_left_over,
-    load_tables,
 )
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.lock import only_publisher
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
 from offsetguard_spark.log_records import read_records, uri_of
 from offsetguard_spark.session import suit_row_count
-from offsetguard_spark.tables import create_tables, evolve_tables, table_name
+from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -143,24 +142,23 @@ class Ingester:
     ) -> None:
         step = self.progress.step
         run_id = f"ingest_{uuid.uuid4().hex[:12]}"
-        branches = Branches(spark, self.workspace, batch.cluster, Interval.containing(now), run_id, INGESTED_TABLES)
         with step("write", "replacing the rows of these files on branches"):
-            create_tables(spark)
-            states = load_tables(self.workspace)
-            evolve_tables(spark, states)
-            drop_left_over(spark, states)
-            branches.start()
+            states = prepare_tables(spark, self.workspace, self.progress.say)
+            if drop_left_over(self.workspace, states):
+                states = load_tables(self.workspace)
+            branches = Branches(spark, self.workspace, batch.cluster, Interval.containing(now), run_id, states)
+            branches.start(INGESTED_TABLES)
             for table, (new, count) in rows.items():
                 _delete(branches, table, batch, identities)
-                new.coalesce(count // ROWS_PER_FILE + 1).writeTo(table_name(table, run_id)).append()
+                writer = new.coalesce(count // ROWS_PER_FILE + 1).writeTo(table_name(table, run_id))
+                writer.options(**branches.write_options).append()
         with step("audit", "reading back what was written"):
             for table, (_, count) in rows.items():
                 written = _rows_of(branches.read_with_history(table), table, batch, identities).count()
                 if written != count:
                     raise PublishError(f"{table.name}: {written} rows written instead of {count}; nothing was changed")
         with step("forward", "making the branches the main state of their tables"):
-            branches.fast_forward()
-            branches.drop()
+            branches.forward()
 
 
 def _identified(globs: Sequence[str]) -> tuple[dict[str, str], dict[str, str], int]:

@@ -30,8 +30,13 @@ class LandedTable:
 
     table: Table
     row_count: int
-    keys_repeat: bool = False
+    duplicate_count: int = 0  # rows that repeat a key
     by_this_release: bool = True  # an older release landed other columns
+
+    @property
+    def key_count(self) -> int:
+        """Rows that are left when each key has one."""
+        return self.row_count - self.duplicate_count
 
 
 def check_landed(folder: Path, manifest: Manifest) -> dict[str, LandedTable]:
@@ -53,7 +58,7 @@ def read_landed(spark: SparkSession, folder: Path, landed: Mapping[str, LandedTa
     for name, found in landed.items():
         if found.row_count:
             rows = _rows(spark, folder, found)
-            tables[name] = one_row_per_key(rows, found.table) if found.keys_repeat else rows
+            tables[name] = one_row_per_key(rows, found.table) if found.duplicate_count else rows
     return tables
 
 
@@ -76,7 +81,7 @@ def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:
     return LandedTable(
         table,
         landed.num_rows,
-        keys_repeat=landed.group_by(list(table.key)).aggregate([]).num_rows != landed.num_rows,
+        duplicate_count=landed.num_rows - landed.group_by(list(table.key)).aggregate([]).num_rows,
         by_this_release=set(pq.read_schema(file).names) >= {column.name for column in table.columns},
     )
 

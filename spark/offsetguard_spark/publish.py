@@ -1,47 +1,45 @@
-"""Publish one landed interval: conform, check, write, audit, and only then show.
+"""Publish one landed interval: write it to branches, make facts of it, check what was written, and only then show it.
 
 landed     the files are checked, before Spark starts
-session    Spark starts
+session    Spark starts, or a warm server is found
 tables     tables that are missing are created, those of an earlier release get the new columns
-check      rows deduplicated by key; every invariant over every table that has rows, one query
-write      sound rows, quarantine and results, each to a branch of its table; what is and was empty is left alone
+write      sound rows, and corrupt ones to quarantine, each to a branch of its table; what is and was empty is skipped
+state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
 facts      made of what was written, to branches as well
-audit      what was written is read back and compared
-document   Data Docs of the invariants' results (Great Expectations)
+gate       everything that was written is read back, counted and judged by all invariants, in one query
+results    the invariants' results, to their branch
 forward    every table's main state becomes the branch; readers do not look at it
 show       one `published_intervals` row with the snapshot id of every table: the moment from which readers see them
+document   Data Docs of the results (Great Expectations); when the gate stops the run, they are made before it fails
 
-Killed anywhere before the last statement, readers stay on the last good state, and a rerun starts from main again.
+Killed anywhere before the end of `show`, readers stay on the last good state, and a rerun starts from main again.
 """
 
 from __future__ import annotations
 
 import importlib
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
-from offsetguard.errors import PublishError
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.tables import QUARANTINE
-from offsetguard_spark.audit import audit
-from offsetguard_spark.branches import Branches, drop_left_over, load_tables
-from offsetguard_spark.invariants import check_tables, mark
-from offsetguard_spark.landed import check_landed, read_landed
+from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
+from offsetguard_spark.branches import Branches, drop_left_over
+from offsetguard_spark.fact_sources import FactSources
+from offsetguard_spark.forwarding import Forwarding
+from offsetguard_spark.gate import check_written
+from offsetguard_spark.interval_state import fold_interval
+from offsetguard_spark.landed import check_landed
 from offsetguard_spark.lock import only_publisher
-from offsetguard_spark.rows import tables_with_work, write_facts, write_rows
+from offsetguard_spark.rows import IntervalRows
 from offsetguard_spark.session import suit_row_count
-from offsetguard_spark.tables import create_tables, evolve_tables
+from offsetguard_spark.tables import load_tables, prepare_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from concurrent.futures import Future
     from datetime import datetime
-    from types import ModuleType
 
     from pyspark.sql import SparkSession
     from sqlalchemy import Engine
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.workspace import Workspace
+    from offsetguard_spark.gate import GateReport
     from offsetguard_spark.landed import LandedTable
     from offsetguard_spark.progress import Progress
 
@@ -94,74 +93,87 @@ class Publisher:
             with self.progress.step("landed", f"checking {folder}"):
                 manifest = read_manifest(folder)
                 before = published_intervals.get(self.engine, cluster, interval)
-                if before is not None and before.manifest_json == manifest.model_dump_json() and not again:
+                if before is not None and before.manifest_json == manifest.to_json() and not again:
                     return _already_published(before)
                 landed = check_landed(folder, manifest)
-            with ThreadPoolExecutor(1) as background:
-                # Importing GX takes seconds of one core; starting the JVM leaves this process idle.
-                suites = background.submit(importlib.import_module, "offsetguard_expectations.suites")
-                with self.progress.step("session", "starting Spark"):
-                    spark = self.start_spark()
-                    suit_row_count(spark, sum(manifest.row_counts.values()))
-                return self._publish(spark, manifest, interval, landed=landed, suites=suites, now=now)
+            with self.progress.step("session", "starting Spark"):
+                spark = self.start_spark()
+                suit_row_count(spark, sum(manifest.row_counts.values()))
+            return self._publish(spark, manifest, interval, landed, now)
 
     def _publish(
         self,
         spark: SparkSession,
         manifest: Manifest,
         interval: Interval,
-        *,
         landed: Mapping[str, LandedTable],
-        suites: Future[ModuleType],
         now: datetime,
     ) -> PublishReport:
         step = self.progress.step
-        run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
-        with step("tables", "creating tables that are missing, and columns that are new"):
-            create_tables(spark)
-            states = load_tables(self.workspace)
-            for statement in evolve_tables(spark, states):
-                self.progress.say(f"tables: {statement}")
-            if left_over := drop_left_over(spark, states):
-                self.progress.say(f"tables: dropped {left_over} branches of a run that did not end")
-        with step("check", "evaluating the invariants"):
+        newest = published_intervals.newest(self.engine, manifest.cluster)
+        with step("tables", "looking for tables that are missing, and columns that are new"):
+            branches = self._start_branches(spark, manifest.cluster, interval)
+        forwarding = Forwarding(self.workspace, manifest.cluster, interval)
+        rows = IntervalRows(branches, forwarding.may_have_begun(newest))
+        with step("write", "writing sound rows and quarantine to the branches"):
             folder = snapshot_folder(self.workspace.landing_folder, manifest.cluster, interval)
-            tables = {found.table.name: found.table for found in landed.values()}
-            marked = {name: mark(rows, tables[name]) for name, rows in read_landed(spark, folder, landed).items()}
-            checks = check_tables(marked)
-        results = [result for check in checks.values() for result in check.results]
-        window = timedelta(milliseconds=self.config.judgement.offset_move_window_ms)
-        taking_part = tables_with_work(states, manifest.cluster, interval, checks, window)
-        branches = Branches(spark, self.workspace, manifest.cluster, interval, run_id, taking_part)
-        with step("write", "writing rows, quarantine and results to the branches"):
-            branches.start()
-            write_rows(branches, marked, checks, results)
+            row_counts = rows.write_landed(folder, landed)
+        with step("state", "folding the snapshot into the state of its queues"):
+            previous = published_intervals.newest(self.engine, manifest.cluster, before=interval.start)
+            state = fold_interval(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous)
         with step("facts", "making facts of what was written"):
-            write_facts(branches, checks, window)
-        with step("audit", "reading back what was written"):
-            rows = audit(branches, checks, len(results))
-        with step("document", "writing Data Docs"):
-            gate = suites.result().validate(manifest.cluster, interval.start, results, self.workspace.data_docs_folder)
-            if gate.not_checked_ids:  # violations are published as what they are; what was not checked is not
-                raise PublishError(f"invariants without a result: {', '.join(gate.not_checked_ids)}; nothing published")
-        report = PublishReport(
-            cluster=manifest.cluster,
-            interval_start=interval.start.isoformat(),
+            rows.write_facts(FactSources(spark, manifest.cluster, interval, self.config, branches, row_counts, state))
+        with step("gate", "checking what was written"):
+            gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
+        if gate.problems:
+            self._document(gate)
+            gate.raise_problems()
+        with step("results", "writing the results of the invariants"):
+            rows.write_results(gate.results)
+        report = self._report(branches, gate, landed)
+        with step("forward", "making the branches the main state of their tables"):
+            forwarding.begin()
+            branches.forward()
+        with step("show", "making the interval visible to readers"):
+            published_intervals.record(self.engine, _row_of(report, manifest, interval, now))
+            forwarding.end()
+        self._document(gate)
+        return report
+
+    def _start_branches(self, spark: SparkSession, cluster: str, interval: Interval) -> Branches:
+        """Bring the tables to this release; returns the run's branches, none of which exists yet."""
+        states = prepare_tables(spark, self.workspace, self.progress.say)
+        if left_over := drop_left_over(self.workspace, states):
+            self.progress.say(f"tables: dropped {left_over} branches of a run that did not end")
+            states = load_tables(self.workspace)
+        run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
+        return Branches(spark, self.workspace, cluster, interval, run_id, states)
+
+    def _document(self, gate: GateReport) -> None:
+        """Write the Data Docs. Not before readers see the interval: importing GX takes seconds of one core."""
+        with self.progress.step("document", "writing Data Docs"):
+            suites = importlib.import_module("offsetguard_expectations.suites")
+            suites.validate(
+                gate.cluster,
+                gate.interval.start,
+                gate.results,
+                self.workspace.data_docs_folder,
+                not_published_because=gate.problems,
+            )
+
+    def _report(self, branches: Branches, gate: GateReport, landed: Mapping[str, LandedTable]) -> PublishReport:
+        return PublishReport(
+            cluster=branches.cluster,
+            interval_start=branches.interval.start.isoformat(),
             verdict="published",
-            run_id=run_id,
-            rows=rows,
-            duplicates=sum(manifest.row_counts.values()) - sum(check.row_count for check in checks.values()),
-            quarantined=rows[QUARANTINE.name],
-            violations={result.invariant_id: result.violations for result in results if result.violations},
+            run_id=branches.name,
+            rows=gate.rows | {INVARIANT_RESULTS.name: len(gate.results)},
+            duplicates=sum(found.duplicate_count for found in landed.values()),
+            quarantined=gate.rows[QUARANTINE.name],
+            violations={result.invariant_id: result.violations for result in gate.results if result.violations},
             snapshot_ids=branches.snapshot_ids(),
             seconds=self.progress.seconds,
         )
-        with step("forward", "making the branches the main state of their tables"):
-            branches.fast_forward()
-            branches.drop()
-        with step("show", "making the interval visible to readers"):
-            published_intervals.record(self.engine, _row_of(report, manifest, interval, now))
-        return report
 
 
 def _already_published(before: PublishedInterval) -> PublishReport:
@@ -185,5 +197,5 @@ def _row_of(report: PublishReport, manifest: Manifest, interval: Interval, now: 
             f"{sum(report.violations.values())} violations, {report.quarantined} rows in quarantine"
         ),
         snapshot_ids=report.snapshot_ids,
-        manifest_json=manifest.model_dump_json(),
+        manifest_json=manifest.to_json(),
     )

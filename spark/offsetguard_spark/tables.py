@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as spark_types
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE
+from offsetguard.published_facts import load_table, open_catalog
 from offsetguard.tables import PUBLISHED, Column, ColumnType, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
+
+    from offsetguard.workspace import Workspace
 
 _SPARK_TYPES: dict[ColumnType, spark_types.DataType] = {
     ColumnType.STRING: spark_types.StringType(),
@@ -35,7 +38,10 @@ _TABLE_PROPERTIES = {
     # An interval is small and already in one file; a shuffle before the write would only cost.
     "write.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
+    # Readers want one group's rows of a day: small row groups let them skip the others'.
+    "write.parquet.row-group-size-bytes": str(1024 * 1024),
 }
+_CHANGEABLE_PROPERTIES = tuple(name for name in _TABLE_PROPERTIES if name != "format-version")  # that one is reserved
 
 
 def spark_type(column: Column) -> spark_types.DataType:
@@ -57,22 +63,32 @@ def table_name(table: Table, branch: str | None = None) -> str:
 def create_statement(table: Table) -> str:
     """Return the CREATE TABLE statement, with meanings and units as comments."""
     columns = ",\n  ".join(_column_clause(column) for column in table.columns)
-    properties = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in _TABLE_PROPERTIES.items())
     return (
         f"CREATE TABLE IF NOT EXISTS {table_name(table)} (\n  {columns}\n) USING iceberg\n"
         f"PARTITIONED BY ({', '.join(table.partition)})\n"
-        f"COMMENT {_quoted(table.meaning)}\nTBLPROPERTIES ({properties})"
+        f"COMMENT {_quoted(table.meaning)}\nTBLPROPERTIES ({_assignments(_TABLE_PROPERTIES)})"
     )
 
 
-def create_tables(spark: SparkSession, tables: Sequence[Table] = PUBLISHED) -> list[str]:
-    """Create the tables that do not exist yet; returns their names. One look-up when all exist."""
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG_NAME}.{NAMESPACE}")
-    existing = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {CATALOG_NAME}.{NAMESPACE}").collect()}
-    missing = [table for table in tables if table.name not in existing]
-    for table in missing:
-        spark.sql(create_statement(table))
-    return [table.name for table in missing]
+def prepare_tables(spark: SparkSession, workspace: Workspace, say: Callable[[str], None]) -> dict[Table, IcebergTable]:
+    """Create the tables that do not exist yet and evolve the others; returns the metadata of all. Says what it did."""
+    missing = _missing_tables(workspace)
+    if missing:
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG_NAME}.{NAMESPACE}")
+        for table in missing:
+            spark.sql(create_statement(table))
+    states = load_tables(workspace)
+    if statements := evolve_tables(spark, states):
+        for statement in statements:
+            say(f"tables: {statement}")
+        states = load_tables(workspace)
+    return states
+
+
+def load_tables(workspace: Workspace) -> dict[Table, IcebergTable]:
+    """Load the metadata of every published table."""
+    catalog = open_catalog(workspace)
+    return {table: load_table(catalog, table) for table in PUBLISHED}
 
 
 def evolve_tables(spark: SparkSession, existing: Mapping[Table, IcebergTable]) -> list[str]:
@@ -84,14 +100,14 @@ def evolve_tables(spark: SparkSession, existing: Mapping[Table, IcebergTable]) -
     statements = [
         statement
         for table, created in existing.items()
-        for statement in evolve_statements(table, created.schema(), created.properties.get("comment"))
+        for statement in evolve_statements(table, created.schema(), created.properties)
     ]
     for statement in statements:
         spark.sql(statement)
     return statements
 
 
-def evolve_statements(table: Table, created: Schema, comment: str | None) -> list[str]:
+def evolve_statements(table: Table, created: Schema, properties: Mapping[str, str]) -> list[str]:
     """Return the ALTER TABLE statements between a created table and its definition; none when they agree.
 
     A new column is nullable there even if new rows must have a value: the old rows have none.
@@ -111,14 +127,26 @@ def evolve_statements(table: Table, created: Schema, comment: str | None) -> lis
             statements.append(f"{alter} ALTER COLUMN {column.name} DROP NOT NULL")
         if field.doc != column.meaning:
             statements.append(f"{alter} ALTER COLUMN {column.name} COMMENT {_quoted(column.meaning)}")
-    if comment != table.meaning:
-        statements.append(f"{alter} SET TBLPROPERTIES ('comment' = {_quoted(table.meaning)})")
+    wanted = {"comment": table.meaning} | {name: _TABLE_PROPERTIES[name] for name in _CHANGEABLE_PROPERTIES}
+    if changed := {name: value for name, value in wanted.items() if properties.get(name) != value}:
+        statements.append(f"{alter} SET TBLPROPERTIES ({_assignments(changed)})")
     return statements
+
+
+def _missing_tables(workspace: Workspace) -> list[Table]:
+    if not workspace.catalog_file.exists():
+        return list(PUBLISHED)
+    existing = {name[-1] for name in open_catalog(workspace).list_tables(NAMESPACE)}
+    return [table for table in PUBLISHED if table.name not in existing]
 
 
 def _column_clause(column: Column) -> str:
     required = "" if column.nullable else " NOT NULL"
     return f"{column.name} {spark_type(column).simpleString()}{required} COMMENT {_quoted(column.meaning)}"
+
+
+def _assignments(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in properties.items())
 
 
 def _quoted(text: str) -> str:

@@ -11,11 +11,10 @@ import pytest
 from offsetguard.errors import ConfigError
 from offsetguard.store.database import open_database
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
-from offsetguard_spark.branches import load_tables
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.tables import table_name
+from offsetguard_spark.tables import load_tables, table_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,11 +21,10 @@ from offsetguard.published_facts import load_table, open_catalog, read_interval_
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED, OFFSET_MOVES, PUBLISHED
-from offsetguard_spark.branches import load_tables
 from offsetguard_spark.landed import check_landed
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.tables import evolve_tables, table_name
+from offsetguard_spark.tables import evolve_tables, load_tables, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +87,7 @@ def test_its_tables_grow_and_its_snapshot_is_published(spark: SparkSession, work
     assert sorted(map(tuple, moves)) == [("event", "broker-a", 6, 10), ("event", "broker-a", 7, 10)]
     published = published_intervals.get(publisher.engine, "demo", INTERVAL)
     assert published is not None
-    facts = read_interval_facts(workspace, published, Manifest.model_validate_json(published.manifest_json))
+    facts = read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
     (move,) = facts.offset_moves
     assert (move.move_count, move.origin, move.queue_id) == (2, "event", 0), "the old event counts in the window"
     (group,) = read_rows(catalog, GROUP_SNAPSHOTS, published)

@@ -8,10 +8,9 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from offsetguard.collect.landing import arrow_schema
-from offsetguard.published_facts import load_table, open_catalog
 from offsetguard.tables import LANDED, PUBLISHED, Table
 from offsetguard_expectations.invariants import ALL
-from offsetguard_spark.tables import create_tables, spark_schema
+from offsetguard_spark.tables import prepare_tables, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,14 +27,19 @@ def test_landed_files_and_spark_agree_on_every_column(table: Table) -> None:
 
 
 def test_tables_carry_meanings_and_are_created_once(spark: SparkSession, workspace: Workspace) -> None:
-    assert create_tables(spark) == [table.name for table in PUBLISHED]
-    assert create_tables(spark) == []
-    catalog = open_catalog(workspace)
-    for table in PUBLISHED:
-        created = load_table(catalog, table)
+    lines: list[str] = []
+    created_now = prepare_tables(spark, workspace, lines.append)
+    found_later = prepare_tables(spark, workspace, lines.append)
+    assert lines == [], "nothing has to be evolved"
+    assert list(created_now) == list(PUBLISHED)
+    for table, created in found_later.items():
+        assert created.metadata_location == created_now[table].metadata_location
         found = {field.name: (field.doc, field.optional) for field in created.schema().fields}
         assert found == {column.name: (column.meaning, column.nullable) for column in table.columns}
-        assert [field.name for field in created.spec().fields] == ["interval_start_day", "cluster"]
+        names = [field.name for field in created.spec().fields]
+        assert names == [
+            transform.replace("days(interval_start)", "interval_start_day") for transform in table.partition
+        ]
         assert created.properties["write.metadata.delete-after-commit.enabled"] == "true"
 
 
