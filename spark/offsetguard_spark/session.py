@@ -1,19 +1,21 @@
 """The one place that makes a SparkSession.
 
-Who decides where a job runs (design: the Airflow connection, never code):
+Who decides where a job runs (design: the Airflow connection, never code; `docs/engines.md` teaches it):
 
-- SPARK_REMOTE is set: Spark Connect. The server was started with `SERVER_CONFIG` and the jars of the set `iceberg`;
-  extensions and class path are fixed when a server starts, so no client can add them.
+- SPARK_REMOTE is set: Spark Connect. The server was started with `SERVER_CONFIG` and the jars of the set `iceberg`
+  (`connect_server.py`); extensions and class path are fixed when a server starts, so no client can add them.
 - started by spark-submit: master, memory and `--jars` are what it was given; nothing of that is set here.
-- otherwise: local, with our jars, on LOCAL_MASTER.
+- otherwise: local, with our jars, on as many cores as `local_master` says.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import TYPE_CHECKING
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, jdbc_properties
+from offsetguard_spark.connect import ConnectAddress
 from offsetguard_spark.jars import jar_paths
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 
     from offsetguard.workspace import Workspace
 
-LOCAL_MASTER = "local[2]"
+MOST_LOCAL_CORES = 8
 SMALL_SNAPSHOT_ROWS = 50_000
+ROWS_PER_SHUFFLE_PARTITION = 100_000
+MOST_SHUFFLE_PARTITIONS = 400
 SERVER_CONFIG = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
 
 # Without it Spark looks up the machine's own name, which containers often cannot resolve.
@@ -36,25 +40,41 @@ _LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.net.prefer
 
 
 def make_session(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> SparkSession:
-    """Return a session with the Iceberg catalog `offsetguard` on the workspace's files. The caller stops it."""
+    """Return a session with the Iceberg catalog `offsetguard` on the workspace's files. The caller stops it.
+
+    Raises SparkServerUnusable when SPARK_REMOTE names a server that does not answer, JarsUnavailable.
+    """
+    if environment.get("SPARK_REMOTE"):
+        return _remote_session(ConnectAddress.parse(environment["SPARK_REMOTE"], environment), workspace)
     from pyspark.sql import SparkSession  # noqa: PLC0415 - importing it takes half a second that job errors need not pay
 
     config = session_config(workspace)
     builder = SparkSession.builder.appName("offsetguard")
-    if environment.get("SPARK_REMOTE"):
-        session = builder.remote(environment["SPARK_REMOTE"]).getOrCreate()
-        for name, value in config.items():
-            session.conf.set(name, value)
-        return session
     if not environment.get("PYSPARK_GATEWAY_PORT"):  # set by spark-submit for the Python program that it runs
         config |= local_config()
         for name, value in LOCAL_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        builder = builder.master(environment.get("OFFSETGUARD_LOCAL_MASTER") or LOCAL_MASTER)
+        builder = builder.master(environment.get("OFFSETGUARD_LOCAL_MASTER") or local_master())
     for name, value in (SERVER_CONFIG | config).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _remote_session(address: ConnectAddress, workspace: Workspace) -> SparkSession:
+    """Return a session on a Connect server. However this process ends, short of a kill, the server is told.
+
+    A session that is not released stays on the server for an hour, and what it had begun is brought to its end.
+    """
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    address.check()
+    builder = SparkSession.builder.remote(address.remote)
+    for name, value in session_config(workspace).items():
+        builder = builder.config(name, value)  # sent at once, in one request
+    session = builder.getOrCreate()
+    atexit.register(session.stop)
     return session
 
 
@@ -69,16 +89,36 @@ def session_config(workspace: Workspace) -> dict[str, str]:
     }
 
 
-def suit_row_count(spark: SparkSession, row_count: int) -> None:
-    """Tune a session for the rows of one snapshot.
+def size_config(row_count: int) -> dict[str, str]:
+    """Return the settings that suit a snapshot of so many rows; every engine takes them on a running session.
 
     Below SMALL_SNAPSHOT_ROWS a query is interpreted and planned once: compiling Java for it, and planning again between
-    its stages, take longer than the rows do. Above, Spark's own defaults are right.
+    its stages, take longer than the rows do. Above, Spark's own defaults are right, but for the number of tasks after a
+    shuffle: enough for several workers, and not 200 for what two can do.
     """
     large = row_count >= SMALL_SNAPSHOT_ROWS
-    spark.conf.set("spark.sql.codegen.wholeStage", str(large).lower())
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
-    spark.conf.set("spark.sql.adaptive.enabled", str(large).lower())
+    partitions = min(max(row_count // ROWS_PER_SHUFFLE_PARTITION, 2), MOST_SHUFFLE_PARTITIONS)
+    return {
+        "spark.sql.codegen.wholeStage": str(large).lower(),
+        "spark.sql.codegen.factoryMode": "FALLBACK" if large else "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": str(large).lower(),
+        "spark.sql.shuffle.partitions": str(partitions),
+    }
+
+
+def suit_row_count(spark: SparkSession, row_count: int) -> None:
+    """Tune a session for the rows of one snapshot, as `size_config` says."""
+    for name, value in size_config(row_count).items():
+        spark.conf.set(name, value)
+
+
+def local_master() -> str:
+    """Return Spark's local master: a thread per core that this process may use, at least 2 and at most 8.
+
+    More cores than that wait for the catalog's commits; with one thread a broadcast would wait for its query.
+    """
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"local[{min(max(usable, 2), MOST_LOCAL_CORES)}]"
 
 
 def local_config() -> dict[str, str]:

@@ -8,6 +8,7 @@ from offsetguard.channels.slack import SlackChannel
 from offsetguard.errors import ConfigError
 from offsetguard_airflow.hooks.channels import mail_channel, slack_channel
 from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
+from offsetguard_airflow.hooks.spark_connect import spark_connect_server
 from offsetguard_airflow.operators.spark_job import LocalByDefaultSparkSubmitHook
 
 MAIL = {
@@ -61,8 +62,8 @@ def test_a_connection_without_a_secret_key_is_named(monkeypatch: pytest.MonkeyPa
 
 
 MASTERS = {
-    None: "local[2]",
-    '{"conn_type": "spark"}': "local[2]",
+    None: "local[3]",
+    '{"conn_type": "spark"}': "local[3]",
     '{"conn_type": "spark", "host": "yarn"}': "yarn",
     '{"conn_type": "spark", "host": "local[4]"}': "local[4]",
     "spark://spark.example.com:7077": "spark://spark.example.com:7077",
@@ -75,5 +76,40 @@ def test_spark_runs_where_the_connection_says_and_else_here(
 ) -> None:
     if connection is not None:
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
-    hook = LocalByDefaultSparkSubmitHook(conn_id="spark_test")
+    hook = LocalByDefaultSparkSubmitHook(conn_id="spark_test", local_master="local[3]")
     assert hook._connection["master"] == MASTERS[connection]
+    assert spark_connect_server("spark_test") is None
+
+
+SERVERS = {
+    '{"conn_type": "spark_connect", "host": "localhost", "port": 15002, "password": "a/b=c"}': (
+        "sc://localhost:15002/",
+        "a/b=c",
+    ),
+    '{"conn_type": "spark_connect", "host": "sc://spark.example.com", "extra": {"use_ssl": true, "token": "secret"}}': (
+        "sc://spark.example.com/;use_ssl=True",
+        "secret",
+    ),
+    '{"conn_type": "spark", "host": "sc://10.0.0.1", "port": 4}': ("sc://10.0.0.1:4/", None),
+    "sc://me:word@localhost:15002/?x-region=a%3Bb": ("sc://localhost:15002/;x-region=a%3Bb;user_id=me", "word"),
+}
+
+
+@pytest.mark.parametrize("connection", SERVERS)
+def test_a_spark_connect_connection_gives_an_address_without_its_token(
+    connection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
+    server = spark_connect_server("spark_test")
+    assert server is not None
+    assert (server.remote, server.token) == SERVERS[connection]
+    assert server.environment["SPARK_REMOTE"] == server.remote
+    assert server.token is None or server.token not in server.remote
+    assert server.token is None or server.token not in repr(server)
+
+
+def test_a_driver_on_the_cluster_is_refused_because_our_files_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = '{"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}'
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
+    hook = LocalByDefaultSparkSubmitHook(conn_id="spark_test", local_master="local[3]")
+    assert hook.driver_leaves

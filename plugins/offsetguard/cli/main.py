@@ -32,6 +32,7 @@ COMMANDS = {
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
     "record": LazyCommand("offsetguard.cli.record", "record", "Record a support bundle: raw answers and log excerpts."),
+    "spark-server": LazyCommand("offsetguard.cli.spark_server", "spark_server", "Keep Spark warm on this machine."),
 }
 
 

@@ -1,4 +1,11 @@
-"""What our Spark jobs have in common: started as the connection `spark_default` says, in our workspace."""
+"""What our Spark jobs have in common: the same script, started in our workspace where `spark_default` says.
+
+    no connection, or no host in it        spark-submit, local
+    spark://..., yarn, k8s://...           spark-submit to that master, the driver here
+    type spark_connect, or host sc://...   a plain Python process that is a client of a Spark Connect server
+
+`docs/engines.md` shows the connection of each.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
+
+from offsetguard_airflow.hooks.spark_connect import spark_connect_server
+from offsetguard_airflow.operators.job_process import JobProcess
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-LOCAL_MASTER = "local[2]"
-JOBS_FOLDER = Path(__file__).resolve().parents[3] / "spark" / "jobs"
+    from offsetguard_airflow.hooks.spark_connect import SparkConnectServer
 
-# Asked of another process: this package may not import Spark code, and the paths are needed before a session exists.
-_PRINT_LOCAL_SETTINGS = (
-    "import json; from offsetguard_spark.session import LOCAL_ENVIRONMENT, local_config; "
-    "print(json.dumps([local_config(), LOCAL_ENVIRONMENT]))"
-)
+JOBS_FOLDER = Path(__file__).resolve().parents[3] / "spark" / "jobs"
 
 
 class LocalByDefaultSparkSubmitHook(SparkSubmitHook):
     """The provider's hook, but without a connection (or without a host in it) Spark runs here and not on YARN."""
+
+    def __init__(self, *, local_master: str, **kwargs: Any) -> None:
+        """`local_master`: such as local[4], for connections that name no master."""
+        self._local_master = local_master
+        super().__init__(**kwargs)
 
     def _resolve_connection(self) -> dict[str, Any]:
         try:
@@ -38,47 +48,81 @@ class LocalByDefaultSparkSubmitHook(SparkSubmitHook):
         resolved: dict[str, Any] = super()._resolve_connection()
         if not undecided:
             return resolved
-        self.log.info("Airflow connection %r names no Spark master: Spark runs here, %s", self._conn_id, LOCAL_MASTER)
-        return {**resolved, "master": LOCAL_MASTER}
+        self.log.info(
+            "Airflow connection %r names no Spark master: Spark runs here, %s", self._conn_id, self._local_master
+        )
+        return {**resolved, "master": self._local_master}
 
     @property
     def runs_here(self) -> bool:
         """The driver is this machine's only Spark process."""
         return str(self._connection["master"]).startswith("local")
 
+    @property
+    def driver_leaves(self) -> bool:
+        """The connection's deploy-mode would start the driver on the cluster."""
+        return bool(self._connection["deploy_mode"] == "cluster")
+
 
 class SparkJobOperator(SparkSubmitOperator):
-    """spark-submit of a file of `spark/jobs`; subclasses say its arguments."""
+    """A file of `spark/jobs`; subclasses say its arguments."""
 
     def __init__(self, *, job_file_name: str, **kwargs: Any) -> None:
         """`job_file_name`: in `spark/jobs`."""
         kwargs.setdefault("name", f"offsetguard {Path(job_file_name).stem}")
         super().__init__(application=str(JOBS_FOLDER / job_file_name), durable=False, **kwargs)
+        self._process: JobProcess | None = None
 
     def job_arguments(self) -> list[str]:
         """Return the job's command line, made of fields that are rendered by now."""
         raise NotImplementedError
 
     def execute(self, context: Context) -> None:
-        """Fill in what is only known now, and submit."""
+        """Fill in what is only known now, and run the job where the connection says."""
         self.application_args = self.job_arguments()
         self.env_vars = {**workspace_variables(), **(self.env_vars or {})}
-        super().execute(context)
+        server = spark_connect_server(self._conn_id)
+        if server is None:
+            super().execute(context)
+        else:
+            self._run_as_client(server)
+
+    def on_kill(self) -> None:
+        """End the job with its task."""
+        if self._process is None:
+            super().on_kill()
+        else:
+            self._process.kill()
+
+    def _run_as_client(self, server: SparkConnectServer) -> None:
+        if server.token:
+            mask_secret(server.token)
+        self.log.info("Airflow connection %r: Spark Connect at %s", self._conn_id, server.remote)
+        environment = {**(self.env_vars or {}), **server.environment}
+        self._process = JobProcess(Path(self.application), self.application_args or [], environment)
+        self._process.follow(self.log)
 
     def _get_hook(self) -> SparkSubmitHook:
+        settings = _submit_settings()
         hook = LocalByDefaultSparkSubmitHook(
+            local_master=settings["local_master"],
             conf=self.conf,
             conn_id=self._conn_id,
             name=self.name,
             application_args=self.application_args,
             env_vars=self.env_vars,
         )
-        local_config, local_environment = _local_settings()
+        if hook.driver_leaves:
+            raise AirflowFailException(
+                f"Airflow connection {self._conn_id!r}: deploy-mode cluster would start the job where neither "
+                "OFFSETGUARD_HOME nor our database is; remove the extra (client mode), the work runs on the cluster"
+            )
         if hook.runs_here:
-            hook._conf = {**local_config, **hook._conf}
-            hook._env_vars = {**local_environment, **(self.env_vars or {})}
+            hook._conf = {**settings["local_conf"], **hook._conf}
+            hook._env_vars = {**settings["local_environment"], **(self.env_vars or {})}
         else:
-            hook._jars = local_config["spark.driver.extraClassPath"].replace(":", ",")
+            hook._conf = {**settings["cluster_conf"], **hook._conf}
+            hook._jars = ",".join(settings["jars"])
         return hook
 
 
@@ -99,9 +143,8 @@ def workspace_variables() -> dict[str, str]:
     }
 
 
-def _local_settings() -> tuple[dict[str, str], dict[str, str]]:
-    """Return configuration and environment of a Spark that runs here."""
-    command = [sys.executable, "-c", _PRINT_LOCAL_SETTINGS]
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    config, environment = json.loads(answer.stdout)
-    return config, environment
+def _submit_settings() -> dict[str, Any]:
+    """Ask another process: this package may not import Spark code."""
+    command = [sys.executable, "-m", "offsetguard_spark.submit_settings"]
+    settings: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return settings

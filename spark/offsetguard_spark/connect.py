@@ -1,0 +1,96 @@
+"""Spark Connect addresses, with what PySpark's client would do in silence said aloud.
+
+With a token and without `use_ssl`, PySpark (4.1.3, `DefaultChannelBuilder`) speaks plain gRPC only to a host that is
+written `localhost`; to any other it speaks TLS. And a server that does not answer, or answers something else, is asked
+again for more than ten minutes without a word. So the address is put right, and one connection is tried, beforehand.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Self
+from urllib.parse import SplitResult, urlsplit
+
+from offsetguard.errors import OffsetGuardError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_PORT = 15002
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of Spark's variable, on both sides
+_TIMEOUT_S = 10.0
+
+
+class SparkServerUnusable(OffsetGuardError):
+    """No Spark Connect server can be used at the address; the text names it (without token) and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectAddress:
+    """Where a Spark Connect server is, and what a client says to it."""
+
+    host: str
+    port: int
+    tls: bool
+    parameters: str  # what follows the host, as it was given; it may hold a token
+
+    @classmethod
+    def parse(cls, remote: str, environment: Mapping[str, str]) -> Self:
+        """Read `sc://host[:port][/;token=...;use_ssl=true;...]`; raises SparkServerUnusable for anything else."""
+        try:
+            parts = urlsplit(remote)
+            port = parts.port or DEFAULT_PORT
+        except ValueError:
+            parts, port = SplitResult("", "", "", "", ""), DEFAULT_PORT
+        if parts.scheme != "sc" or not parts.hostname:
+            raise SparkServerUnusable("SPARK_REMOTE is not an address of the form sc://host:port")
+        settings = dict(part.split("=", 1) for part in parts.path.lstrip("/").split(";") if "=" in part)
+        token = "token" in settings or TOKEN_VARIABLE in environment
+        use_ssl = settings.get("use_ssl", "").lower() == "true"
+        host = parts.hostname
+        if token and not use_ssl and _is_loopback(host):
+            host = "localhost"
+        return cls(host, port, use_ssl or (token and host != "localhost"), parts.path)
+
+    @property
+    def remote(self) -> str:
+        """The address for PySpark."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"sc://{host}:{self.port}{self.parameters}"
+
+    def check(self) -> None:
+        """Connect once, within ten seconds; raises SparkServerUnusable naming host, port and what is wrong."""
+        where = f"Spark Connect server {self.host}:{self.port}"
+        try:
+            with socket.create_connection((self.host, self.port), _TIMEOUT_S) as connection:
+                if self.tls:
+                    _shake_hands(connection, self.host)
+        except ssl.SSLError as error:
+            raise SparkServerUnusable(
+                f"{where} does not speak TLS ({error.reason}), and a token is sent to another machine only with TLS: "
+                "put a proxy that ends TLS before the server, or run tasks where the server is and name it localhost"
+            ) from error
+        except OSError as error:
+            raise SparkServerUnusable(
+                f"{where} does not answer ({error.strerror or error}): start it (`offsetguard spark-server start`), or "
+                "correct the Airflow connection `spark_default`"
+            ) from error
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _shake_hands(connection: socket.socket, host: str) -> None:
+    """Find out whether TLS is spoken at all; the certificate is checked by gRPC, with its own roots."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with context.wrap_socket(connection, server_hostname=host):
+        pass

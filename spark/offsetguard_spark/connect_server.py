@@ -1,0 +1,290 @@
+"""A warm Spark Connect server on this machine: `offsetguard spark-server run|start|stop|status`.
+
+Jobs that find Spark running need seconds less than those that start it. The server listens on 127.0.0.1 only (Spark's
+own default is every interface), and only for those who know its token. In its folder, which only its owner may read:
+
+token       made once and kept, so that the Airflow connection outlives restarts
+pid         the server's process; it holds a lock on this file for as long as it lives, whatever becomes of the number
+server.log  what Spark said since the last start; the one before is `server.log.1`
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import importlib.util
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from offsetguard.errors import OffsetGuardError
+from offsetguard.workspace import Workspace
+from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
+from offsetguard_spark.jars import jar_paths
+from offsetguard_spark.session import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import IO
+
+MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+START_PATIENCE_S = 300.0
+STOP_PATIENCE_S = 30.0
+_OURS_ALONE = 0o600
+
+
+class SparkServerFailed(OffsetGuardError):
+    """The server could not be started or stopped; the text says why and where its log is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectServer:
+    """A server by its folder; two servers on one machine have two folders and two ports."""
+
+    folder: Path
+    port: int = DEFAULT_PORT
+    memory: str = "2g"
+    master: str = ""  # empty: the cores of this machine; otherwise what spark-submit takes, e.g. spark://host:7077
+
+    @property
+    def remote(self) -> str:
+        """The address, without the token: SPARK_REMOTE; the token goes into SPARK_CONNECT_AUTHENTICATE_TOKEN."""
+        return f"sc://localhost:{self.port}"
+
+    @property
+    def token(self) -> str:
+        """The token; made when there is none yet."""
+        file = self.folder / "token"
+        self._make_folder()
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS_ALONE)
+            with os.fdopen(descriptor, "w") as new:
+                new.write(secrets.token_hex(32) + "\n")
+        return file.read_text(encoding="utf-8").strip()
+
+    @property
+    def log_file(self) -> Path:
+        """Where Spark's output goes."""
+        return self.folder / "server.log"
+
+    def process_id(self) -> int | None:
+        """Return the running server's process id; None when none runs."""
+        try:
+            with (self.folder / "pid").open() as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return int(file.read() or 0)
+        except FileNotFoundError:
+            pass
+        return None
+
+    def start(self, *, patience_s: float = START_PATIENCE_S) -> int:
+        """Start it in the background and wait until it listens; returns the process id.
+
+        Raises SparkServerFailed: one runs already, the port is taken, Spark ended or was too slow.
+        """
+        with self._lock() as pid_file:
+            if self.log_file.exists():
+                self.log_file.replace(self.log_file.with_suffix(".log.1"))
+            with self.log_file.open("ab") as log:
+                process = subprocess.Popen(
+                    self._command(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment(),
+                    pass_fds=[pid_file.fileno()],
+                    start_new_session=True,
+                )
+            _write_pid(pid_file, process.pid)
+        try:
+            self._await(process, patience_s)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        return process.pid
+
+    def run(self) -> None:
+        """Become the server, for systemd and containers; does not return. Raises SparkServerFailed."""
+        pid_file = self._lock()
+        _write_pid(pid_file, os.getpid())
+        os.set_inheritable(pid_file.fileno(), True)
+        command = self._command()
+        os.execve(command[0], command, self._environment())  # noqa: S606 - no shell is wanted
+
+    def stop(self, *, patience_s: float = STOP_PATIENCE_S) -> bool:
+        """End it, politely first; returns False when none ran."""
+        process_id = self.process_id()
+        if not process_id:
+            return False
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_id, signal_number)
+            deadline = time.monotonic() + patience_s
+            while time.monotonic() < deadline:
+                if self.process_id() is None:
+                    return True
+                time.sleep(0.1)
+        raise SparkServerFailed(f"process {process_id} does not end; its log is {self.log_file}")
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+
+    def _lock(self) -> IO[str]:
+        """Take the lock that the server will inherit, once it is clear that it can listen."""
+        self._make_folder()
+        file = (self.folder / "pid").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise SparkServerFailed(f"a server runs already (process {self.process_id()}); stop it first") from None
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError as error:
+                file.close()
+                raise SparkServerFailed(f"port {self.port}: {error.strerror}; choose another with --port") from error
+        return file
+
+    def _command(self) -> list[str]:
+        """Return spark-submit's command line; it becomes the server itself (`exec`). No secret is on it."""
+        jars = [str(path) for path in jar_paths("iceberg")]
+        config = {
+            **SERVER_CONFIG,
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.driver.extraJavaOptions": "-Djava.net.preferIPv4Stack=true",
+            "spark.log.level": "WARN",
+            "spark.ui.enabled": "false",
+            # It remembers jobs, stages and queries even without a page to show them on: a few are enough.
+            "spark.ui.retainedJobs": "20",
+            "spark.ui.retainedStages": "20",
+            "spark.ui.retainedTasks": "200",
+            "spark.sql.ui.retainedExecutions": "5",
+            "spark.connect.ui.retainedSessions": "5",
+            "spark.connect.ui.retainedStatements": "5",
+        }
+        master = self.master or local_master()
+        command = [str(_spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS, "--name", "offsetguard"]
+        command += ["--master", master, "--driver-memory", self.memory, "--driver-class-path", ":".join(jars)]
+        if master.startswith("local"):
+            config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        else:
+            command += ["--jars", ",".join(jars)]
+        command += [word for name, value in config.items() for word in ("--conf", f"{name}={value}")]
+        return [*command, "spark-internal"]
+
+    def _environment(self) -> dict[str, str]:
+        """Return our environment with the token, and without what would make spark-submit somebody's client."""
+        ours = {
+            name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+        }
+        return {**LOCAL_ENVIRONMENT, **ours, "SPARK_HOME": str(_spark_home()), TOKEN_VARIABLE: self.token}
+
+    def _await(self, process: subprocess.Popen[bytes], patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise SparkServerFailed(f"Spark ended with code {process.returncode}: {self._last_words()}")
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise SparkServerFailed(f"Spark does not listen after {patience_s:.0f} s: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+        return " | ".join(line.strip() for line in lines[-3:]) + f" (all of it: {self.log_file})"
+
+
+def server_in(workspace: Workspace, *, port: int = DEFAULT_PORT, memory: str = "2g", master: str = "") -> ConnectServer:
+    """Return the workspace's server."""
+    return ConnectServer(workspace.home / "spark-server", port, memory, master)
+
+
+def _write_pid(file: IO[str], process_id: int) -> None:
+    file.truncate(0)
+    file.write(str(process_id))
+    file.flush()
+
+
+def _spark_home() -> Path:
+    """Find PySpark's folder without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(location) / "bin" / "spark-submit").is_file():
+            return Path(location)
+    raise SparkServerFailed("no PySpark with a spark-submit in this environment; run `make install`")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code: 0, 1 for an error, 3 for `status` when none runs (as systemd has it)."""
+    parsed = _parser().parse_args(arguments)
+    workspace = Workspace.from_environment()
+    server = server_in(workspace, port=parsed.port, memory=parsed.memory, master=parsed.master)
+    try:
+        return {"run": _run, "start": _start, "stop": _stop, "status": _status}[parsed.verb](server)
+    except OffsetGuardError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
+        return 1
+
+
+def _run(server: ConnectServer) -> int:
+    server.run()
+    return 0
+
+
+def _start(server: ConnectServer) -> int:
+    process_id = server.start()
+    _say(f"Spark Connect listens at {server.remote} (process {process_id}, log {server.log_file})")
+    _say("Airflow uses it as soon as its connection says so (replace an older one: `airflow connections delete ...`):")
+    _say("  airflow connections add spark_default --conn-type spark_connect --conn-host localhost \\")
+    _say(f'    --conn-port {server.port} --conn-password "$(cat {server.folder / "token"})"')
+    return 0
+
+
+def _stop(server: ConnectServer) -> int:
+    _say("stopped" if server.stop() else "no server runs")
+    return 0
+
+
+def _status(server: ConnectServer) -> int:
+    process_id = server.process_id()
+    if process_id is None:
+        _say(f"no server runs in {server.folder}")
+        return 3
+    _say(f"process {process_id} runs; log {server.log_file}")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a command line prints
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="offsetguard spark-server",
+        description="Keep Spark warm on this machine, for jobs that take seconds. docs/engines.md says more.",
+    )
+    parser.add_argument("verb", choices=["run", "start", "stop", "status"], help="run: in the foreground, for systemd")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"on 127.0.0.1 (default: {DEFAULT_PORT})")
+    parser.add_argument("--memory", default="2g", help="the server's heap (default: 2g)")
+    parser.add_argument("--master", default="", help="where it computes (default: the cores of this machine)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
