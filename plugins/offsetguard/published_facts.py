@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import And, EqualTo, Reference
-from pyiceberg.expressions.literals import literal
-from sqlalchemy.exc import SQLAlchemyError
-
-from offsetguard.errors import PublishError
 from offsetguard.facts import GroupFacts, IntervalFacts, InvariantResult, OffsetMoveFacts, QueueFacts
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
 from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.reading.catalog import NO_SNAPSHOT, load_table, open_catalog
+from offsetguard.reading.snapshot_reader import SnapshotReader
 from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, OFFSET_MOVE_FACTS, QUEUE_FACTS, Table
 
 if TYPE_CHECKING:
-    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.catalog.sql import SqlCatalog
 
     from offsetguard.collect.manifest import Manifest
     from offsetguard.store.published_intervals import PublishedInterval
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-NO_SNAPSHOT = -1  # published before anything was ever written to the table; Iceberg's own number for that
+__all__ = ["NO_SNAPSHOT", "load_table", "open_catalog", "read_interval_facts", "read_rows"]
 
 
 def read_interval_facts(workspace: Workspace, published: PublishedInterval, manifest: Manifest) -> IntervalFacts:
@@ -39,8 +33,11 @@ def read_interval_facts(workspace: Workspace, published: PublishedInterval, mani
     """
     catalog = open_catalog(workspace)
 
+    reader = SnapshotReader(lambda: catalog)
+
     def rows(table: Table) -> list[Row]:
-        return read_rows(catalog, table, published)
+        found: list[Row] = reader.interval(table, published).to_pylist()
+        return found
 
     return IntervalFacts(
         cluster=published.cluster,
@@ -56,51 +53,10 @@ def read_interval_facts(workspace: Workspace, published: PublishedInterval, mani
     )
 
 
-def open_catalog(workspace: Workspace) -> SqlCatalog:
-    """Open the catalog that Spark writes; raises PublishError when there is none."""
-    if not workspace.catalog_file.exists():
-        raise PublishError(
-            f"{workspace.catalog_file}: there is no catalog, so nothing was published in this workspace;"
-            " check OFFSETGUARD_HOME, or run spark/jobs/publish_interval.py first"
-        )
-    return SqlCatalog(CATALOG_NAME, **sql_properties(workspace))
-
-
-def load_table(catalog: SqlCatalog, table: Table) -> IcebergTable:
-    """Load one of our tables; raises PublishError naming it when it cannot be."""
-    try:
-        return catalog.load_table((NAMESPACE, table.name))
-    except NoSuchTableError:
-        raise PublishError(f"{_file_of(catalog)}: table {NAMESPACE}.{table.name} does not exist") from None
-    except (SQLAlchemyError, OSError, ValueError) as error:
-        raise PublishError(f"{_file_of(catalog)}: table {NAMESPACE}.{table.name}: cannot be read: {error}") from error
-
-
 def read_rows(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> list[Row]:
-    """Return a table's rows of one published interval, ordered by key; only its own files are opened."""
-    snapshot_id = published.snapshot_ids.get(table.name)
-    if snapshot_id == NO_SNAPSHOT:
-        return []
-    iceberg_table = load_table(catalog, table)
-    if snapshot_id is None or iceberg_table.snapshot_by_id(snapshot_id) is None:
-        raise PublishError(
-            f"{table.name}: the published snapshot {snapshot_id} of {published.cluster} {published.interval.name}"
-            " is not in the table any more; publish the interval again (--again)"
-        )
-    only_this = And(
-        EqualTo(term=Reference("cluster"), value=literal(published.cluster)),
-        EqualTo(term=Reference("interval_start"), value=literal(published.interval.start.isoformat())),
-    )
-    try:
-        found = iceberg_table.scan(row_filter=only_this, snapshot_id=snapshot_id).to_arrow()
-    except OSError as error:
-        raise PublishError(f"{table.name}: a data file of snapshot {snapshot_id} cannot be read: {error}") from error
-    rows: list[Row] = found.to_pylist()
-    return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in table.key])
-
-
-def _file_of(catalog: SqlCatalog) -> str:
-    return str(catalog.properties["uri"]).removeprefix("sqlite:///")
+    """Return a table's rows of one published interval, ordered by key; raises PublishError as the reader does."""
+    rows: list[Row] = SnapshotReader(lambda: catalog).interval(table, published).to_pylist()
+    return rows
 
 
 def _message_queue(row: Row) -> MessageQueue:
@@ -153,7 +109,7 @@ def _offset_move_facts(row: Row) -> OffsetMoveFacts:
         move_count=row["move_count"],
         first_moved_at=row["first_moved_at"],
         last_moved_at=row["last_moved_at"],
-        origin=row.get("origin", "event"),  # published by release 0.1: it knew only events
+        origin=row["origin"] or "event",  # published by release 0.1: it knew only events
     )
 
 

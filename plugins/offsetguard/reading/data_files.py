@@ -1,0 +1,165 @@
+"""Rows of data files: of each file only the row groups, the columns and the rows that are wanted.
+
+Goal: one group's 7 days in less than 0.1 s. Compaction sorts files by consumer group and keeps row groups small, so a
+group's day is one row group of one file. What is slow then is everything that is done per file: footers and the small
+files of the last intervals are kept in memory. Columns are found by Iceberg's field ids, so that a renamed column is
+read from old files, and a new one is NULL there.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from offsetguard.reading.kept import Kept
+from offsetguard.reading.row_filter import CONSUMER_GROUP, FILTERED_BY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyiceberg.io import FileIO
+
+    from offsetguard.reading.plan import PlannedFile
+    from offsetguard.reading.row_filter import RowFilter
+
+_FOOTER_BYTES = 64 << 20
+_SMALL_FILE_BYTES = 96 << 20
+_SMALL_ROW_COUNT = 20_000  # one interval's rows, not yet compacted with others
+_FIELD_ID = b"PARQUET:field_id"
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """The columns of a table, and those of them that are asked for."""
+
+    schema: pa.Schema  # every column
+    field_ids: Mapping[str, int | None]  # by column name, as Iceberg numbers them; None = the table has it not yet
+    asked: Sequence[str]
+
+    @property
+    def asked_schema(self) -> pa.Schema:
+        """The schema of what is returned."""
+        return pa.schema([self.schema.field(name) for name in self.asked])
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that must be read: those asked for, and those that rows are chosen by."""
+        return [name for name in self.schema.names if name in self.asked or name in FILTERED_BY]
+
+    @property
+    def needed_schema(self) -> pa.Schema:
+        """The schema of the needed columns."""
+        return pa.schema([self.schema.field(name) for name in self.needed])
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a Parquet file says about itself."""
+
+    metadata: pq.FileMetaData
+    names: Mapping[int, str]  # field id -> the column's name in this file
+    groups: Sequence[tuple[str, str] | None]  # of each row group: the first and the last consumer group, if known
+
+    def row_groups(self, wanted: RowFilter) -> list[int]:
+        """Return the row groups that may have such rows."""
+        group = wanted.consumer_group
+        return [
+            number
+            for number, known in enumerate(self.groups)
+            if group is None or known is None or known[0] <= group <= known[1]
+        ]
+
+
+class DataFiles:
+    """Reads planned files; keep one for many reads."""
+
+    def __init__(self, keep_up_to_rows: int = _SMALL_ROW_COUNT) -> None:
+        """`keep_up_to_rows`: smaller files are kept in memory, as far as there is room."""
+        self._keep_up_to_rows = keep_up_to_rows
+        self._footers: Kept[Footer] = Kept(_FOOTER_BYTES, lambda footer: 4 * footer.metadata.serialized_size)
+        self._small: Kept[pa.Table] = Kept(_SMALL_FILE_BYTES, lambda rows: rows.nbytes)
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="data-files")
+
+    def read(self, io: FileIO, files: Sequence[PlannedFile], columns: Projection, wanted: RowFilter) -> pa.Table:
+        """Return the rows of the files that match, in no particular order.
+
+        Raises OSError (with the path) for a file that cannot be read or is no Parquet file.
+        """
+        parts = list(self._pool.map(lambda file: self._rows_of(io, file, columns, wanted), files))
+        schema = _encoded(columns.needed_schema)
+        rows = wanted.apply(pa.concat_tables([schema.empty_table(), *parts]))
+        return rows.select(columns.asked).cast(columns.asked_schema)
+
+    def _rows_of(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
+        """Return rows among which are all that match."""
+        try:
+            footer = self._footers.get(file.path, lambda: _footer(io, file.path, columns))
+            if file.row_count <= self._keep_up_to_rows:
+                rows = self._small.get(file.path, lambda: _read_whole(io, file.path, footer, columns))
+                return rows.select(columns.needed)
+            rows = _read(io, file.path, footer, columns, footer.row_groups(wanted))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise OSError(f"{file.path}: cannot be read: {error}") from error
+        return wanted.apply(rows)
+
+
+def _footer(io: FileIO, path: str, columns: Projection) -> Footer:
+    with io.new_input(path).open() as opened:
+        metadata = pq.read_metadata(opened)
+    schema = metadata.schema.to_arrow_schema()
+    names = {int(field.metadata[_FIELD_ID]): field.name for field in schema if _FIELD_ID in (field.metadata or {})}
+    group = names.get(columns.field_ids.get(CONSUMER_GROUP) or -1)
+    leaves = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    position = leaves.index(group) if group in leaves else None
+    groups = [_first_and_last(metadata, number, position) for number in range(metadata.num_row_groups)]
+    return Footer(metadata, names, groups)
+
+
+def _first_and_last(metadata: pq.FileMetaData, row_group: int, position: int | None) -> tuple[str, str] | None:
+    statistics = None if position is None else metadata.row_group(row_group).column(position).statistics
+    if statistics is None or not statistics.has_min_max:
+        return None
+    return statistics.min, statistics.max
+
+
+def _read_whole(io: FileIO, path: str, footer: Footer, columns: Projection) -> pa.Table:
+    row_groups = list(range(footer.metadata.num_row_groups))
+    return _read(io, path, footer, Projection(columns.schema, columns.field_ids, columns.schema.names), row_groups)
+
+
+def _read(io: FileIO, path: str, footer: Footer, columns: Projection, row_groups: list[int]) -> pa.Table:
+    """Return those of the columns that the file has, under the names they have now, texts dictionary-encoded."""
+    now = {
+        footer.names[number]: name
+        for name, number in columns.field_ids.items()
+        if number is not None and number in footer.names and name in columns.needed
+    }
+    texts = [old for old, name in now.items() if pa.types.is_string(columns.schema.field(name).type)]
+    with io.new_input(path).open() as opened:
+        parquet = pq.ParquetFile(opened, metadata=footer.metadata, read_dictionary=texts)
+        rows = parquet.read_row_groups(row_groups, columns=list(now), use_threads=False)
+    return _complete(rows.rename_columns([now[name] for name in rows.column_names]), _encoded(columns.needed_schema))
+
+
+def _encoded(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of rows as they are read: texts dictionary-encoded."""
+    texts = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(texts) if pa.types.is_string(field.type) else field for field in schema])
+
+
+def _complete(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema: what the file does not have is NULL."""
+    return pa.Table.from_arrays([_column(rows, field) for field in schema], schema=schema)
+
+
+def _column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    position = rows.schema.get_field_index(field.name)
+    if position < 0:
+        return pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
+    column = rows.column(position)
+    return column if column.type == field.type else column.cast(field.type)

@@ -1,0 +1,147 @@
+"""Published facts are read without Spark: what was published, all of it, and nothing else."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from offsetguard.errors import PublishError
+from offsetguard.intervals import Interval
+from offsetguard.reading.data_files import DataFiles
+from offsetguard.reading.row_filter import RowFilter
+from offsetguard.reading.snapshot_reader import SnapshotReader, table_schema
+from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS
+from offsetguard_peers.iceberg_writer import append, create_table
+from offsetguard_peers.warehouse import group_rows, minute, rows_of
+
+if TYPE_CHECKING:
+    from offsetguard_peers.warehouse import Warehouse
+
+GROUPS = [f"group-with-a-long-name-{number}" for number in range(6)]
+DAY = 30  # the warehouse starts at 23:30: minute 30 is the next day
+EVERYTHING = (minute(0), minute(10 * DAY))
+
+
+def a_day_an_hour_and_minutes(warehouse: Warehouse) -> range:
+    """Lay files out as housekeeping does: days, then hours, then what is not yet compacted."""
+    warehouse.append(group_rows(GROUPS, range(DAY)))
+    warehouse.append(group_rows(GROUPS, range(DAY, DAY + 10)))
+    warehouse.append(group_rows(["group-of-the-other-cluster", GROUPS[3]], range(DAY), cluster="other"))
+    for number in range(DAY + 10, DAY + 13):
+        snapshot_id = warehouse.append(group_rows(GROUPS, [number]))
+    minutes = range(DAY + 13)
+    warehouse.publish(minutes, snapshot_id)
+    return minutes
+
+
+def test_a_group_s_past_is_whole_and_in_order(warehouse: Warehouse) -> None:
+    """In files of a day, of an hour and of a minute; the second time from memory."""
+    minutes = a_day_an_hour_and_minutes(warehouse)
+    reader = warehouse.reader()
+    for _ in range(2):
+        for group in (GROUPS[0], GROUPS[3], GROUPS[5]):
+            rows = reader.group_history("demo", group, *EVERYTHING)
+            assert rows.schema == table_schema(GROUP_FACTS)
+            assert set(rows["consumer_group"].to_pylist()) == {group}
+            assert set(rows["cluster"].to_pylist()) == {"demo"}
+            assert rows["lag"].to_pylist() == list(minutes)
+            assert rows["interval_start"].to_pylist() == [minute(number) for number in minutes]
+
+
+def test_only_what_was_asked_for_is_returned(warehouse: Warehouse) -> None:
+    a_day_an_hour_and_minutes(warehouse)
+    reader = warehouse.reader()
+    rows = reader.group_history("demo", GROUPS[1], minute(DAY - 2), minute(DAY + 2), columns=["lag", "topic"])
+    assert rows.column_names == ["topic", "lag"]
+    assert rows["lag"].to_pylist() == [DAY - 2, DAY - 1, DAY, DAY + 1]
+    assert reader.group_history("demo", "group-with-a-long-name", *EVERYTHING).num_rows == 0, "a prefix is another name"
+    assert reader.group_history("nowhere", GROUPS[1], *EVERYTHING).num_rows == 0
+    assert reader.group_history("demo", GROUPS[1], minute(-5), minute(0)).num_rows == 0
+
+
+def test_what_was_written_but_not_published_does_not_show(warehouse: Warehouse) -> None:
+    """A publication that was killed before its row was there; the next one makes its snapshot an ancestor."""
+    warehouse.publish([0], warehouse.append(group_rows(GROUPS, [0])))
+    warehouse.append(group_rows(GROUPS, [1]))
+    reader = warehouse.reader()
+    assert reader.group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0]
+    warehouse.publish([2], warehouse.append(group_rows(GROUPS, [2])))
+    assert reader.group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0, 2]
+    assert reader.interval(GROUP_FACTS, "demo", Interval(minute(1))).num_rows == 0
+    warehouse.publish([1], warehouse.append())
+    assert reader.group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0, 1, 2]
+
+
+def test_a_backfilled_interval_shows_although_it_is_not_the_newest(warehouse: Warehouse) -> None:
+    """Also when the clock of its publisher was behind."""
+    warehouse.publish([5], warehouse.append(group_rows(GROUPS, [5])))
+    warehouse.publish([1], warehouse.append(group_rows(GROUPS, [1])), at=-1)
+    assert warehouse.reader().group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [1, 5]
+
+
+def test_an_interval_is_read_as_it_was_published(warehouse: Warehouse) -> None:
+    first = warehouse.append(group_rows(GROUPS[::-1], [0]))
+    warehouse.publish([0], first)
+    warehouse.append(group_rows(["written-later"], [0]))
+    rows = warehouse.reader().interval(GROUP_FACTS, "demo", Interval(minute(0)))
+    assert rows["consumer_group"].to_pylist() == GROUPS
+
+
+def test_a_table_of_newest_rows_is_read_at_the_newest_published_interval(warehouse: Warehouse) -> None:
+    reader = warehouse.reader()
+    assert reader.newest_rows(GROUP_FACTS, "demo").num_rows == 0
+    warehouse.publish([1], warehouse.append(group_rows(GROUPS, [1]), group_rows(["theirs"], [1], cluster="other")))
+    warehouse.append(group_rows(["not-published"], [2]))
+    assert sorted(reader.newest_rows(GROUP_FACTS, "demo")["consumer_group"].to_pylist()) == GROUPS
+
+
+def test_only_the_row_groups_of_the_group_are_read(warehouse: Warehouse) -> None:
+    """Proved by damage: what lies elsewhere in the file cannot be decoded any more, and is not missed."""
+    warehouse.publish([0], warehouse.append(group_rows(GROUPS, range(DAY))))
+    (file,) = warehouse.data_files()
+    metadata = pq.read_metadata(file)
+    damaged = bytearray(file.read_bytes())
+    for number in range(metadata.num_row_groups):
+        for column in range(metadata.num_columns):
+            chunk = metadata.row_group(number).column(column)
+            if chunk.path_in_schema == "consumer_group" and chunk.statistics.max < GROUPS[4]:
+                damaged[chunk.data_page_offset - 8 : chunk.data_page_offset + 8] = b"damaged " * 2
+    file.write_bytes(damaged)
+    reader = SnapshotReader(lambda: warehouse.catalog, DataFiles(keep_up_to_rows=0))
+
+    def rows_of_group(group: str) -> int:
+        wanted = RowFilter("demo", consumer_group=group)
+        return int(reader.published_rows(GROUP_FACTS, warehouse.published[0], wanted).num_rows)
+
+    assert rows_of_group(GROUPS[5]) == DAY
+    with pytest.raises(PublishError, match=f"group_facts: snapshot .*{file.name}: cannot be read"):
+        rows_of_group(GROUPS[0])
+
+
+def test_many_threads_share_a_reader(warehouse: Warehouse) -> None:
+    a_day_an_hour_and_minutes(warehouse)
+    reader = warehouse.reader()
+
+    def lags(group: str) -> list[int]:
+        return list(reader.group_history("demo", group, *EVERYTHING)["lag"].to_pylist())
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(map(tuple, pool.map(lags, GROUPS * 3))) == {tuple(range(DAY + 13))}
+
+
+def test_rows_whose_retention_has_passed_are_not_called_none(warehouse: Warehouse) -> None:
+    warehouse.append(group_rows(GROUPS, [0]))
+    warehouse.publish([0], RETENTION_PASSED)
+    with pytest.raises(PublishError, match="group_facts: rows of demo 20261120T233000Z were deleted: retention passed"):
+        warehouse.reader().interval(GROUP_FACTS, "demo", Interval(minute(0)))
+
+
+def test_a_table_that_a_release_did_not_have_has_no_rows_of_its_intervals(warehouse: Warehouse) -> None:
+    warehouse.publish([0], warehouse.append(group_rows(GROUPS, [0])))
+    topics = create_table(warehouse.catalog, TOPIC_FACTS)
+    append(topics, [rows_of(TOPIC_FACTS, [{"cluster": "demo", "interval_start": minute(0), "topic": "orders"}])])
+    assert warehouse.reader().interval(TOPIC_FACTS, "demo", Interval(minute(0))).num_rows == 0
