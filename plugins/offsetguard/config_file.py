@@ -6,14 +6,14 @@ One line each: `file:line: path.to.field: what is wrong; did you mean 'x'?`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from offsetguard.config import Config, reference_problems
+from offsetguard.config import Config, field_names, reference_problems
 from offsetguard.errors import ConfigError
 from offsetguard.yaml_lines import LinedDocument, Path, read_lined_yaml
 
@@ -37,7 +37,7 @@ _WANTED = {
     "string_type": "must be text",
     "list_type": "must be a list: one '- entry' to a line",
     "dict_type": "must be a mapping: 'name:' with indented fields below it",
-    "model_type": "must be a mapping: 'field: value' lines",
+    "dataclass_type": "must be a mapping: 'field: value' lines",
 }
 
 
@@ -155,13 +155,16 @@ def _validate(document: dict[str, Any]) -> tuple[Config | None, list[tuple[Path,
 
 def _is_required(key: str) -> bool:
     """Say whether a section left empty (`groups:` and only comments below it) is a mistake."""
-    return key not in Config.model_fields or Config.model_fields[key].is_required()
+    has_default = {
+        one.name for one in fields(Config) if one.default is not MISSING or one.default_factory is not MISSING
+    }
+    return key not in has_default
 
 
 def _explain(details: ErrorDetails) -> tuple[Path, str]:
     where: Path = tuple(part for part in details["loc"] if part != "[key]")
     match details["type"]:
-        case "extra_forbidden":
+        case "unexpected_keyword_argument":
             known = _known_fields(where[:-1])
             return where, f"unknown key{did_you_mean(str(where[-1]), known)} (known here: {', '.join(sorted(known))})"
         case "missing":
@@ -193,16 +196,15 @@ def _hint(where: Path, value: object) -> str:
 
 def _known_fields(where: Path) -> list[str]:
     """Return the field names of the section at a path of the model."""
-    model: type[BaseModel] = Config
+    section: type[Any] = Config
     for part in where:
-        field = model.model_fields.get(part) if isinstance(part, str) else None
-        if field is not None:
-            model = _section_in(field.annotation) or model
-    return list(model.model_fields)
+        annotation = get_type_hints(section).get(part) if isinstance(part, str) else None
+        section = _section_in(annotation) or section
+    return list(field_names(section))
 
 
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _section_in(annotation: Any) -> type[Any] | None:
+    if isinstance(annotation, type) and is_dataclass(annotation):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
         found = _section_in(argument)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
-from offsetguard.config import EffectivePolicy
+from offsetguard.config import EffectivePolicy, field_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def shadowed_fields(config: Config) -> Iterator[tuple[int, str, int]]:
 
 def fields_set(entry: GroupPolicy) -> list[str]:
     """Return which fields of a policy an entry sets."""
-    return [field for field in EffectivePolicy.model_fields if getattr(entry, field) is not None]
+    return [field for field in field_names(EffectivePolicy) if getattr(entry, field) is not None]
 
 
 def _covers(earlier: GroupPolicy, later: GroupPolicy) -> bool:

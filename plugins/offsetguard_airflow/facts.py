@@ -28,7 +28,7 @@ def read_facts(workspace: Workspace, engine: Engine, cluster: str, interval: Int
             f"interval {interval.name} of cluster {cluster} is not published; clear the task publish_interval of this "
             "run, and look at OFFSETGUARD_DATABASE_URL when it is green: both tasks must use the same database"
         )
-    return read_interval_facts(workspace, published, Manifest.model_validate_json(published.manifest_json))
+    return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
 
 
 def check_group_pattern(pattern: str, facts: IntervalFacts) -> None:

@@ -80,7 +80,7 @@ def _read(engine: Engine, workspace: Workspace, interval: Interval) -> IntervalF
     published = published_intervals.get(engine, "demo", interval)
     if published is None:
         return None
-    return read_interval_facts(workspace, published, Manifest.model_validate_json(published.manifest_json))
+    return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
 
 
 def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_repairs(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -45,7 +45,7 @@ class LogReplay:
             place.mkdir()
             for file in sorted(path for pattern in source.files for path in glob.glob(pattern)):  # noqa: PTH207 as tailing
                 self._growing.append(_Growing(_opened(Path(file)), place / Path(file).name, zone_of(source.time_zone)))
-            grown = source.model_copy(update={"files": [f"{glob.escape(str(place))}/*.log"]})
+            grown = replace(source, files=[f"{glob.escape(str(place))}/*.log"])
             self.sources = (*self.sources, grown)
 
     def advance(self, until: datetime | None) -> None:

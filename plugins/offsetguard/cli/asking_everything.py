@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,7 +14,5 @@ EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "rates": 1_000_000,
 def asking_everything(config: Config, cluster: str) -> Config:
     """Return the configuration with the limits of a cluster's rounds lifted; the pace of requests stays."""
     settings = config.clusters[cluster]
-    collection = settings.collection.model_copy(update=EVERYTHING)
-    return config.model_copy(
-        update={"clusters": {**config.clusters, cluster: settings.model_copy(update={"collection": collection})}}
-    )
+    collection = replace(settings.collection, **EVERYTHING)
+    return replace(config, clusters={**config.clusters, cluster: replace(settings, collection=collection)})

@@ -7,6 +7,7 @@ import fnmatch
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,17 +107,17 @@ def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Li
     config = file.config
     for name, cluster in config.clusters.items():
         live = {"consumer_groups": len(seen[name].consumer_groups)} if name in seen else {}
-        yield {"kind": "cluster", "name": name, **cluster.model_dump(), **live}
+        yield {"kind": "cluster", "name": name, **asdict(cluster), **live}
     for name, team in config.teams.items():
-        yield {"kind": "team", "name": name, "is_default": name == config.default_team, **team.model_dump()}
+        yield {"kind": "team", "name": name, "is_default": name == config.default_team, **asdict(team)}
     for position, entry in enumerate(config.groups):
         line = file.document.line(("groups", position))
         sets = {field: getattr(entry, field) for field in fields_set(entry)}
         yield {"kind": "groups", "line": line, "match": entry.match, "cluster": entry.cluster, "sets": sets}
-    defaults = EffectivePolicy(team=config.default_team).model_dump()
+    defaults = asdict(EffectivePolicy(team=config.default_team))
     yield {"kind": "groups", "line": None, "match": "*", "cluster": "*", "sets": defaults}
-    yield {"kind": "delivery", **config.delivery.model_dump()}
-    yield {"kind": "judgement", **config.judgement.model_dump()}
+    yield {"kind": "delivery", **asdict(config.delivery)}
+    yield {"kind": "judgement", **asdict(config.judgement)}
 
 
 def _shadowed(file: ConfigFile) -> Iterator[Problem]:

@@ -58,7 +58,9 @@ class IntegerColumn:
         if type(values) is array:
             if self._valid is not None:
                 self._valid += b"\x01" * len(values)
-            self.values.extend(values if values.typecode == self.values.typecode else array(self.values.typecode, values))
+            self.values.extend(
+                values if values.typecode == self.values.typecode else array(self.values.typecode, values)
+            )
         else:
             for value in values:
                 self.add(value)

@@ -13,8 +13,6 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest
 from offsetguard.errors import SnapshotError
 
@@ -61,12 +59,12 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a landed snapshot; raises SnapshotError naming the file."""
     file = folder / MANIFEST_FILE_NAME
     try:
-        return Manifest.model_validate_json(file.read_text(encoding="utf-8"))
+        return Manifest.from_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SnapshotError(
             f"{file}: missing; the folder is not a landed snapshot, collect the interval first"
         ) from None
-    except (ValidationError, UnicodeDecodeError) as error:
+    except (ValueError, UnicodeDecodeError) as error:
         raise SnapshotError(f"{file}: not a manifest of OffsetGuard: {error}") from error
 
 

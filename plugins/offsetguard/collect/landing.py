@@ -22,7 +22,7 @@ from offsetguard.collect.landed_folders import (
     read_manifest,
     snapshot_folder,
 )
-from offsetguard.collect.manifest import GAPS_FILE_NAME, MANIFEST_FILE_NAME, Gap, Manifest
+from offsetguard.collect.manifest import GAPS_FILE_NAME, MANIFEST_FILE_NAME, Gap, Manifest, as_json
 from offsetguard.collect.older_releases import as_this_release
 from offsetguard.errors import SnapshotError
 from offsetguard.intervals import Interval
@@ -95,10 +95,10 @@ def land(
         temporary.mkdir(parents=True)
         for table in LANDED:
             _write_table(temporary / f"{table.name}.parquet", table, tables.get(table.name, ()))
-        gaps = "".join(f"{gap.model_dump_json()}\n" for gap in everything_missing)
+        gaps = "".join(f"{as_json(gap)}\n" for gap in everything_missing)
         if gaps:
             (temporary / GAPS_FILE_NAME).write_text(gaps, encoding="utf-8")
-        (temporary / MANIFEST_FILE_NAME).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
+        (temporary / MANIFEST_FILE_NAME).write_text(manifest.to_json(indent=1), encoding="utf-8")
         _flush(temporary)
         temporary.rename(folder)
         _flush_folder(folder.parent)

@@ -1,4 +1,7 @@
-"""What the logs of a cluster say, beside what its brokers answer: rows, gaps and cursors of one round."""
+"""What the logs of a cluster say, beside what its brokers answer: rows, gaps and cursors of one round.
+
+Most clusters have no logs to read (None), and a round of theirs does not wait until the patterns are loaded.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.logs.events import event_row
-from offsetguard.logs.moves import moves_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,20 +19,28 @@ if TYPE_CHECKING:
     from offsetguard.logs.tailing import LogReading
 
 
-def log_event_rows(reading: LogReading, cluster: str, interval: Interval) -> Iterator[Row]:
+def log_event_rows(reading: LogReading | None, cluster: str, interval: Interval) -> Iterator[Row]:
     """Yield the rows of `log_events`."""
+    if reading is None:
+        return
+    from offsetguard.logs.events import event_row  # noqa: PLC0415 see above
+
     for event in reading.events:
         yield event_row(event, cluster, interval.start)
 
 
-def log_move_rows(reading: LogReading, cluster: str, interval: Interval) -> Iterator[Row]:
+def log_move_rows(reading: LogReading | None, cluster: str, interval: Interval) -> Iterator[Row]:
     """Yield the rows of `offset_moves` that log lines tell of."""
+    if reading is None:
+        return
+    from offsetguard.logs.moves import moves_from  # noqa: PLC0415 see above
+
     yield from moves_from(reading.events, cluster, interval.start)
 
 
-def unreadable_lines(reading: LogReading) -> Iterator[Undecodable]:
+def unreadable_lines(reading: LogReading | None) -> Iterator[Undecodable]:
     """Yield the lines of which nobody can say when they were written."""
-    for line in reading.undecodable:
+    for line in reading.undecodable if reading else ():
         source = f"log {line.origin.source} {line.origin.file}"
         yield Undecodable(source, line.position, line.reason, line.text.encode("utf-8", "replace"))
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from offsetguard.constraints import NO_OTHER_FIELDS, Count, read_json
+from offsetguard.logs.cursor import LogCursor  # noqa: TC001 pydantic looks its fields up
 
-from offsetguard.facts import CollectionGap
-from offsetguard.logs.cursor import LogCursor
+if TYPE_CHECKING:
+    from offsetguard.facts import CollectionGap
 
 MANIFEST_FILE_NAME = "manifest.json"
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
-Count = Annotated[int, Field(ge=0)]
 
 
 class Outcome(StrEnum):
@@ -28,12 +30,11 @@ class Outcome(StrEnum):
     NOT_RECORDED = "not_recorded"  # a bundle or state files do not hold it
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RequestCounts(_Record):
+@dataclass(frozen=True, kw_only=True)
+class RequestCounts:
     """Requests of one round; `asked` is the sum of all outcomes."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     asked: Count = 0
     answered: Count = 0
@@ -45,8 +46,11 @@ class RequestCounts(_Record):
     not_recorded: Count = 0
 
 
-class EventCursor(_Record):
+@dataclass(frozen=True, kw_only=True)
+class EventCursor:
     """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     broker_name: str
     from_offset: Count  # first event offset asked for in this round
@@ -54,24 +58,33 @@ class EventCursor(_Record):
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
 
 
-class NotAsked(_Record):
+@dataclass(frozen=True, kw_only=True)
+class NotAsked:
     """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     what: str
     count: Count
     reason: str
 
 
-class MissingMaster(_Record):
+@dataclass(frozen=True, kw_only=True)
+class MissingMaster:
     """A master that an earlier round listed and the name server does not list any more."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     broker_name: str
     address: str  # where it was
     missing_since: datetime  # start of the first interval without it
 
 
-class Gap(_Record):
+@dataclass(frozen=True, kw_only=True)
+class Gap:
     """Something asked for and not seen; see `facts.CollectionGap`."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     address: str
     broker_name: str | None
@@ -82,13 +95,17 @@ class Gap(_Record):
 
     def as_fact(self) -> CollectionGap:
         """Return the record that rules read."""
+        from offsetguard.facts import CollectionGap  # noqa: PLC0415 who collects needs no facts
+
         return CollectionGap(self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason)
 
 
-class Manifest(_Record):
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
 
-    format: int = 1
+    __pydantic_config__ = NO_OTHER_FIELDS
+
     cluster: str
     interval_start: datetime
     started_at: datetime
@@ -96,7 +113,9 @@ class Manifest(_Record):
     requests: RequestCounts
     gaps: tuple[Gap, ...] = ()  # at most MAX_GAPS; gap_count has them all
     gap_count: Count = 0
-    gap_kinds: dict[str, Count] = {}  # e.g. "timed_out GET_TOPIC_STATS_INFO" -> how often; gaps.jsonl names each one
+    gap_kinds: dict[str, Count] = field(
+        default_factory=dict
+    )  # e.g. "timed_out GET_TOPIC_STATS_INFO" -> how often; gaps.jsonl names each one
     row_counts: dict[str, Count]  # table name -> landed rows
     event_cursors: tuple[EventCursor, ...] = ()
     log_cursors: tuple[LogCursor, ...] = ()
@@ -105,6 +124,16 @@ class Manifest(_Record):
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
     missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose
     cluster_unseen: bool = False  # no name server answered
+    format: int = 1
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the text that `from_json` reads; the same manifest always gives the same text."""
+        return as_json(self, indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Manifest:
+        """Read the text of a manifest; raises pydantic's ValidationError, a ValueError."""
+        return read_json(cls, text)
 
     @property
     def complete(self) -> bool:
@@ -113,3 +142,14 @@ class Manifest(_Record):
 
 
 MAX_GAPS = 200
+
+
+def as_json(record: Manifest | Gap, indent: int | None = None) -> str:
+    """Return a record as JSON; times in ISO 8601."""
+    return json.dumps(asdict(record), indent=indent, ensure_ascii=False, default=_time_as_text)
+
+
+def _time_as_text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{value!r:.80} has no form in JSON")

@@ -10,6 +10,7 @@ Source of the format: OffsetMovedEvent and PullMessageProcessor, 4.9.8; the topi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -96,7 +97,7 @@ def take(reading: BrokerReading, position: int, pulled: PullResult) -> bool:
         note = _joined(note, f"the queue changed while it was read: sent from {position} to {pulled.next_begin_offset}")
     else:
         _keep(reading, position, pulled)
-    reading.event_cursor = cursor.model_copy(update={"next_offset": pulled.next_begin_offset, "note": note})
+    reading.event_cursor = replace(cursor, next_offset=pulled.next_begin_offset, note=note)
     return pulled.status in (PullStatus.FOUND, PullStatus.NO_MATCHED_MSG) and pulled.next_begin_offset > position
 
 

@@ -20,7 +20,6 @@ from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.logs.tailing import LogReading
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.logs.cursor import LogCursor
+    from offsetguard.logs.tailing import LogReading
     from offsetguard.tables import Table
 
 
@@ -113,7 +113,7 @@ class SnapshotMaker:
         consumption = _consumption(one_round, readings, known_groups(masters, members))
         pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}
         rows = SnapshotRows(self.cluster, self.interval, own_names)
-        logs = one_round.log_reading or LogReading()
+        logs = one_round.log_reading
         records = [record for reading in readings for record in reading.undecodable]
         undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
         groups = self._group_rows(one_round, masters, members, consumption)
@@ -140,7 +140,7 @@ class SnapshotMaker:
         return tables
 
     def _small_tables(
-        self, rows: SnapshotRows, readings: Sequence[BrokerReading], logs: LogReading, groups: Iterable[Row]
+        self, rows: SnapshotRows, readings: Sequence[BrokerReading], logs: LogReading | None, groups: Iterable[Row]
     ) -> Iterator[tuple[Table, Iterable[Row]]]:
         masters = [reading for reading in readings if reading.replica.is_master]
         yield TOPIC_SETTINGS, rows.topic_settings(masters)

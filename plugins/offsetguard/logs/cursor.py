@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
-
-Count = Annotated[int, Field(ge=0)]
+from offsetguard.constraints import NO_OTHER_FIELDS, Count
 
 
-class LogCursor(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class LogCursor:
     """How far one log file was read; a rotated, copied or compressed file keeps its cursor under its new name.
 
     A file is known by its first bytes; the inode only helps where two files begin alike.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    __pydantic_config__ = NO_OTHER_FIELDS
 
     source: str  # name of the log source
     file: str  # `log_events.file`: identity of the file, the same after its rotation

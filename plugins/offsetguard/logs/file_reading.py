@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from offsetguard.logs.cursor import LogCursor
@@ -58,12 +58,12 @@ class FilePart:
         """Leave all of it for the next rounds."""
         seen_bytes = self.cursor.seen_bytes if self.file.compressed else self.file.size
         note = f"{self.waiting_bytes} bytes left for the next rounds"
-        self.cursor = self.cursor.model_copy(update={"note": note, "seen_bytes": seen_bytes})
+        self.cursor = replace(self.cursor, note=note, seen_bytes=seen_bytes)
 
     def read(self, share: Share) -> None:
         """Read on, up to the share. Raises OSError where nothing could be read; the cursor then stays where it was."""
         if self.cursor.finished and self.file.compressed:  # nothing can follow; inflating it again would cost seconds
-            self.cursor = self.cursor.model_copy(update={"path": self.file.path, "note": None})
+            self.cursor = replace(self.cursor, path=self.file.path, note=None)
             return
         with LogStream(self.file.path) as stream:
             now = looked_at(stream)
@@ -73,7 +73,7 @@ class FilePart:
             stream.rewind()
             if not stream.go_to(start.next_position):
                 note = f"ends before byte {start.next_position}: still being compressed"
-                self.cursor = start.model_copy(update={"note": note})
+                self.cursor = replace(start, note=note)
                 return
             reader = RecordReader(start.next_position)
             self.failure = self._read_on(stream, reader, start, share)
@@ -92,7 +92,7 @@ class FilePart:
             return cursor
         identity, _, number = cursor.file.partition("~")
         file = f"{identity}~{int(number or 0) + 1}"  # the same positions may hold other lines from now on
-        return cursor.model_copy(update={"file": file, "next_position": 0, "seen_bytes": 0})
+        return replace(cursor, file=file, next_position=0, seen_bytes=0)
 
     def _read_on(self, stream: LogStream, reader: RecordReader, start: LogCursor, share: Share) -> str | None:
         """Read until the share is used or the file ends; return why it could not be read any further."""

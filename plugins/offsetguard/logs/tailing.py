@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from offsetguard.errors import ConfigError
@@ -141,7 +141,7 @@ def _not_found(
         elif cursor.missing_rounds < MISSING_ROUNDS:
             rounds = cursor.missing_rounds + 1
             note = f"found nowhere for {rounds} rounds: what was written behind byte {cursor.next_position} is not read"
-            kept.append(cursor.model_copy(update={"missing_rounds": rounds, "note": note}))
+            kept.append(replace(cursor, missing_rounds=rounds, note=note))
         elif cursor.seen_bytes > cursor.next_position:
             lost = cursor.seen_bytes - cursor.next_position
             gaps.append(LogGap(source.name, cursor.path, f"gone before it was read: at least {lost} bytes are lost"))
@@ -162,9 +162,7 @@ def _read_within(parts: Sequence[FilePart], limits: LogLimits) -> list[LogGap]:
     for number, part in enumerate(sorted(parts, key=lambda part: part.waiting_bytes)):
         share = Share(bytes_left // (len(parts) - number), events_left, limits.undecodable_kept, limits.routine)
         if share.max_bytes <= 0 or share.max_events <= 0:
-            part.cursor = part.cursor.model_copy(
-                update={"note": f"{part.waiting_bytes} bytes left for the next rounds"}
-            )
+            part.cursor = replace(part.cursor, note=f"{part.waiting_bytes} bytes left for the next rounds")
             continue
         try:
             part.read(share)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import yaml
@@ -141,8 +142,8 @@ def test_any_yaml_gives_a_configuration_or_problems_with_lines(
 
 def _field_names(model: Any) -> list[str]:
     names: list[str] = []
-    for name, field in model.model_fields.items():
-        below = [part for part in _types_in(field.annotation) if hasattr(part, "model_fields")]
+    for name, annotation in get_type_hints(model).items():
+        below = [part for part in _types_in(annotation) if is_dataclass(part)]
         names += [name, *(n for part in below for n in _field_names(part))]
     return names
 

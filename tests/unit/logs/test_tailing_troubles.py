@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -109,13 +110,13 @@ def test_a_compressed_file_that_was_read_is_not_inflated_again(tmp_path):
     assert cursor.finished
     (tmp_path / "broker.1.log.gz").rename(tmp_path / "broker.2.log.gz")
     assert tail.round().events == ()
-    assert tail.cursors == (cursor.model_copy(update={"path": f"{tmp_path}/broker.2.log.gz"}),)
+    assert tail.cursors == (replace(cursor, path=f"{tmp_path}/broker.2.log.gz"),)
 
 
 def test_a_zone_that_this_machine_does_not_know_is_a_gap(tmp_path):
     (tmp_path / "broker.log").write_text(lines(1, 2))
     tail = Tail(tmp_path)
-    tail.source = tail.source.model_copy(update={"time_zone": "Asia/Nowhere"})
+    tail.source = replace(tail.source, time_zone="Asia/Nowhere")
     (gap,) = tail.round().gaps
     assert "Asia/Nowhere" in gap.reason
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -274,7 +275,7 @@ def test_a_judgement_of_some_groups_and_then_of_all_counts_the_interval_once(eng
 
 def test_a_group_that_gets_another_owner_leaves_the_first_teams_list(engine: Engine) -> None:
     judge(engine, facts(0, group("somebody", 20_000)))
-    settings = Config.model_validate({**config().model_dump(), "groups": [{"match": "somebody", "team": "billing"}]})
+    settings = Config.model_validate({**asdict(config()), "groups": [{"match": "somebody", "team": "billing"}]})
     report = judge(engine, facts(1, group("somebody", 20_000)), config=settings)
     by_team = {message.view.team: message.view for message in report.messages}
     assert by_team["billing"].reason is NotificationReason.FIRST
