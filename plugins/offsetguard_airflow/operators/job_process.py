@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 PATIENCE_S = 10.0  # Airflow gives a task that it kills a minute (`core.killed_task_cleanup_time`)
 _LAST_LINES = 5
 
+# A daemon that was started in the background of a shell ignores SIGINT, and so would all that it starts.
+_RUN_INTERRUPTIBLY = (
+    "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
 
 class JobProcess:
     """One job script, in a process group of its own."""
@@ -28,7 +34,7 @@ class JobProcess:
         """Start it at once; `environment` is added to our own."""
         self._name = script.name
         self._process = subprocess.Popen(
-            [sys.executable, str(script), *arguments],
+            [sys.executable, "-P", "-c", _RUN_INTERRUPTIBLY, str(script), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
