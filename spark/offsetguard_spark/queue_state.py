@@ -18,7 +18,7 @@ from offsetguard_spark.queue_fold import SAMPLE, STATE, Step
 from offsetguard_spark.tables import spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
     from datetime import datetime
 
     from pyspark.sql import Column, DataFrame
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from offsetguard.intervals import Interval
 
 LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads: point 5 may be older than the window, but not by as much
+_COUNTS = {"sample_count": 0, "unknown_count": 0}  # never NULL
 _QUEUE = ("broker_name", "topic", "queue_id", "consumer_group")
 
 
@@ -41,11 +42,11 @@ def fold_snapshot(
     stands = previous.where((F.col("cluster") == cluster) & (F.col("interval_start") > dropped))
     stands = stands.select(*_QUEUE, *(F.col(name).alias(f"before_{name}") for name in STATE))
     new = queues.where(F.col("cluster") == cluster).select(*_QUEUE, *SAMPLE)
-    step = Step(lambda name: F.col(f"before_{name}"), F.col, window)
+    step = Step("before_{}".format, str, window)
+    flags = _named(step.flags(), "is_{}")
+    columns = _named(step.folded("is_{}".format))
     joined = stands.join(new, list(_QUEUE), "full")
-    flagged = joined.withColumns({f"is_{name}": flag for name, flag in step.flags().items()})
-    columns = step.folded(lambda name: F.col(f"is_{name}"))
-    return _as_table(flagged.select(*_QUEUE, *(column.alias(name) for name, column in columns.items())), cluster)
+    return _as_table(joined.selectExpr("*", *flags).selectExpr(*_QUEUE, *columns), cluster)
 
 
 def rebuild(history: DataFrame, cluster: str, interval: Interval, window: timedelta = WINDOW) -> DataFrame:
@@ -57,21 +58,15 @@ def rebuild(history: DataFrame, cluster: str, interval: Interval, window: timede
     since, until = F.lit(interval.start - LOOK_BACK), F.lit(interval.start)
     read = history.where((F.col("cluster") == cluster) & F.col("interval_start").between(since, until))
     samples = read.groupBy(*_QUEUE).agg(F.array_sort(F.collect_list(F.struct(*SAMPLE))).alias("samples"))
-    types = {column.name: spark_type(column) for column in QUEUE_STATE.columns}
-    counts = {"sample_count": 0, "unknown_count": 0}
-    nothing = F.struct(*(F.lit(counts.get(name)).cast(types[name]).alias(name) for name in STATE))
-
-    def fold(before: Column, sample: Column) -> Column:
-        step = Step(before.getField, sample.getField, window)
-
-        def folded(flags: Column) -> Column:
-            columns = step.folded(flags.getField)
-            return F.struct(*(column.cast(types[name]).alias(name) for name, column in columns.items()))
-
-        return _let(F.struct(*(flag.alias(name) for name, flag in step.flags().items())), folded)
-
-    states = samples.select(*_QUEUE, F.aggregate("samples", nothing, fold).alias("state"))
-    return _as_table(states.select(*_QUEUE, "state.*"), cluster)
+    step = Step("before.{}".format, "sample.{}".format, window)
+    types = {column.name: spark_type(column).simpleString() for column in QUEUE_STATE.columns}
+    nothing = [f"CAST({_COUNTS.get(name, 'NULL')} AS {types[name]}) AS {name}" for name in STATE]
+    columns = [f"CAST({text} AS {types[name]}) AS {name}" for name, text in step.folded("flag.{}".format).items()]
+    # The inner transform evaluates the flags once for all columns.
+    flags = f"array(struct({', '.join(_named(step.flags()))}))"
+    after = f"transform({flags}, flag -> struct({', '.join(columns)}))[0]"
+    state = f"aggregate(samples, struct({', '.join(nothing)}), (before, sample) -> {after}) AS state"
+    return _as_table(samples.selectExpr(*_QUEUE, state).select(*_QUEUE, "state.*"), cluster)
 
 
 def is_suspect(now: datetime, window: timedelta = WINDOW) -> Column:
@@ -113,9 +108,8 @@ def _per_second(newest: Column, earlier: Column) -> Column:
     return (newest - earlier).cast("double") * F.lit(1_000_000) / time_us.cast("double")
 
 
-def _let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """Evaluate a value once for an expression that uses it often."""
-    return F.element_at(F.transform(F.array(value), body), 1)
+def _named(expressions: Mapping[str, str], as_name: str = "{}") -> list[str]:
+    return [f"{text} AS {as_name.format(name)}" for name, text in expressions.items()]
 
 
 def _as_table(states: DataFrame, cluster: str) -> DataFrame:
