@@ -48,12 +48,20 @@ class QueueSums:
     lost_ms: int | None
 
 
-def figures_of(row: Row, now: datetime, curve: Sequence[Point] = ()) -> QueueFigures:
-    """Compute a queue's figures as seen at `now`. `curve`: what is known of its producer (`time_lag`)."""
+def figures_of(row: Row, now: datetime, curve: Sequence[Point] | None = None) -> QueueFigures:
+    """Compute a queue's figures as seen at `now`. `curve`: what is known of its producer; None = only the row."""
     offsets = offsets_of(row)
-    now_ms = epoch_ms(now) or 0
-    in_time = lag_in_time(offsets, epoch_ms(row["oldest_unconsumed_at"]), curve, now_ms)
+    known = own_curve(row) if curve is None else curve
+    in_time = lag_in_time(offsets, epoch_ms(row["oldest_unconsumed_at"]), known, epoch_ms(now) or 0)
     return QueueFigures(row, offsets, in_time, is_suspect(row, offsets))
+
+
+def own_curve(row: Row) -> list[Point]:
+    """Return the producer curve (`time_lag`) of one sample: a point, if max offset and commits were both seen."""
+    max_offset, at_ms = row["max_offset"], epoch_ms(row["max_offset_read_at"])
+    if max_offset is None or at_ms is None or row["consumer_offset_read_at"] is None:
+        return []
+    return [(max_offset, at_ms)]
 
 
 def offsets_of(row: Row) -> QueueOffsets:

@@ -5,13 +5,13 @@ Facts are made of written rows, never of landed ones, so that the two cannot dis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from offsetguard_spark.invariants import mark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +48,7 @@ class FactSources:
     written: WrittenTables
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
     folded_state: DataFrame | None = None  # `queue_state` after this interval's fold
+    shared: dict[str, DataFrame] = field(default_factory=dict, repr=False)  # what several tables are made of, by name
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""
@@ -73,3 +74,15 @@ class FactSources:
     def row_count(self, table: Table) -> int:
         """Return how many rows of this interval were written to a table."""
         return self.row_counts.get(table.name, 0)
+
+    def once(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """Return a small DataFrame that several tables are made of: Spark computes it once and keeps it."""
+        if name not in self.shared:
+            self.shared[name] = make().persist()
+        return self.shared[name]
+
+    def release(self) -> None:
+        """Forget what `once` keeps; call it when the facts are written, or when that failed."""
+        for shared in self.shared.values():
+            shared.unpersist()
+        self.shared.clear()

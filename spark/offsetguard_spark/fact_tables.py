@@ -7,6 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.tables import (
+    BROKER_FACTS,
+    BROKER_SNAPSHOTS,
+    CLUSTER_FACTS,
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
     LOCK_WAIT_FACTS,
@@ -17,10 +20,18 @@ from offsetguard.tables import (
     SUBSCRIPTION_FACTS,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
-    TOPIC_SETTINGS,
+    TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard_spark.facts import group_facts, queue_facts, topic_facts
+from offsetguard_spark.facts import (
+    broker_facts,
+    cluster_facts,
+    group_facts,
+    has_traffic_to_fold,
+    queue_facts,
+    topic_facts,
+    traffic_baselines,
+)
 from offsetguard_spark.log_facts import has_log_lines, has_subscriptions, lock_waits_of, subscriptions_of
 from offsetguard_spark.moves import offset_move_facts, oldest_interval
 
@@ -30,6 +41,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from offsetguard_spark.fact_sources import FactSources
+
+
+_SEEN = (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, BROKER_SNAPSHOTS, GROUP_SNAPSHOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +59,12 @@ class FactTable:
     has_work: Callable[[FactSources], bool] | None = None
 
 
-def _queue_facts(sources: FactSources) -> DataFrame:
-    return queue_facts(sources.rows(QUEUE_SNAPSHOTS), sources.interval.end)
+def _is_anything_seen(sources: FactSources) -> bool:
+    return any(sources.row_count(table) for table in _SEEN)
 
 
-def _group_facts(sources: FactSources) -> DataFrame:
-    queues = sources.rows(QUEUE_SNAPSHOTS).drop("violated_invariants")
-    groups, settings = sources.rows(GROUP_SNAPSHOTS), sources.rows(TOPIC_SETTINGS)
-    return group_facts(queues, groups, settings, sources.interval.end)
-
-
-def _topic_facts(sources: FactSources) -> DataFrame:
-    queues, topic_queues = sources.rows(QUEUE_SNAPSHOTS), sources.rows(TOPIC_QUEUE_SNAPSHOTS)
-    return topic_facts(queues, topic_queues, sources.rows(TOPIC_SETTINGS), sources.interval.end)
+def _has_queues(sources: FactSources) -> bool:
+    return sources.row_count(QUEUE_SNAPSHOTS) > 0
 
 
 def _offset_move_facts(sources: FactSources) -> DataFrame:
@@ -75,9 +82,12 @@ def _move_window(sources: FactSources) -> timedelta:
 
 
 FACT_TABLES: tuple[FactTable, ...] = (
-    FactTable(QUEUE_FACTS, _queue_facts),
-    FactTable(GROUP_FACTS, _group_facts),
-    FactTable(TOPIC_FACTS, _topic_facts),
+    FactTable(QUEUE_FACTS, queue_facts, _has_queues),
+    FactTable(GROUP_FACTS, group_facts, _has_queues),
+    FactTable(TOPIC_FACTS, topic_facts, _is_anything_seen),
+    FactTable(BROKER_FACTS, broker_facts, _is_anything_seen),
+    FactTable(CLUSTER_FACTS, cluster_facts, _is_anything_seen),
+    FactTable(TRAFFIC_BASELINES, traffic_baselines, has_traffic_to_fold),
     FactTable(OFFSET_MOVE_FACTS, _offset_move_facts, _has_moves),
     FactTable(LOCK_WAIT_FACTS, lock_waits_of, has_log_lines),
     FactTable(SUBSCRIPTION_FACTS, subscriptions_of, has_subscriptions),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from offsetguard.tables.columns import (
     BASELINE,
     BROKER_NAME,
@@ -13,6 +15,7 @@ from offsetguard.tables.columns import (
     QUEUE_ID,
     TOPIC,
 )
+from offsetguard.tables.state import FOLDED_COLUMNS
 from offsetguard.tables.table import FACT_RETENTION, Column, ColumnType, Table
 
 _S, _I4, _I8, _F, _B, _T = (
@@ -51,6 +54,9 @@ QUEUE_FACTS = Table(
         Column("last_lock_at", _T, "the holder's last renewal of the lock"),
         Column("last_pull_at", _T, "the holder's last pull"),
         Column("last_consume_at", _T, "when the holder last finished a message of the queue"),
+        Column("produce_tps", _F, "messages written per second between the newest two samples; NULL = not both seen"),
+        Column("consume_tps", _F, "messages committed per second, likewise"),
+        *(replace(column, nullable=True) for column in FOLDED_COLUMNS),
         Column(
             "violated_invariants", ColumnType.STRING_LIST, "ids of the trouble invariants that the row breaks", False
         ),

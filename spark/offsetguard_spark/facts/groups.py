@@ -1,0 +1,78 @@
+"""`group_facts`: one row per consumer group and topic."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from offsetguard.facts import GroupFacts
+from offsetguard.tables import (
+    CLIENT_QUEUE_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    TOPIC_SETTINGS,
+)
+from offsetguard_spark.facts import clients
+from offsetguard_spark.facts.baselines import with_baselines
+from offsetguard_spark.facts.figures import as_rows_of, unknown
+from offsetguard_spark.facts.pairs import committed_sums, pairs_of, sums_again
+from offsetguard_spark.facts.rates import group_rates, hit_ratio, with_broker_rates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from offsetguard_spark.fact_sources import FactSources
+
+_PAIR = ["consumer_group", "topic"]
+_SETTINGS = (
+    "violated_invariants",
+    *sorted({one.name for one in fields(GroupFacts)} & {c.name for c in GROUP_SNAPSHOTS.columns}),
+)
+OF_GROUP = tuple(dict.fromkeys(name for name in _SETTINGS if name != "consumer_group"))
+"""Columns of `group_snapshots` that stand on each row of the group's topics."""
+
+
+def group_facts(sources: FactSources) -> DataFrame:
+    """Return the groups' rows; what concerns the whole group stands on each of them."""
+    of_brokers = with_broker_rates(pairs_of(sources), sources)
+    broker_count = F.count("*").cast("int").alias("broker_count")
+    groups = of_brokers.groupBy(*_PAIR).agg(broker_count, *sums_again(), *committed_sums(), *group_rates())
+    settings = sources.rows(GROUP_SNAPSHOTS).select("consumer_group", *OF_GROUP)
+    kinds = sources.rows(TOPIC_SETTINGS).groupBy("topic").agg(F.max("topic_kind").alias("topic_kind"))
+    known = groups.join(F.broadcast(settings), "consumer_group", "left").join(F.broadcast(kinds), "topic", "left")
+    told = _with_holdings(_with_clients(known, sources), sources)
+    no_violations = F.array().cast("array<string>")
+    figures = {
+        "violated_invariants": F.coalesce(F.col("violated_invariants"), no_violations),
+        "parallelism": clients.parallelism(),
+        "hit_ratio": hit_ratio(),
+    }
+    return as_rows_of(GROUP_FACTS, sources, with_baselines(told.withColumns(figures), sources, of_groups=True))
+
+
+def _with_clients(groups: DataFrame, sources: FactSources) -> DataFrame:
+    """Add what connected clients say of themselves and of their subscriptions."""
+    if not sources.row_count(CLIENT_SNAPSHOTS):
+        return groups.withColumns(unknown(GROUP_FACTS, (*clients.GROUP_COLUMNS, *clients.SUBSCRIPTION_COLUMNS)))
+    joined = groups.join(F.broadcast(clients.group_clients(sources)), "consumer_group", "left")
+    joined = joined.join(F.broadcast(clients.subscriptions(sources)), _PAIR, "left")
+    nothing = F.array().cast("array<string>")
+    expressions = F.when(F.col("own_count") > 0, F.coalesce(F.col("expressions"), nothing))
+    return joined.withColumn("subscription_expressions", expressions)
+
+
+def _with_holdings(groups: DataFrame, sources: FactSources) -> DataFrame:
+    """Add which queues the clients that told hold; those that told and hold none are idle."""
+    counts = [name for name in clients.TOPIC_COLUMNS if name != "cached_message_count"]
+    if sources.row_count(CLIENT_QUEUE_SNAPSHOTS):
+        groups = groups.join(F.broadcast(clients.topic_clients(sources)), _PAIR, "left")
+    else:
+        nothing = unknown(GROUP_FACTS, clients.TOPIC_COLUMNS) | {"holding_thread_count": F.lit(None).cast("int")}
+        groups = groups.withColumns(nothing)
+    told = F.col("told_client_count")
+    held = {name: F.when(told.isNotNull(), F.coalesce(F.col(name), F.lit(0))) for name in counts}
+    idle = F.greatest(told - F.col("holding_client_count"), F.lit(0))
+    return groups.withColumns(held).withColumn("idle_client_count", F.when(told.isNotNull(), idle))
