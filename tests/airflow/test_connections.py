@@ -1,6 +1,9 @@
 """What our channels and Spark make of Airflow connections."""
 
+import sys
+
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from offsetguard.channels.mail import MailChannel, TlsMode
 from offsetguard.channels.receipt import Unavailable
@@ -9,6 +12,7 @@ from offsetguard.errors import ConfigError
 from offsetguard_airflow.hooks.channels import mail_channel, slack_channel
 from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
 from offsetguard_airflow.hooks.spark_connect import spark_connect_server
+from offsetguard_airflow.operators.publish import PublishIntervalOperator
 from offsetguard_airflow.operators.spark_job import LocalByDefaultSparkSubmitHook
 
 MAIL = {
@@ -111,5 +115,27 @@ def test_a_spark_connect_connection_gives_an_address_without_its_token(
 def test_a_driver_on_the_cluster_is_refused_because_our_files_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = '{"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}'
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
-    hook = LocalByDefaultSparkSubmitHook(conn_id="spark_test", local_master="local[3]")
-    assert hook.driver_leaves
+    with pytest.raises(AirflowFailException, match="deploy-mode cluster would start the job where neither"):
+        _operator()._get_hook()
+
+
+def test_secrets_reach_a_cluster_s_driver_by_its_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider would write environment variables on the command line of a submission to YARN or Kubernetes."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", '{"conn_type": "spark", "host": "yarn"}')
+    hook = _operator()._get_hook()
+    command = hook._build_spark_submit_command("job.py")
+    assert command[:3] == ["spark-submit", "--master", "yarn"]
+    assert "iceberg-spark-runtime" in command[command.index("--jars") + 1]
+    assert "secret" not in " ".join(command)
+    assert hook._env["OFFSETGUARD_DATABASE_URL"] == "postgresql://me:secret@db/og"
+    assert f"spark.pyspark.driver.python={sys.executable}" in command
+
+
+def _operator() -> PublishIntervalOperator:
+    return PublishIntervalOperator(
+        task_id="publish",
+        cluster="demo",
+        interval_start="2026-11-21T10:39:00Z",
+        conn_id="spark_test",
+        env_vars={"OFFSETGUARD_DATABASE_URL": "postgresql://me:secret@db/og"},
+    )

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,7 +111,6 @@ class SparkJobOperator(SparkSubmitOperator):
             conn_id=self._conn_id,
             name=self.name,
             application_args=self.application_args,
-            env_vars=self.env_vars,
         )
         if hook.driver_leaves:
             raise AirflowFailException(
@@ -118,12 +118,19 @@ class SparkJobOperator(SparkSubmitOperator):
                 "OFFSETGUARD_HOME nor our database is; remove the extra (client mode), the work runs on the cluster"
             )
         if hook.runs_here:
-            hook._conf = {**settings["local_conf"], **hook._conf}
-            hook._env_vars = {**settings["local_environment"], **(self.env_vars or {})}
+            own_conf, own_environment = settings["local_conf"], settings["local_environment"]
         else:
-            hook._conf = {**settings["cluster_conf"], **hook._conf}
+            own_conf, own_environment = settings["cluster_conf"], {}
             hook._jars = ",".join(settings["jars"])
+        hook._conf = {**own_conf, "spark.pyspark.driver.python": sys.executable, **hook._conf}
+        # Not `env_vars`: for YARN and Kubernetes the provider writes those, with their passwords, on a command line.
+        hook._env = {**own_environment, "PATH": _path_with_own_programs(), **(self.env_vars or {})}
         return hook
+
+
+def _path_with_own_programs() -> str:
+    """Return PATH with our own spark-submit at its end: Airflow may run in an environment that is not activated."""
+    return os.pathsep.join((os.environ.get("PATH", ""), str(Path(sys.executable).parent)))
 
 
 def workspace_variables() -> dict[str, str]:
