@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -10,18 +11,23 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from offsetguard.collect.landing import arrow_schema, read_table
-from offsetguard.errors import SnapshotError
+from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest
+from offsetguard.errors import PublishError, SnapshotError
 from offsetguard.tables import LANDED, Table
 from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from offsetguard.collect.manifest import Manifest
+    from offsetguard.intervals import Interval
+    from offsetguard.store.published_intervals import PublishedInterval
+
+CLOCKS_DIFFER = timedelta(minutes=1)  # so far may the collector's clock be ahead of the publisher's
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,40 @@ def check_landed(folder: Path, manifest: Manifest) -> dict[str, LandedTable]:
     value; for rows of another cluster or interval; and when a file has not as many rows as the manifest says.
     """
     return {table.name: _check_table(folder, table, manifest) for table in LANDED}
+
+
+def check_moment(folder: Path, manifest: Manifest, interval: Interval, now: datetime) -> None:
+    """Refuse a snapshot of another interval than its folder says, and one from the future of the publisher's clock.
+
+    Published, it would be the newest state of every queue until the clocks have caught up. Raises SnapshotError.
+    """
+    file = folder / MANIFEST_FILE_NAME
+    if manifest.interval_start != interval.start:
+        raise SnapshotError(
+            f"{file}: interval_start is {manifest.interval_start.isoformat()}, the folder's name says"
+            f" {interval.start.isoformat()}: the snapshot is of another interval"
+        )
+    for name, moment in (("interval_start", manifest.interval_start), ("finished_at", manifest.finished_at)):
+        if moment > now + CLOCKS_DIFFER:
+            raise SnapshotError(
+                f"{file}: {name} {moment.isoformat()} is in the future, here it is {now.isoformat()}; compare the"
+                " clocks of the machines that collect and publish, and delete the folder if the collector's was wrong"
+            )
+
+
+def check_same_snapshot(folder: Path, manifest: Manifest, before: PublishedInterval | None) -> None:
+    """Refuse a snapshot that disagrees with the one from which its interval was published. Raises PublishError.
+
+    Of two looks at one moment nobody but an operator can say which is right. A snapshot never changes after it has
+    landed, so this is another collection's folder, put in its place.
+    """
+    if before is None or (published := Manifest.from_json(before.manifest_json)) == manifest:
+        return
+    raise PublishError(
+        f"{folder}: was collected at {manifest.started_at.isoformat()}, but the interval was published from a snapshot"
+        f" of {published.started_at.isoformat()} (run {before.run_id}), and the two disagree: say --again if this one"
+        " is right, or delete it"
+    )
 
 
 def read_landed(spark: SparkSession, folder: Path, landed: Mapping[str, LandedTable]) -> dict[str, DataFrame]:
