@@ -15,6 +15,8 @@ Once a minute, for each cluster of `config/offsetguard.yml` on its own (one map 
 ## Rerun and backfill
 Clearing a task or a run is always safe: an interval that has landed is not asked for again, its facts are replaced by the same facts, and a message that was sent is not sent again. A minute that was never collected cannot be collected later: its tasks are **skipped**. Old minutes (`delivery.notify_within_ms`) are recorded and never sent.
 
+`airflow backfill create --dag-id collect_and_judge --from-date ... --to-date ... --reprocess-behavior completed --max-active-runs 2` makes the facts of past minutes again from the snapshots that have landed, touches nothing newer and **tells nobody**. It starts Spark for each minute: for more than a few, trigger `recompute_facts`.
+
 ## Trigger form
 `cluster`, `group_pattern` and `dry_run` are explained beside their fields. Start with `dry_run`: it says in the log of `judge_interval` what would be told, and to whom.
 """
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
 
-from offsetguard_airflow.defaults import INTERVAL_START, TAGS, TASK_DEFAULTS
+from offsetguard_airflow.defaults import INTERVAL_START, IS_BACKFILL, TAGS, TASK_DEFAULTS
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
@@ -81,13 +83,16 @@ with DAG(
     def one_cluster(cluster: str) -> None:
         """One cluster, one interval."""
         collect = CollectOffsetsOperator(task_id="collect_offsets", cluster=cluster, interval_start=INTERVAL_START)
-        publish = PublishIntervalOperator(task_id="publish_interval", cluster=cluster, interval_start=INTERVAL_START)
+        publish = PublishIntervalOperator(
+            task_id="publish_interval", cluster=cluster, interval_start=INTERVAL_START, again=IS_BACKFILL
+        )
         judge = JudgeOperator(
             task_id="judge_interval",
             cluster=cluster,
             interval_start=INTERVAL_START,
             group_pattern="{{ params.group_pattern }}",
             rehearsal="{{ params.dry_run }}",
+            replay=IS_BACKFILL,
         )
         collect >> publish >> judge
 

@@ -11,6 +11,9 @@ TAGS = ["offsetguard", "rocketmq"]
 # somebody triggers may have no data interval; `run_after` is then the moment of the trigger.
 INTERVAL_START = "{{ (data_interval_start | default(none) or dag_run.run_after).isoformat() }}"
 
+# A backfill makes facts again also where nothing has changed, and is history: nobody is told anything.
+IS_BACKFILL = "{{ dag_run.run_type == 'backfill' }}"
+
 TASK_DEFAULTS = {
     "owner": OWNER,
     "retries": 1,  # every task is a transaction on its interval: a second try replaces the first

@@ -43,6 +43,7 @@ MAIN = "main"
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`
 INGESTED_PREFIX = "ingested/"  # of `source`; names of log sources and brokers have no slash
 ROWS_PER_FILE = 500_000
+_COMMIT_ATTEMPTS = 5
 _AT_ONCE = 3  # a commit waits for files and the catalog: other tables' work fills the gaps
 
 
@@ -149,6 +150,15 @@ class Branches:
             ids[table.name] = branch.snapshot_id
         return ids
 
+    def file_counts(self) -> dict[str, int]:
+        """Return by table name how many data files main had when the run began: Iceberg counts them in each commit."""
+        heads = {table.name: state.current_snapshot() for table, state in self.states.items()}
+        return {
+            name: int(head.summary.additional_properties.get("total-data-files", 0))
+            for name, head in heads.items()
+            if head is not None and head.summary is not None
+        }
+
     def forward(self) -> None:
         """Make the branch the main state of every table, and drop it; raises PublishError when main has moved.
 
@@ -166,15 +176,25 @@ class Branches:
         writer.options(**self.write_options).overwrite(self.only_this_interval(table))
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...]) -> None:
-        """Change a table's references, provided that main is where it was when the branch began."""
+        """Change a table's references, provided that main is where it was when the run began.
+
+        Other commits to the table (a write of a dead run that a server has not noticed yet, an expiry of snapshots) are
+        no reason to fail: the catalog lets one commit at a time through, the other is tried again.
+        """
         catalog = self._open_catalog()
         unmoved = AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table))
-        try:
-            catalog.commit_table(load_table(catalog, table), (unmoved,), updates)
-        except CommitFailedException as error:
-            raise PublishError(
-                f"{table.name}: something else has changed the table meanwhile: {error}; run the publication again"
-            ) from error
+        for attempt in range(1, _COMMIT_ATTEMPTS + 1):
+            loaded = load_table(catalog, table)
+            try:
+                catalog.commit_table(loaded, (unmoved,), updates)
+            except CommitFailedException as error:
+                main = loaded.metadata.refs.get(MAIN)
+                if attempt == _COMMIT_ATTEMPTS or (main and main.snapshot_id) != self._main(table):
+                    raise PublishError(
+                        f"{table.name}: something else has changed the table meanwhile: {error}; run it again"
+                    ) from error
+            else:
+                return
 
     def _main(self, table: Table) -> int | None:
         """Return main's snapshot id when the run began; None when nothing was ever written."""

@@ -15,8 +15,9 @@ from offsetguard.errors import ConfigError, OffsetGuardError
 from offsetguard.workspace import Workspace
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.progress import Progress
-from offsetguard_spark.publish_job import fail, first_line, say
+from offsetguard_spark.publish_job import fail, say
 from offsetguard_spark.session import make_session
+from offsetguard_spark.spark_errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

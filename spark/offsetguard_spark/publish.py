@@ -27,11 +27,12 @@ from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
 from offsetguard_spark.branches import Branches, drop_left_over
+from offsetguard_spark.cycle_rows import recorded_cycle
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.forwarding import Forwarding
 from offsetguard_spark.gate import check_written
 from offsetguard_spark.interval_state import fold_interval
-from offsetguard_spark.landed import check_landed
+from offsetguard_spark.landed import check_landed, check_moment, check_same_snapshot
 from offsetguard_spark.lock import only_publisher
 from offsetguard_spark.rows import IntervalRows
 from offsetguard_spark.session import suit_row_count
@@ -66,6 +67,7 @@ class PublishReport:
     quarantined: int = 0
     violations: dict[str, int] = field(default_factory=dict)  # invariant id -> violations, those above 0
     snapshot_ids: dict[str, int] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=dict)  # table name -> data files of all intervals before the run
     seconds: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
@@ -88,13 +90,22 @@ class Publisher:
 
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
+        with recorded_cycle(self.engine, cluster, interval, self.progress, now) as recorder:
+            report = self._publish_landed(cluster, interval, now, again=again)
+            recorder.report = report if report.verdict == "published" else None
+        return report
+
+    def _publish_landed(self, cluster: str, interval: Interval, now: datetime, *, again: bool) -> PublishReport:
         folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
         with only_publisher(self.workspace, lambda: self.progress.say("waiting: another interval is being published")):
             with self.progress.step("landed", f"checking {folder}"):
                 manifest = read_manifest(folder)
+                check_moment(folder, manifest, interval, now)
                 before = published_intervals.get(self.engine, cluster, interval)
-                if before is not None and before.manifest_json == manifest.to_json() and not again:
-                    return _already_published(before)
+                if not again:
+                    check_same_snapshot(folder, manifest, before)
+                    if before is not None:
+                        return _already_published(before)
                 landed = check_landed(folder, manifest)
             with self.progress.step("session", "starting Spark"):
                 spark = self.start_spark()
@@ -122,7 +133,8 @@ class Publisher:
             previous = published_intervals.newest(self.engine, manifest.cluster, before=interval.start)
             state = fold_interval(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous)
         with step("facts", "making facts of what was written"):
-            rows.write_facts(FactSources(spark, manifest.cluster, interval, self.config, branches, row_counts, state))
+            sources = FactSources(spark, manifest.cluster, interval, self.config, branches, row_counts, state)
+            rows.write_facts(sources)
         with step("gate", "checking what was written"):
             gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
         if gate.problems:
@@ -172,6 +184,7 @@ class Publisher:
             quarantined=gate.rows[QUARANTINE.name],
             violations={result.invariant_id: result.violations for result in gate.results if result.violations},
             snapshot_ids=branches.snapshot_ids(),
+            files=branches.file_counts(),
             seconds=self.progress.seconds,
         )
 

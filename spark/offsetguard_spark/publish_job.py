@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from offsetguard.config_file import load_config
@@ -19,6 +19,7 @@ from offsetguard.workspace import Workspace
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.session import make_session
+from offsetguard_spark.spark_errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,12 +73,6 @@ def _interval(text: str) -> Interval:
     if interval.start != start:
         raise argparse.ArgumentTypeError(f"{text!r} is not the start of an interval; {interval.start.isoformat()} is")
     return interval
-
-
-def first_line(error: PySparkException | Py4JError) -> str:
-    """Return what a Spark error says, without its stack trace."""
-    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
 
 
 def fail(message: str) -> int:

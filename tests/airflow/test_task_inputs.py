@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.api.datamodels._generated import DagRunType
 
 from offsetguard.errors import ConfigError
 from offsetguard.facts import GroupFacts, IntervalFacts
@@ -12,6 +14,8 @@ from offsetguard.intervals import Interval
 from offsetguard_airflow.clusters import chosen_clusters
 from offsetguard_airflow.facts import check_group_pattern
 from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
+from offsetguard_airflow.operators.publish import PublishIntervalOperator
+from offsetguard_airflow.operators.recompute import RecomputeFactsOperator
 from offsetguard_airflow.run_interval import interval_at
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -117,3 +121,52 @@ def test_the_form_arrives_at_the_task_with_its_types() -> None:
     dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["ingest_broker_logs"]
     task = dag.get_task("ingest_broker_logs")
     assert task.render_template(task.form, {"params": FORM}, task.get_template_env(dag)) == FORM
+
+
+SPAN = {
+    "cluster": "main",
+    "from": "2026-11-14T00:00:00+00:00",
+    "to": "2026-11-20T23:59:00Z",
+    "rebuild_state": True,
+    "dry_run": False,
+}
+
+
+def test_a_recomputation_goes_on_with_what_its_run_was_asked_for() -> None:
+    """`since` is the moment of the trigger, so that a second try does not begin again."""
+    dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["recompute_facts"]
+    task = dag.get_task("recompute_facts")
+    context = {"params": SPAN, "dag_run": SimpleNamespace(run_after=INTERVAL.start)}
+    environment = task.get_template_env(dag)
+    form, since = (task.render_template(field, context, environment) for field in (task.form, task.since))
+    operator = RecomputeFactsOperator(task_id="recompute_facts", form=form, since=since)
+    assert operator.job_arguments() == [
+        "--cluster=main",
+        "--from=2026-11-14T00:00:00+00:00",
+        "--to=2026-11-20T23:59:00Z",
+        "--since=2026-11-21T10:39:00+00:00",
+        "--rebuild-state",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run_type", "is_backfill"), [("backfill", "True"), ("scheduled", "False"), ("manual", "False")]
+)
+def test_a_backfill_publishes_what_is_published_already_and_is_judged_as_history(
+    run_type: str, is_backfill: str
+) -> None:
+    dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["collect_and_judge"]
+    context = {"dag_run": SimpleNamespace(run_type=DagRunType(run_type))}
+    for task_id, field in (("publish_interval", "again"), ("judge_interval", "replay")):
+        task = dag.get_task(f"one_cluster.{task_id}")
+        assert task.render_template(getattr(task, field), context, task.get_template_env(dag)) == is_backfill
+    publish = PublishIntervalOperator(
+        task_id="publish_interval", cluster="main", interval_start="2026-11-21T10:39:30Z", again=is_backfill
+    )
+    assert publish.job_arguments() == [
+        "--cluster",
+        "main",
+        "--interval-start",
+        "2026-11-21T10:39:00+00:00",
+        *(["--again"] if is_backfill == "True" else []),
+    ]

@@ -39,7 +39,7 @@ def pack(iceberg_table: IcebergTable, table: Table, *, now: datetime) -> list[Ex
     for files in by_group(live_files(iceberg_table)):
         for chosen in bins(files, now=now):
             rows = sorted_rows(read_files(iceberg_table, chosen), table)
-            packed = write_like(iceberg_table, rows, chosen[0], PACKED_PREFIX)
+            packed = write_like(iceberg_table, table, rows, chosen[0], PACKED_PREFIX)
             exchanges.append(Exchange(tuple(chosen), (packed,)))
     return exchanges
 

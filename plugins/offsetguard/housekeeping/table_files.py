@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 HOUSEKEEPING_PROPERTY = "offsetguard.housekeeping"  # of the snapshots that exchange files: what for
 PACKED_PREFIX = "packed-"
-ROWS_PER_GROUP = 20_000  # readers of one consumer group then open one row group of a sorted file
 _MANIFEST_BYTES = 8 * 1024 * 1024
 _INGESTED_PREFIX = "ingested/"  # of `source`: rows of whole log files; see spark/offsetguard_spark/ingest.py
 
@@ -112,16 +111,19 @@ def sorted_rows(rows: pa.Table, table: Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in table.sort_order])
 
 
-def write_like(iceberg_table: IcebergTable, rows: pa.Table, like: TableFile, prefix: str = "") -> DataFile:
+def write_like(
+    iceberg_table: IcebergTable, table: Table, rows: pa.Table, like: TableFile, prefix: str = ""
+) -> DataFile:
     """Write rows to a new file of the partition of another one; nobody sees it before `exchange`."""
-    return write_file(iceberg_table, rows, like.data_file.partition, like.data_file.spec_id, prefix)
+    old = like.data_file
+    return write_file(iceberg_table, table, rows, old.partition, spec_id=old.spec_id, prefix=prefix)
 
 
 def write_file(
-    iceberg_table: IcebergTable, rows: pa.Table, partition: Record, spec_id: int, prefix: str = ""
+    iceberg_table: IcebergTable, table: Table, rows: pa.Table, partition: Record, *, spec_id: int, prefix: str = ""
 ) -> DataFile:
     """Write rows, all of one partition, to a new file; no snapshot has it yet."""
-    properties = iceberg_table.properties | {"write.parquet.row-group-limit": str(ROWS_PER_GROUP)}
+    properties = iceberg_table.properties | {"write.parquet.row-group-limit": str(table.row_group_rows)}
     path = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
     output = iceberg_table.io.new_output(path)
     with ParquetFormatModel().create_writer(output, iceberg_table.schema(), properties) as writer:

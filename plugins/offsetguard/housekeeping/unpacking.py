@@ -32,7 +32,9 @@ def unpack(iceberg_table: IcebergTable, table: Table, cluster: str, first: datet
     exchanges = [
         Exchange(
             (file,),
-            tuple(write_like(iceberg_table, part, file) for part in _parts(iceberg_table, table, file, first, last)),
+            tuple(
+                write_like(iceberg_table, table, part, file) for part in _parts(iceberg_table, table, file, first, last)
+            ),
         )
         for file in live_files(iceberg_table)
         if not file.ingested

@@ -2,7 +2,8 @@
 
 Judging an interval again changes nothing and sends nothing: its row in `judged_intervals` is written in the same
 transaction, and judges of one cluster wait for each other. An interval older than the newest judged one is history: it
-cannot change what is known since. One that comes late (`notify_within_ms`) changes incidents and sends nothing.
+cannot change what is known since. One that comes late (`notify_within_ms`) changes incidents and sends nothing. A
+replay (a backfill) is history whatever its interval, and never takes the place of a judgement that is still to come.
 """
 
 from __future__ import annotations
@@ -71,20 +72,21 @@ def judge_interval(
     *,
     now: datetime,
     dry_run: bool = False,
+    replay: bool = False,
     group_pattern: str | None = None,
 ) -> JudgeReport:
     """Judge one interval of one cluster.
 
     `group_pattern`: a glob; findings about other groups, or about the whole cluster, are left alone, and the interval
-    stays open for a judgement of all groups. `dry_run`: reads only.
+    stays open for a judgement of all groups. `dry_run`: reads only. `replay`: changes no incident and sends nothing.
     """
     pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
     findings = tuple(finding for finding in find_all(facts, config) if _matches(finding.consumer_group, pattern))
     with reading(engine) if dry_run else writing(engine) as session:
         if not dry_run:
             serialize(session, f"judge {facts.cluster}")
-        report = _judge(session, facts, config, findings=findings, pattern=pattern, now=now)
-        if not dry_run and not report.already_judged:
+        report = _judge(session, facts, config, findings=findings, pattern=pattern, replay=replay, now=now)
+        if not dry_run and not report.already_judged and not _is_still_to_come(session, facts, replay=replay):
             _write(session, report, complete=pattern is None, now=now)
     return replace(report, dry_run=dry_run)
 
@@ -96,11 +98,12 @@ def _judge(
     *,
     findings: tuple[Finding, ...],
     pattern: str | None,
+    replay: bool,
     now: datetime,
 ) -> JudgeReport:
     cluster, interval = facts.cluster, facts.interval
     judged = judged_intervals.is_judged(session, cluster, interval)
-    mode = _mode(session, facts, config, now)
+    mode = Mode.HISTORY if replay else _mode(session, facts, config, now)
     report = JudgeReport(cluster, interval, False, mode, judged, findings)
     if judged or mode is Mode.HISTORY:
         return report
@@ -120,6 +123,12 @@ def _judge(
         now=now,
     )
     return replace(report, changes=changes, decisions=decisions)
+
+
+def _is_still_to_come(session: Session, facts: IntervalFacts, *, replay: bool) -> bool:
+    """Whether a replayed interval is newer than all that were judged: its own run may yet have to warn."""
+    newest = judged_intervals.newest_interval(session, facts.cluster)
+    return replay and (newest is None or facts.interval > newest)
 
 
 def _mode(session: Session, facts: IntervalFacts, config: Config, now: datetime) -> Mode:

@@ -85,6 +85,14 @@ def recent_snapshot_ids(engine: Engine, cluster: str, table_name: str) -> set[in
     return {ids[table_name] for ids in named if table_name in ids}
 
 
+def published_since(engine: Engine, cluster: str, moment: datetime) -> set[datetime]:
+    """Return the starts of the cluster's intervals that were published, for the first time or again, since a moment."""
+    row = PublishedIntervalRow
+    query = select(row.interval_start).where(row.cluster == cluster, row.published_at >= moment)
+    with reading(engine) as session:
+        return set(session.scalars(query))
+
+
 def starts(engine: Engine, cluster: str, since: datetime, until: datetime) -> list[datetime]:
     """Return the starts of the published intervals in [since, until), oldest first; a week takes milliseconds."""
     start = PublishedIntervalRow.interval_start

@@ -24,7 +24,7 @@ EVERY_GROUP = "*"
 class JudgeOperator(BaseOperator):
     """Turn facts into incidents and messages, in one transaction of our database."""
 
-    template_fields: Sequence[str] = ("cluster", "interval_start", "group_pattern", "rehearsal")
+    template_fields: Sequence[str] = ("cluster", "interval_start", "group_pattern", "rehearsal", "replay")
     ui_color = "#fdebd0"
 
     def __init__(
@@ -34,11 +34,12 @@ class JudgeOperator(BaseOperator):
         interval_start: str,
         group_pattern: str = EVERY_GROUP,
         rehearsal: bool | str = False,
+        replay: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        """`group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written.
+        """`group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written. `replay`: history.
 
-        A template gives it as text, "True" or "False". (`dry_run` is a method of all operators.)
+        A template gives both as text, "True" or "False". (`dry_run` is a method of all operators.)
         """
         kwargs.setdefault("map_index_template", "{{ task.cluster }}")
         kwargs.setdefault("outlets", [OUTBOX_CHANGES])
@@ -47,6 +48,7 @@ class JudgeOperator(BaseOperator):
         self.interval_start = interval_start
         self.group_pattern = group_pattern
         self.rehearsal = rehearsal
+        self.replay = replay
 
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
@@ -73,6 +75,7 @@ class JudgeOperator(BaseOperator):
             config,
             now=datetime.now(UTC),
             dry_run=str(self.rehearsal) == "True",
+            replay=str(self.replay) == "True",
             group_pattern=pattern,
         )
         self._log_report(report)

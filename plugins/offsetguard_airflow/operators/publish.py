@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from offsetguard_airflow.assets import PUBLISHED_FACTS
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
 from offsetguard_airflow.run_interval import interval_at
 
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
 
 class PublishIntervalOperator(SparkJobOperator):
     """spark-submit of `spark/jobs/publish_interval.py` for one cluster and interval."""
 
-    template_fields = (*SparkJobOperator.template_fields, "cluster", "interval_start")
+    template_fields = (*SparkJobOperator.template_fields, "cluster", "interval_start", "again")
     ui_color = "#d5f5e3"
 
-    def __init__(self, *, cluster: str, interval_start: str, **kwargs: Any) -> None:
-        """`cluster`: name in the configuration. `interval_start`: ISO 8601, any moment of the interval."""
+    def __init__(self, *, cluster: str, interval_start: str, again: bool | str = False, **kwargs: Any) -> None:
+        """`cluster`: name in the configuration. `interval_start`: ISO 8601, any moment of the interval.
+
+        `again`: publish also what is published already and has not changed. A template gives it as text.
+        """
         kwargs.setdefault("map_index_template", "{{ task.cluster }}")
         kwargs.setdefault("outlets", [PUBLISHED_FACTS])
         super().__init__(job_file_name="publish_interval.py", **kwargs)
         self.cluster = cluster
         self.interval_start = interval_start
+        self.again = again
+
+    def execute(self, context: Context) -> None:
+        """Run the job, and send the metrics of the cycle, also of one that failed."""
+        from offsetguard_airflow.metrics import send_cycle
+
+        try:
+            super().execute(context)
+        finally:
+            send_cycle(self.cluster, self.interval_start)
 
     def job_arguments(self) -> list[str]:
         """Name the cluster and the interval."""
         interval_start = interval_at(self.interval_start).start.isoformat()
-        return ["--cluster", self.cluster, "--interval-start", interval_start]
+        named = ["--cluster", self.cluster, "--interval-start", interval_start]
+        return [*named, "--again"] if str(self.again) == "True" else named

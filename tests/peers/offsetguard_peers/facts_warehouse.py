@@ -135,7 +135,7 @@ class FactsWarehouse:
                     producer.delete_data_file(file.data_file)
                 if rows:
                     partition = Record((interval.start - _EPOCH).days, cluster)
-                    producer.append_data_file(write_file(iceberg_table, arrow, partition, 0))
+                    producer.append_data_file(write_file(iceberg_table, table, arrow, partition, spec_id=0))
 
     def show(self, cluster: str, interval: Interval, run_id: str) -> None:
         """Make an interval visible to readers."""

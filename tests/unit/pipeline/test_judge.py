@@ -246,6 +246,24 @@ def test_an_interval_older_than_the_newest_judged_one_changes_no_incident(engine
     assert [one.mode for one in judged_intervals.newest(engine, cluster="demo")] == [Mode.LIVE, Mode.HISTORY]
 
 
+def test_a_replay_of_the_past_writes_a_row_and_no_message_however_young_it_is(engine: Engine) -> None:
+    judge(engine, facts(5, group("a", 20_000)))
+    before = (incidents.newest(engine), outbox.messages(engine))
+    for minute in (3, 1, 4):
+        report = judge(engine, facts(minute, group("b", 90_000)), replay=True)
+        assert (report.mode, report.messages, report.opened) == (Mode.HISTORY, (), ())
+    assert (incidents.newest(engine), outbox.messages(engine)) == before
+    modes = [one.mode for one in judged_intervals.newest(engine, cluster="demo")]
+    assert modes == [Mode.LIVE, *[Mode.HISTORY] * 3]
+
+
+def test_a_replay_does_not_take_the_place_of_the_judgement_that_is_still_to_come(engine: Engine) -> None:
+    """A backfill may be at a minute before that minute's own run is: people must still be told."""
+    assert judge(engine, facts(0, group("a", 20_000)), replay=True).messages == ()
+    assert judged_intervals.newest(engine, cluster="demo") == []
+    assert judge(engine, facts(0, group("a", 20_000))).messages
+
+
 def test_a_dry_run_says_what_would_be_told_and_writes_nothing(engine: Engine) -> None:
     report = judge(engine, facts(0, group("a", 20_000)), dry_run=True)
     assert told(report) == [("operations@example.org", "operations", NotificationReason.FIRST)]

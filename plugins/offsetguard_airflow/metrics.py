@@ -1,0 +1,55 @@
+"""Our metrics, sent the way Airflow sends its own: StatsD, DogStatsD or OpenTelemetry, as `[metrics]` says.
+
+`offsetguard.cycle_metrics` names them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk.configuration import conf
+from airflow.sdk.observability.stats import gauge, incr, timing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from offsetguard.cycle_metrics import Measurement
+
+
+def send(measurements: Iterable[Measurement]) -> None:
+    """Send values; nothing happens when Airflow's metrics are off."""
+    from offsetguard.cycle_metrics import MetricKind
+
+    tagged = receiver_knows_tags()
+    for one in measurements:
+        name = one.metric.name if tagged else one.dotted_name
+        tags = dict(one.tags) if tagged else None
+        match one.metric.kind:
+            case MetricKind.COUNTER:
+                incr(name, int(one.value), tags=tags)
+            case MetricKind.GAUGE:
+                gauge(name, one.value, tags=tags)
+            case MetricKind.TIMING:
+                timing(name, one.value, tags=tags)
+
+
+def send_cycle(cluster: str, interval_start: str) -> None:
+    """Send what the newest cycle of an interval did, or why it failed; nothing when none has run."""
+    from offsetguard.cycle_metrics import of_cycle
+    from offsetguard.store import cycles
+    from offsetguard.store.database import open_database
+    from offsetguard.workspace import Workspace
+    from offsetguard_airflow.run_interval import interval_at
+
+    engine = open_database(Workspace.from_environment().database_url)
+    for cycle in cycles.newest(engine, cluster=cluster, interval=interval_at(interval_start), limit=1):
+        send(of_cycle(cycle))
+
+
+def receiver_knows_tags() -> bool:
+    """Whether values of one metric can be told apart by tags: plain StatsD drops them, and would mix tables up."""
+    if conf.getboolean("metrics", "statsd_datadog_enabled", fallback=False):
+        return True
+    if conf.getboolean("metrics", "statsd_on", fallback=False):
+        return bool(conf.getboolean("metrics", "statsd_influxdb_enabled", fallback=False))
+    return True

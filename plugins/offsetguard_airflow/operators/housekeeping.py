@@ -1,0 +1,40 @@
+"""Task: delete what is too old, pack what is small, let go of what nobody needs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class HousekeepingOperator(BaseOperator):
+    """One housekeeping of the whole workspace; needs no Spark."""
+
+    ui_color = "#eaeded"
+
+    def execute(self, context: Context) -> None:
+        """Do everything that is due now."""
+        from offsetguard.config_file import load_config
+        from offsetguard.cycle_metrics import of_housekeeping
+        from offsetguard.housekeeping.clean import Housekeeper
+        from offsetguard.store.database import open_database
+        from offsetguard.workspace import Workspace
+        from offsetguard_airflow.metrics import send
+
+        workspace = Workspace.from_environment()
+        retention = load_config(workspace.config_file).retention
+        engine = open_database(workspace.database_url)
+        report = Housekeeper(workspace, retention, engine, self.log.info).clean(now=datetime.now(UTC))
+        send(of_housekeeping(report))
+        self.log.info(
+            "%d intervals settled; deleted: %d landed snapshots, %d intervals, %d cycles, %d judgements",
+            report.settled_intervals,
+            report.deleted_snapshots,
+            report.deleted_intervals,
+            report.deleted_cycles,
+            report.deleted_judgements,
+        )

@@ -1,0 +1,186 @@
+"""Facts of a past span once more: every interval that has landed is published again, oldest first, in one session.
+
+Nothing newer is touched: a publication replaces the rows of its own interval, and `queue_state` only moves forward.
+Nothing is judged here, so nobody is told anything.
+
+Killed anywhere, it goes on where it was: what was published since the recomputation was asked for is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from offsetguard.collect.manifest import MANIFEST_FILE_NAME
+from offsetguard.errors import OffsetGuardError, PublishError
+from offsetguard.housekeeping.retention import kept_from
+from offsetguard.housekeeping.unpacking import unpack
+from offsetguard.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.publish_lock import only_publisher
+from offsetguard.store import published_intervals
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.spark_errors import first_line
+from offsetguard_spark.tables import load_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from offsetguard_spark.publish import Publisher
+
+_UNPACKED_AT_ONCE = 60  # intervals: housekeeping may pack again what takes longer
+_SPARK_FAILURES = 3  # in a row: the next interval would fail, too
+
+
+class LeftOut(StrEnum):
+    """Why an interval of the span is not recomputed."""
+
+    DONE = "published since the recomputation was asked for"
+    RETENTION_PASSED = "older than retention.snapshots_days: its snapshot was deleted"
+    NOT_LANDED = "no snapshot has landed"
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputePlan:
+    """What a recomputation has to do."""
+
+    intervals: tuple[Interval, ...]  # oldest first
+    left_out: dict[LeftOut, int]
+
+
+@dataclass(slots=True)
+class RecomputeReport:
+    """What became of a span; one JSON line of the job. All numbers together are the minutes of the span."""
+
+    cluster: str
+    first: str
+    last: str
+    recomputed: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)  # reason -> intervals
+    failed: dict[str, str] = field(default_factory=dict)  # interval -> why
+    not_tried: int = 0  # it stopped before them
+    rebuilt_state_rows: int | None = None
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputer:
+    """Publishes many intervals with one publisher, whose session is started when there is work."""
+
+    publisher: Publisher
+
+    def plan(self, cluster: str, first: Interval, last: Interval, *, since: datetime, now: datetime) -> RecomputePlan:
+        """Return which intervals of [first, last] can be recomputed, and why the others cannot.
+
+        `since`: when the recomputation was asked for; what was published after it is done.
+        """
+        workspace, config = self.publisher.workspace, self.publisher.config
+        folder = workspace.landing_folder / cluster
+        landed = {manifest.parent.name for manifest in folder.glob(f"*/{MANIFEST_FILE_NAME}")}
+        done = published_intervals.published_since(self.publisher.engine, cluster, since)
+        oldest = kept_from(timedelta(days=config.retention.snapshots_days), now)
+        chosen, left_out = [], dict.fromkeys(LeftOut, 0)
+        for interval in _span(first, last):
+            if interval.name not in landed:
+                left_out[LeftOut.RETENTION_PASSED if interval.start < oldest else LeftOut.NOT_LANDED] += 1
+            elif interval.start in done:
+                left_out[LeftOut.DONE] += 1
+            else:
+                chosen.append(interval)
+        return RecomputePlan(tuple(chosen), {reason: count for reason, count in left_out.items() if count})
+
+    def recompute(
+        self, cluster: str, intervals: Sequence[Interval], report: RecomputeReport, *, now: datetime
+    ) -> RecomputeReport:
+        """Publish the intervals again, one after the other; what fails is kept in the report, and the rest goes on.
+
+        Says a line for each: how many of how many, how fast, how long it will take.
+        """
+        began = time.monotonic()
+        spark_failures = 0
+        for number, interval in enumerate(intervals):
+            if number % _UNPACKED_AT_ONCE == 0:
+                self._unpack(cluster, intervals[number : number + _UNPACKED_AT_ONCE])
+            told, failed_in_spark = self._publish(cluster, interval, report, now + _since(began))
+            spark_failures = spark_failures + 1 if failed_in_spark else 0
+            self._say(_progress_line(number + 1, len(intervals), time.monotonic() - began, f"{interval.name}: {told}"))
+            if spark_failures == _SPARK_FAILURES:
+                report.not_tried = len(intervals) - number - 1
+                self._say(f"stopped: {_SPARK_FAILURES} intervals in a row failed in Spark; run it again to go on")
+                break
+        report.seconds = round(time.monotonic() - began, 1)
+        return report
+
+    def _publish(self, cluster: str, interval: Interval, report: RecomputeReport, now: datetime) -> tuple[str, bool]:
+        quiet = replace(self.publisher, progress=Progress(lambda line: None))
+        try:
+            published = quiet.publish(cluster, interval, now=now, again=True)
+        except OffsetGuardError as error:
+            report.failed[interval.name] = str(error)
+            return f"FAILED: {error}", False
+        except (PySparkException, Py4JError) as error:
+            report.failed[interval.name] = f"step {quiet.progress.current}: Spark: {first_line(error)}"
+            return f"FAILED: {report.failed[interval.name]}", True
+        report.recomputed += 1
+        seconds = sum(published.seconds.values())
+        return f"{sum(published.rows.values()):,} rows in {seconds:.1f} s", False
+
+    def _unpack(self, cluster: str, intervals: Sequence[Interval]) -> None:
+        """Give all of them files of their own at once: one after the other would rewrite the same file many times."""
+        if not self.publisher.workspace.catalog_file.exists():
+            return
+        with only_publisher(self.publisher.workspace, lambda: self._say("waiting: an interval is being published")):
+            for table, state in load_tables(self.publisher.workspace).items():
+                if count := unpack(state, table, cluster, intervals[0].start, intervals[-1].start):
+                    self._say(f"{table.name}: {count} packed files were taken apart")
+
+    def _say(self, line: str) -> None:
+        self.publisher.progress.say(line)
+
+
+def span_of(first: datetime, last: datetime) -> tuple[Interval, Interval]:
+    """Return the first and the last interval of a span; raises PublishError when it is none."""
+    if last < first:
+        raise PublishError(f"the span ends ({last.isoformat()}) before it begins ({first.isoformat()}); swap the two")
+    return Interval.containing(first), Interval.containing(last)
+
+
+def start_once(publisher: Publisher) -> Publisher:
+    """Return the same publisher, which starts Spark for its first interval and keeps the session for all others."""
+    started: list[SparkSession] = []
+
+    def start() -> SparkSession:
+        if not started:
+            started.append(publisher.start_spark())
+        return started[0]
+
+    return replace(publisher, start_spark=start)
+
+
+def _span(first: Interval, last: Interval) -> Iterator[Interval]:
+    start = first.start
+    while start <= last.start:
+        yield Interval(start)
+        start += INTERVAL_LENGTH
+
+
+def _since(began: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - began)
+
+
+def _progress_line(done: int, total: int, seconds: float, told: str) -> str:
+    per_minute = done / seconds * 60 if seconds else 0.0
+    left = timedelta(seconds=round((total - done) * seconds / done))
+    return f"{done}/{total} {told}; {per_minute:.1f} intervals a minute, {left} left"

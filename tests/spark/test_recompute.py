@@ -1,0 +1,228 @@
+"""Facts of the past once more: nothing newer changes, and nothing gets lost, whoever works beside it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from offsetguard.config import Retention
+from offsetguard.housekeeping.clean import Housekeeper
+from offsetguard.intervals import Interval
+from offsetguard.published_facts import load_table, open_catalog
+from offsetguard.store import cycles, published_intervals
+from offsetguard.store.database import open_database
+from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport
+from offsetguard_spark.session import session_config
+from offsetguard_spark.state_rebuild import rebuild_state
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsetguard.tables import Table
+    from offsetguard.workspace import Workspace
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+NOW = START + timedelta(minutes=20)
+Rows = list[dict[str, Any]]
+
+
+def interval(number: int) -> Interval:
+    return Interval(START + number * timedelta(minutes=1))
+
+
+@pytest.fixture
+def publisher(workspace, config, spark) -> Publisher:
+    return Publisher(workspace, config, open_database(workspace.database_url), lambda: spark, Progress([].append))
+
+
+@pytest.fixture
+def land(workspace, snapshot):
+    """Land an interval: two groups, of which one falls behind by ten messages a minute."""
+
+    def land_one(number: int, groups: tuple[str, ...] = ("billing", "stock")) -> Path:
+        one = replace(snapshot, interval=interval(number), rows={name: [] for name in snapshot.rows})
+        one.broker()
+        one.topic("orders")
+        one.topic_queue("orders", 0, 0, 100 + 10 * number)
+        for group in groups:
+            one.group(group)
+            committed = 50 if group == "billing" else 100 + 10 * number
+            one.queue(group, "orders", 0, (0, committed, 100 + 10 * number))
+        return one.land(workspace)
+
+    return land_one
+
+
+def everything(workspace: Workspace) -> dict[Table, dict[datetime, Rows]]:
+    """Return the rows of main of every table by interval."""
+    catalog = open_catalog(workspace)
+    found: dict[Table, dict[datetime, Rows]] = {}
+    for table in PUBLISHED:
+        by_interval = found.setdefault(table, {})
+        rows = load_table(catalog, table).scan().to_arrow().to_pylist()
+        for row in sorted(rows, key=lambda row: [str(row[name]) for name in table.key]):
+            by_interval.setdefault(row["interval_start"], []).append(row)
+    return found
+
+
+def differences(before: dict[Table, dict[datetime, Rows]], after: dict[Table, dict[datetime, Rows]]) -> list[str]:
+    return [
+        f"{table.name} {start}: {before[table].get(start)} != {after[table].get(start)}"
+        for table in PUBLISHED
+        for start in sorted({*before[table], *after[table]})
+        if before[table].get(start) != after[table].get(start)
+    ]
+
+
+def publish_all(publisher: Publisher, land, numbers: range) -> None:
+    for number in numbers:
+        land(number)
+        publisher.publish("demo", interval(number), now=NOW)
+
+
+def new_report() -> RecomputeReport:
+    return RecomputeReport("demo", "", "")
+
+
+def housekeeper(publisher: Publisher) -> Housekeeper:
+    return Housekeeper(publisher.workspace, Retention(), publisher.engine, [].append, keep_snapshots=timedelta(days=-1))
+
+
+def test_a_shuffled_recomputation_of_packed_intervals_gives_the_same_rows(publisher, land) -> None:
+    publish_all(publisher, land, range(4))
+    before = everything(publisher.workspace)
+    report = housekeeper(publisher).clean(now=START + timedelta(days=1))
+    assert report.tables["group_facts"].files == 1
+    assert differences(before, everything(publisher.workspace)) == []
+    lines: list[str] = []
+    told = replace(publisher, progress=Progress(lines.append))
+    shuffled = [interval(number) for number in (2, 0, 3, 1)]
+
+    report = Recomputer(told).recompute("demo", shuffled, new_report(), now=NOW + timedelta(minutes=1))
+
+    assert (report.recomputed, report.failed) == (4, {})
+    assert differences(before, everything(publisher.workspace)) == []
+    progress = [line for line in lines if " left" in line]
+    assert [line.split()[0] for line in progress] == ["1/4", "2/4", "3/4", "4/4"]
+    assert progress[-1].endswith("0:00:00 left")
+
+
+def test_another_snapshot_of_the_past_changes_its_own_interval_and_no_other(publisher, land) -> None:
+    publish_all(publisher, land, range(3))
+    before = everything(publisher.workspace)
+    for file in (folder := land(1)).iterdir():
+        file.unlink()
+    folder.rmdir()
+    land(1, groups=("stock",))
+
+    Recomputer(publisher).recompute("demo", [interval(1)], new_report(), now=NOW)
+
+    after = everything(publisher.workspace)
+    assert [row["consumer_group"] for row in after[GROUP_FACTS][interval(1).start]] == ["stock"]
+    assert after[QUEUE_STATE] == before[QUEUE_STATE]
+    for table in PUBLISHED:
+        for number in (0, 2):
+            start = interval(number).start
+            assert after[table].get(start) == before[table].get(start), table.name
+
+
+def test_recomputing_publishing_and_housekeeping_at_once_lose_nothing(publisher, land, jvm_session) -> None:
+    """Two recomputations in shuffled order, the newest intervals, and a housekeeping, all at the same time."""
+    publish_all(publisher, land, range(3))
+    before = everything(publisher.workspace)
+    for number in (3, 4):
+        land(number)
+
+    def session_of_its_own():
+        session = jvm_session.newSession()
+        for name, value in session_config(publisher.workspace).items():
+            session.conf.set(name, value)
+        return session
+
+    def recompute(numbers: tuple[int, ...]) -> int:
+        own = replace(publisher, start_spark=session_of_its_own, progress=Progress([].append))
+        intervals = [interval(number) for number in numbers]
+        return Recomputer(own).recompute("demo", intervals, new_report(), now=NOW).recomputed
+
+    def publish_newest() -> int:
+        own = replace(publisher, start_spark=session_of_its_own, progress=Progress([].append))
+        return len([own.publish("demo", interval(number), now=NOW) for number in (3, 4)])
+
+    with ThreadPoolExecutor(4) as pool:
+        works = [pool.submit(recompute, (2, 0)), pool.submit(recompute, (1,)), pool.submit(publish_newest)]
+        cleaning = pool.submit(housekeeper(publisher).clean, now=START + timedelta(days=1))
+        assert [work.result() for work in works] == [2, 1, 2]
+        cleaning.result()
+
+    after = everything(publisher.workspace)
+    for table in PUBLISHED:
+        if table != QUEUE_STATE:  # it belongs to the newest interval, which is a new one
+            for number in range(3):
+                start = interval(number).start
+                assert after[table].get(start) == before[table].get(start), f"{table.name} {number}"
+    assert set(after[QUEUE_STATE]) == {interval(4).start}
+    for number in range(5):
+        assert published_intervals.get(publisher.engine, "demo", interval(number)) is not None
+
+
+def test_what_cannot_be_recomputed_is_counted_with_its_reason_and_a_killed_run_goes_on(publisher, land) -> None:
+    publish_all(publisher, land, range(2))
+    land(3)
+    asked_at = NOW + timedelta(hours=1)
+    span = (Interval(START - timedelta(days=9)), interval(3))
+    recomputer = Recomputer(publisher)
+    plan = recomputer.plan("demo", *span, since=asked_at, now=asked_at)
+    assert plan.intervals == (interval(0), interval(1), interval(3))
+    minutes_kept = (START - datetime(2026, 11, 14, tzinfo=UTC)) // timedelta(minutes=1)
+    assert plan.left_out == {
+        LeftOut.RETENTION_PASSED: 9 * 24 * 60 - minutes_kept,
+        LeftOut.NOT_LANDED: minutes_kept + 1,
+    }
+
+    recomputer.recompute("demo", plan.intervals[:1], new_report(), now=asked_at)  # and here it is killed
+
+    again = recomputer.plan("demo", *span, since=asked_at, now=asked_at)
+    assert again.intervals == (interval(1), interval(3))
+    assert again.left_out[LeftOut.DONE] == 1
+
+
+def test_an_interval_that_fails_is_kept_with_its_reason_and_the_others_go_on(publisher, land) -> None:
+    publish_all(publisher, land, range(1))
+    file = land(1) / "topic_settings.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    before = everything(publisher.workspace)
+
+    report = Recomputer(publisher).recompute("demo", [interval(1), interval(0)], new_report(), now=NOW)
+
+    assert report.recomputed == 1
+    assert list(report.failed) == [interval(1).name]
+    assert "topic_settings.parquet: cannot be read as Parquet" in report.failed[interval(1).name]
+    assert differences(before, everything(publisher.workspace)) == []
+    [failed] = cycles.newest(publisher.engine, failed=True)
+    assert (failed.interval, failed.failed_step) == (interval(1), "landed")
+    published = [cycle for cycle in cycles.newest(publisher.engine) if not cycle.failed]
+    assert {cycle.interval for cycle in published} == {interval(0)}
+    assert published[0].rows["group_facts"] == 2
+    assert published[0].files["group_facts"] == 1, "what was there before the run"
+    assert published[0].seconds["write"] > 0
+
+
+def test_the_state_rebuilt_from_snapshots_is_the_folded_one(publisher, land) -> None:
+    publish_all(publisher, land, range(3))
+    before = everything(publisher.workspace)
+    rows = rebuild_state(publisher, "demo")
+    after = everything(publisher.workspace)
+    assert rows == len(before[QUEUE_STATE][interval(2).start]) == 2
+    assert differences(before, after) == []
+    published = published_intervals.get(publisher.engine, "demo", interval(2))
+    state = load_table(open_catalog(publisher.workspace), QUEUE_STATE).current_snapshot()
+    assert published is not None
+    assert state is not None
+    assert published.snapshot_ids[QUEUE_STATE.name] == state.snapshot_id
