@@ -76,13 +76,15 @@ class FactSources:
         return self.row_counts.get(table.name, 0)
 
     def once(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """Return a small DataFrame that several tables are made of: Spark computes it once and keeps it."""
+        """Return a small DataFrame that several tables are made of, computed now.
+
+        A checkpoint and not `persist`, which keeps the rows but leaves the plan: each table would be planned with all
+        of it again, which takes longer than a small interval's rows do.
+        """
         if name not in self.shared:
-            self.shared[name] = make().persist()
+            self.shared[name] = make().localCheckpoint(eager=True)
         return self.shared[name]
 
     def release(self) -> None:
-        """Forget what `once` keeps; call it when the facts are written, or when that failed."""
-        for shared in self.shared.values():
-            shared.unpersist()
+        """Forget what `once` keeps; Spark frees what nobody refers to. Call it when the facts are written or failed."""
         self.shared.clear()

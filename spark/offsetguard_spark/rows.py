@@ -67,7 +67,10 @@ class IntervalRows:
             work = fact.has_work is None or fact.has_work(sources)
             makes[fact.table] = partial(fact.make, sources) if work else partial(self._nothing, fact.table)
             counts[fact.table] = most if work else 0
-        self._write(makes, counts)
+        try:
+            self._write(makes, counts)
+        finally:
+            sources.release()
 
     def write_results(self, results: Sequence[InvariantResult]) -> None:
         """Write the invariants' results."""
