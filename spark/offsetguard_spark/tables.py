@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyiceberg import types as iceberg_types
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.types import NestedField
 from pyspark.sql import types as spark_types
 
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE
+from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
 from offsetguard.published_facts import load_table, open_catalog
 from offsetguard.tables import PUBLISHED, Column, ColumnType, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyiceberg.schema import Schema
     from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
 
@@ -28,6 +33,16 @@ _SPARK_TYPES: dict[ColumnType, spark_types.DataType] = {
     ColumnType.BOOLEAN: spark_types.BooleanType(),
     ColumnType.TIMESTAMP: spark_types.TimestampType(),
     ColumnType.STRING_LIST: spark_types.ArrayType(spark_types.StringType()),
+}
+
+_ICEBERG_TYPES: dict[ColumnType, iceberg_types.IcebergType] = {
+    ColumnType.STRING: iceberg_types.StringType(),
+    ColumnType.INT32: iceberg_types.IntegerType(),
+    ColumnType.INT64: iceberg_types.LongType(),
+    ColumnType.FLOAT64: iceberg_types.DoubleType(),
+    ColumnType.BOOLEAN: iceberg_types.BooleanType(),
+    ColumnType.TIMESTAMP: iceberg_types.TimestamptzType(),
+    ColumnType.STRING_LIST: iceberg_types.ListType(10_000, iceberg_types.StringType(), element_required=False),
 }
 
 _TABLE_PROPERTIES = {
@@ -60,29 +75,33 @@ def table_name(table: Table, branch: str | None = None) -> str:
     return name if branch is None else f"{name}.branch_{branch}"
 
 
-def create_statement(table: Table) -> str:
-    """Return the CREATE TABLE statement, with meanings and units as comments."""
-    columns = ",\n  ".join(_column_clause(column) for column in table.columns)
-    return (
-        f"CREATE TABLE IF NOT EXISTS {table_name(table)} (\n  {columns}\n) USING iceberg\n"
-        f"PARTITIONED BY ({', '.join(table.partition)})\n"
-        f"COMMENT {_quoted(table.meaning)}\nTBLPROPERTIES ({_assignments(_TABLE_PROPERTIES)})"
-    )
-
-
 def prepare_tables(spark: SparkSession, workspace: Workspace, say: Callable[[str], None]) -> dict[Table, IcebergTable]:
     """Create the tables that do not exist yet and evolve the others; returns the metadata of all. Says what it did."""
-    missing = _missing_tables(workspace)
-    if missing:
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG_NAME}.{NAMESPACE}")
-        for table in missing:
-            spark.sql(create_statement(table))
+    create_missing_tables(workspace)
     states = load_tables(workspace)
     if statements := evolve_tables(spark, states):
         for statement in statements:
             say(f"tables: {statement}")
         states = load_tables(workspace)
     return states
+
+
+def create_missing_tables(workspace: Workspace) -> None:
+    """Create catalog, namespace and tables where they are missing: metadata alone, which needs no Spark."""
+    workspace.home.mkdir(parents=True, exist_ok=True)
+    is_new = not workspace.catalog_file.exists()
+    catalog = SqlCatalog(CATALOG_NAME, **(sql_properties(workspace) | {"init_catalog_tables": str(is_new).lower()}))
+    catalog.create_namespace_if_not_exists(NAMESPACE)
+    existing = {name[-1] for name in catalog.list_tables(NAMESPACE)}
+    for table in PUBLISHED:
+        if table.name not in existing:
+            catalog.create_table(
+                (NAMESPACE, table.name),
+                _iceberg_schema(table),
+                location=f"{workspace.warehouse_folder.as_uri()}/{NAMESPACE}/{table.name}",
+                partition_spec=_iceberg_partition(table),
+                properties=_TABLE_PROPERTIES | {"comment": table.meaning},
+            )
 
 
 def load_tables(workspace: Workspace) -> dict[Table, IcebergTable]:
@@ -133,11 +152,26 @@ def evolve_statements(table: Table, created: Schema, properties: Mapping[str, st
     return statements
 
 
-def _missing_tables(workspace: Workspace) -> list[Table]:
-    if not workspace.catalog_file.exists():
-        return list(PUBLISHED)
-    existing = {name[-1] for name in open_catalog(workspace).list_tables(NAMESPACE)}
-    return [table for table in PUBLISHED if table.name not in existing]
+def _iceberg_schema(table: Table) -> Schema:
+    return Schema(
+        *(
+            NestedField(
+                number, column.name, _ICEBERG_TYPES[column.type], required=not column.nullable, doc=column.meaning
+            )
+            for number, column in enumerate(table.columns, 1)
+        )
+    )
+
+
+def _iceberg_partition(table: Table) -> PartitionSpec:
+    numbers = {column.name: number for number, column in enumerate(table.columns, 1)}
+    fields = []
+    for number, transform in enumerate(table.partition, 1000):  # Iceberg numbers partition fields from 1000
+        by_day = transform.startswith("days(")
+        name = transform.removeprefix("days(").removesuffix(")")
+        rule = DayTransform() if by_day else IdentityTransform()
+        fields.append(PartitionField(numbers[name], number, rule, f"{name}_day" if by_day else name))
+    return PartitionSpec(*fields)
 
 
 def _column_clause(column: Column) -> str:
