@@ -14,11 +14,9 @@ from pyiceberg.exceptions import ValidationException
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, ParquetFormatModel, schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
-from pyiceberg.table.update.snapshot import (
-    Operation,
-    _ManifestMergeManager,
-    _OverwriteFiles,
-)
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
+from pyiceberg.utils.datetime import micros_to_timestamptz
 
 from offsetguard.errors import PublishError
 
@@ -204,9 +202,7 @@ def _discard(iceberg_table: IcebergTable, files: Iterable[DataFile]) -> None:
 
 
 def _moment(field_type: Any, bound: bytes) -> datetime:
-    from pyiceberg.utils.datetime import micros_to_timestamptz  # noqa: PLC0415
-
-    return micros_to_timestamptz(from_bytes(field_type, bound))
+    return micros_to_timestamptz(int(from_bytes(field_type, bound)))
 
 
 def by_group(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:

@@ -221,22 +221,21 @@ def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path:
 
 
 def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehouse: FactsWarehouse) -> None:
-    """240 cycles with a housekeeping after each 40, over a day's end; `make housekeeping` does 10,000."""
+    """120 cycles with a housekeeping after each 30, over a day's end; `benchmarks/keep_house.py` does 10,000."""
     on_disk = []
-    first_minute = 24 * 60 - 120
-    for number in range(6):
-        begin = first_minute + 40 * number
-        publish(warehouse, range(begin, begin + 40))
-        report = housekeeper(warehouse).clean(now=interval(begin + 75).start)
-        told = report.tables["topic_facts"]
-        assert told.files <= 5, number
-        assert told.snapshots <= 3, number
-        folder = local_path(warehouse.iceberg_table(TOPIC_FACTS).location())
+    first_minute = 24 * 60 - 60
+    everything = range(first_minute, first_minute + 120)
+    for minute in everything:
+        warehouse.publish("demo", interval(minute), {TOPIC_FACTS: rows_of(minute)[TOPIC_FACTS]})
+        if (minute + 1) % packing.FRESH_FILES:
+            continue
+        told = housekeeper(warehouse).clean(now=interval(minute + 31).start).tables["topic_facts"]
+        assert (told.files <= 4, told.snapshots <= 3) == (True, True), (minute, told)
+        iceberg_table = warehouse.iceberg_table(TOPIC_FACTS)
+        folder = local_path(iceberg_table.location())
         on_disk.append(sum(1 for path in folder.rglob("*") if path.is_file()))
-    assert max(on_disk[3:]) <= max(on_disk[:3]) + 5, on_disk
-    iceberg_table = warehouse.iceberg_table(TOPIC_FACTS)
-    main = iceberg_table.current_snapshot()
-    assert main is not None
-    assert len(main.manifests(iceberg_table.io)) <= 2
-    everything = range(first_minute, first_minute + 240)
-    assert all(len(rows) == 3 for rows in seen(warehouse, everything))
+        main = iceberg_table.current_snapshot()
+        assert main is not None
+        assert len(main.manifests(iceberg_table.io)) <= 2
+    assert max(on_disk) <= on_disk[0] + 20, f"beyond the 20 metadata files that a table keeps: {on_disk}"
+    assert all(len(warehouse.rows(TOPIC_FACTS, "demo", interval(minute))) == 3 for minute in everything)
