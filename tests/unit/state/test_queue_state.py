@@ -1,0 +1,181 @@
+"""The folded window of a queue: a table of cases, and what must hold for every sequence of samples."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.queue_state import WINDOW, QueueState, Sample, curve, fold, is_suspect, produce_tps, rebuild
+from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables.state import SAMPLE_COLUMNS
+
+CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
+START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
+OFFSETS = st.integers(0, 12)
+SAMPLES = st.lists(
+    st.tuples(st.integers(1, 9), st.none() | OFFSETS, st.none() | OFFSETS, st.none() | OFFSETS), min_size=1, max_size=40
+)
+
+
+def minute(number: int) -> datetime:
+    return START + timedelta(minutes=number)
+
+
+def sample(at: datetime, low: int | None, committed: int | None, high: int | None) -> Sample:
+    read_at = None if high is None else at
+    return Sample(low, high, committed, consumer_offset_read_at=read_at, max_offset_read_at=read_at)
+
+
+def folded(samples: list[tuple[datetime, Sample]]) -> QueueState:
+    state = None
+    for at, one in samples:
+        state = fold(state, at, one)
+    assert state is not None
+    return state
+
+
+def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> list[tuple[datetime, Sample]]:
+    """Make samples, some minutes after each other; a max offset of None: not seen."""
+    at, samples = START, []
+    for gap, *offsets in drawn:
+        at += timedelta(minutes=gap)
+        samples.append((at, sample(at, *offsets)))
+    return samples
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_the_table_of_cases(case: dict[str, Any]) -> None:
+    samples = [
+        (minute(one[0]), sample(minute(one[0]), *(one[1:] if len(one) > 2 else [None] * 3))) for one in case["samples"]
+    ]
+    row = folded(samples).as_row()
+    found = {name: row[name] for name in case["expect"]}
+    in_minutes = {
+        name: (value - START) / timedelta(minutes=1) if isinstance(value, datetime) else value
+        for name, value in found.items()
+    }
+    assert in_minutes == case["expect"]
+
+
+def test_a_state_is_a_row_of_its_table() -> None:
+    names = {column.name for column in QUEUE_STATE.columns} - set(QUEUE_STATE.key)
+    assert set(folded([(START, Sample())]).as_row()) == names
+
+
+def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
+    snapshots = {column.name: column.type for column in QUEUE_SNAPSHOTS.columns}
+    expected = [name for name in snapshots if name not in QUEUE_STATE.key and name != "interval_start"]
+    assert sorted(expected) == sorted(column.name for column in SAMPLE_COLUMNS)
+    assert all(snapshots[column.name] is column.type for column in SAMPLE_COLUMNS)
+
+
+@given(SAMPLES)
+def test_folding_a_sample_twice_changes_nothing(drawn) -> None:
+    samples = sequence(drawn)
+    state = folded(samples)
+    assert all(fold(state, *one) == state for one in samples)
+
+
+@given(SAMPLES, st.randoms())
+def test_a_rebuilt_state_is_the_folded_one_in_whatever_order_the_samples_come(drawn, dice) -> None:
+    samples = sequence(drawn)
+    shuffled = dice.sample(samples, len(samples))
+    assert rebuild(shuffled) == folded(samples)
+
+
+@given(SAMPLES)
+def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -> None:
+    samples = [one for _, one in sequence(drawn) if one.max_offset is not None]
+    # Offsets before and after a recreated queue cannot be compared.
+    starts = [0] + [at for at in range(1, len(samples)) if samples[at].max_offset < samples[at - 1].max_offset]
+    life = samples[starts[-1] :] if samples else []
+    state = folded(sequence(drawn))
+
+    def last(events) -> datetime | None:
+        return max(events, default=None)
+
+    assert state.recreated_at == (life[0].max_offset_read_at if len(starts) > 1 else None)
+    assert state.lost_at == last(one.max_offset_read_at for one in life if one.offsets.lost)
+    assert state.disordered_at == last(one.max_offset_read_at for one in life if one.disordered)
+    assert state.end_reached_at == last(one.max_offset_read_at for one in life if one.nothing_waits)
+    committed = [one for one in life if one.consumer_offset is not None]
+    pairs = list(pairwise(committed))
+    back = [(a, b) for a, b in pairs if b.consumer_offset < a.consumer_offset <= b.max_offset]
+    assert (state.rewind.at if state.rewind else None) == last(b.max_offset_read_at for _, b in back)
+    advances = [b.max_offset_read_at for a, b in pairs if b.consumer_offset > a.consumer_offset]
+    if committed and committed[0] is not life[0]:
+        advances.append(committed[0].max_offset_read_at)
+    assert state.advanced_at == last(advances)
+    not_regained = [
+        a for a, b in back if all(one.consumer_offset < a.consumer_offset for one in committed[committed.index(b) :])
+    ]
+    assert (state.rewind is not None and state.rewind.regained_at is None) == bool(not_regained)
+    assert is_suspect(state, samples[-1].max_offset_read_at if samples else START) or not not_regained
+
+
+@given(SAMPLES)
+def test_points_are_samples_and_reach_back_to_the_first_one_or_beyond_the_window(drawn) -> None:
+    samples = [one for _, one in sequence(drawn)]
+    state = folded(sequence(drawn))
+    seen = {one.max_offset_read_at: one for one in samples if one.max_offset is not None}
+    assert all(seen[point.at].max_offset == point.max_offset for point in state.points)
+    times = [point.at for point in state.points]
+    assert times == sorted(times, reverse=True)
+    if state.seen is None:
+        return
+    life = [at for at in seen if state.recreated_at is None or at >= state.recreated_at]
+    oldest = times[-1] if times else state.seen.at
+    assert oldest == min(life) or (len(times) == 5 and state.seen.at - oldest > WINDOW)
+    assert not times or times[0] == sorted(life)[-2]
+
+
+@given(SAMPLES)
+def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(drawn) -> None:
+    samples, state, pauses = sequence(drawn), None, []
+    for at, one in samples:
+        before, state = state, fold(state, at, one)
+        if before is not None and state.advanced_at == at and state.recreated_at != at:
+            moments = (before.advanced_at, before.end_reached_at, before.first_seen_at)
+            pauses.append((at, (at - max(moment for moment in moments if moment)) // timedelta(milliseconds=1)))
+        if state.recreated_at == at:
+            pauses.clear()
+    assert state is not None
+    told = max(filter(None, (state.longest_pause_ms, state.earlier_longest_pause_ms)), default=None)
+    recent = [pause for at, pause in pauses if state.seen_at and at > state.seen_at - WINDOW]
+    older = [pause for at, pause in pauses if state.seen_at and at > state.seen_at - 2 * WINDOW]
+    assert max(recent, default=0) <= (told or 0) <= max(older, default=0)
+
+
+@given(SAMPLES)
+def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(drawn) -> None:
+    state = folded(sequence(drawn))
+    points = curve(state)
+    assert points == sorted(points)
+    assert [at for _, at in points] == sorted(at for _, at in points)
+    assert bool(points) == (state.seen is not None)
+    assert not points or points[-1] == (state.seen_max_offset, state.seen_at)
+    tps = produce_tps(state)
+    assert tps is None or tps >= 0
+
+
+@given(SAMPLES)
+def test_whatever_was_wrong_within_the_window_keeps_the_queue_a_suspect(drawn) -> None:
+    samples, state, wrong = sequence(drawn), None, []
+    for at, one in samples:
+        before = state
+        state = fold(state, at, one)
+        seen = one.max_offset is not None
+        shrunk = seen and before is not None and before.seen is not None and one.max_offset < before.seen.max_offset
+        if seen and (one.disordered or one.offsets.lost or shrunk):
+            wrong.append(at)
+    assert state is not None
+    now = samples[-1][0]
+    if any(at >= now - WINDOW for at in wrong) or samples[-1][1].max_offset is None:
+        assert is_suspect(state, now)
