@@ -150,12 +150,14 @@ def test_another_snapshot_with_fewer_or_no_rows_really_replaces_the_interval(pub
     snapshot.rows["queue_snapshots"] = snapshot.rows["queue_snapshots"][:1]
     snapshot.manifest_extra = {"gap_count": 1}
     _land_again(publications, snapshot)
-    publications.publish(snapshot.interval)
+    with pytest.raises(PublishError, match="and the two disagree: say --again if this one is right, or delete it"):
+        publications.publish(snapshot.interval)
+    publications.publish(snapshot.interval, again=True)
     assert [group.consumer_group for group in publications.facts(snapshot.interval).groups] == ["billing"]
 
     snapshot.rows = {name: [] for name in snapshot.rows}
     _land_again(publications, snapshot)
-    report = publications.publish(snapshot.interval)
+    report = publications.publish(snapshot.interval, again=True)
     facts = publications.facts(snapshot.interval)
     assert (facts.queues, facts.groups) == ((), ())
     # What is left: the results, and the earlier interval's moves, which are history of the look-back window.
