@@ -83,8 +83,3 @@ def rows_of(table: Table, what: str, condition: str | None = None, shown_as: str
         return Figure(table, what, "COUNT(*)", "COUNT(*)")
     aggregate = f"COALESCE(SUM(CASE WHEN {condition} THEN 1 ELSE 0 END), 0)"
     return Figure(table, what, f"rows with {shown_as or condition}", aggregate)
-
-
-def distinct(table: Table, column_name: str, what: str) -> Figure:
-    """Return how many different values a column has."""
-    return Figure(table, what, f"COUNT(DISTINCT {column_name})", f"COUNT(DISTINCT {column_name})")

@@ -1,7 +1,7 @@
 """An invariant: what must hold for the rows of one table, as SQL that Spark, DuckDB and SQLite all evaluate.
 
 What is allowed in the SQL, so that it means the same everywhere: column names, integer and text literals, comparison,
-AND, OR, NOT, IS [NOT] NULL, BETWEEN, COALESCE, CASE, `||`, INSTR, CHAR, and `unix_seconds(timestamp)` (Spark's own;
+AND, OR, NOT, IS [NOT] NULL, BETWEEN, COALESCE, CASE, `||`, and `unix_seconds(timestamp)` (Spark's own;
 elsewhere a one-line function). Text is joined with `||` from columns that are not NULL, or through `shown`.
 """
 
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from offsetguard.rules.rule import Severity
     from offsetguard.tables import Table
-
-KNOWN_BROKERS = "known_broker_names"  # what the gate knows besides a row's columns: see `knows`
 
 
 class ViolationMeans(StrEnum):
@@ -55,11 +53,6 @@ class Invariant:
         return f"({self.speaks_about} AND (({self.holds_when}) IS NOT TRUE))"
 
     @property
-    def asks_the_manifest(self) -> bool:
-        """It compares the row with what the whole round knows: rows are counted by the gate, and carry no mark."""
-        return KNOWN_BROKERS in self.applies_when + self.holds_when
-
-    @property
     def rule_version(self) -> str:
         """Changes when the SQL does: rows in quarantine carry the version that judged them."""
         text = "\n".join((self.id, self.violation_means, self.applies_when, self.holds_when))
@@ -69,11 +62,3 @@ class Invariant:
 def shown(column_name: str) -> str:
     """Return the SQL text of a column that may be NULL; NULL reads `unknown`."""
     return f"COALESCE({column_name} || '', 'unknown')"
-
-
-def knows(column_name: str) -> str:
-    """Return the condition that the round knows a broker; `known_broker_names` is NULL where it knows none.
-
-    The names stand between line feeds: no name can hold one, so no name is found within another.
-    """
-    return f"INSTR({KNOWN_BROKERS}, CHAR(10) || {column_name} || CHAR(10)) > 0"

@@ -14,6 +14,7 @@ from offsetguard_expectations import (
     manifest,
     offset_moves,
     queue_snapshots,
+    queue_state,
     topic_queue_snapshots,
     topic_settings,
 )
@@ -34,6 +35,7 @@ ROW_INVARIANTS: tuple[Invariant, ...] = (
     *broker_stats.INVARIANTS,
     *offset_moves.INVARIANTS,
     *log_events.INVARIANTS,
+    *queue_state.INVARIANTS,
     *fact_tables.INVARIANTS,
 )
 AGREEMENTS: tuple[Agreement, ...] = levels.AGREEMENTS

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from offsetguard.rules.rule import Severity
 from offsetguard.tables import (
+    BROKER_FACTS,
+    CLUSTER_FACTS,
     GROUP_FACTS,
-    GROUP_SNAPSHOTS,
     QUEUE_FACTS,
     QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
 )
 from offsetguard_expectations import queue_snapshots
-from offsetguard_expectations.agreement import Agreement, distinct, rows_of, sum_of
+from offsetguard_expectations.agreement import Agreement, rows_of, sum_of
 from offsetguard_expectations.fact_tables import REPORT_IT
 from offsetguard_expectations.invariant import ViolationMeans
 
 _MARKED = " OR ".join(
-    one.violated_when
-    for one in queue_snapshots.INVARIANTS
-    if one.violation_means is ViolationMeans.TROUBLE and not one.asks_the_manifest
+    one.violated_when for one in queue_snapshots.INVARIANTS if one.violation_means is ViolationMeans.TROUBLE
 )
 _GROUP_LAG = sum_of(GROUP_FACTS, "lag", "messages of lag")
 
@@ -72,20 +71,89 @@ MARKED_QUEUES_KEPT = Agreement(
     do_next=REPORT_IT,
     at_most=True,
 )
-GROUPS_COMPLETE = Agreement(
+SUSPECTS_OF_GROUPS = Agreement(
     id="OG-V06",
-    title="Every group that has offsets was asked about",
-    violation="Groups have offsets and were not asked about",
-    figure=distinct(GROUP_FACTS, "consumer_group", "groups"),
-    expected=rows_of(GROUP_SNAPSHOTS, "groups"),
+    title="Groups count all suspects",
+    violation="Groups do not count all suspects",
+    figure=sum_of(GROUP_FACTS, "suspect_queue_count", "suspect queues"),
+    expected=rows_of(QUEUE_FACTS, "suspect queues"),
+    meaning="Every suspect queue is counted in exactly one row of its group and topic, and kept once.",
+    do_next=REPORT_IT,
+)
+QUEUES_OF_BROKERS = Agreement(
+    id="OG-V07",
+    title="Brokers stand for all queues of groups",
+    violation="Brokers do not stand for all queues of groups",
+    figure=sum_of(BROKER_FACTS, "consumed_queue_count", "queues of groups"),
+    expected=rows_of(QUEUE_SNAPSHOTS, "queues"),
+    meaning="Every sound row of a group's queue is counted at exactly one broker.",
+    do_next=REPORT_IT,
+)
+QUEUES_OF_CLUSTER = Agreement(
+    id="OG-V08",
+    title="The cluster stands for the queues of its brokers",
+    violation="The cluster does not stand for the queues of its brokers",
+    figure=sum_of(CLUSTER_FACTS, "consumed_queue_count", "queues of groups"),
+    expected=QUEUES_OF_BROKERS.figure,
+    meaning="The queues that groups have on all brokers add up to those of the whole cluster.",
+    do_next=REPORT_IT,
+)
+LAG_OF_BROKERS = Agreement(
+    id="OG-V09",
+    title="The lag on brokers is that of groups",
+    violation="The lag on brokers is not that of groups",
+    figure=sum_of(BROKER_FACTS, "lag", "messages of lag"),
+    expected=_GROUP_LAG,
+    meaning="The lag of all groups adds up over brokers as it does over topics. Where a sum ends, it is not compared.",
+    do_next=REPORT_IT,
+)
+LAG_OF_CLUSTER = Agreement(
+    id="OG-V10",
+    title="The lag of the cluster is that of groups",
+    violation="The lag of the cluster is not that of groups",
+    figure=sum_of(CLUSTER_FACTS, "lag", "messages of lag"),
+    expected=_GROUP_LAG,
+    meaning="The lag of all groups adds up to the cluster's. Where a sum ends, the levels are not compared.",
+    do_next=REPORT_IT,
+)
+TOPIC_QUEUES_OF_BROKERS = Agreement(
+    id="OG-V11",
+    title="Brokers stand for all queues of topics",
+    violation="Brokers do not stand for all queues of topics",
+    figure=sum_of(BROKER_FACTS, "topic_queue_count", "queues of topics"),
+    expected=rows_of(TOPIC_QUEUE_SNAPSHOTS, "queues"),
+    meaning="Every sound row of a topic's queue is counted at exactly one broker.",
+    do_next=REPORT_IT,
+)
+TOPIC_QUEUES_OF_CLUSTER = Agreement(
+    id="OG-V12",
+    title="The cluster stands for the topics' queues of its brokers",
+    violation="The cluster does not stand for the topics' queues of its brokers",
+    figure=sum_of(CLUSTER_FACTS, "topic_queue_count", "queues of topics"),
+    expected=TOPIC_QUEUES_OF_BROKERS.figure,
+    meaning="The queues that topics have on all brokers add up to those of the whole cluster.",
+    do_next=REPORT_IT,
+)
+LOSS_OF_CLUSTER = Agreement(
+    id="OG-V13",
+    title="The losses of the cluster are those of groups",
+    violation="The losses of the cluster are not those of groups",
+    figure=sum_of(CLUSTER_FACTS, "lost", "lost messages"),
+    expected=sum_of(GROUP_FACTS, "lost", "lost messages"),
+    meaning="The lost messages of all groups add up to the cluster's. Where a sum ends, the levels are not compared.",
+    do_next=REPORT_IT,
+)
+STATE_OF_QUEUES = Agreement(
+    id="OG-V14",
+    title="Every queue has its folded state",
+    violation="Queues have no folded state",
+    figure=rows_of(QUEUE_STATE, "queues"),
+    expected=rows_of(QUEUE_SNAPSHOTS, "queues"),
     meaning=(
-        "More groups have offsets than the round has rows of groups: settings, clients and model of the others are"
-        " unknown, and rules that need them say so. A request for the groups was refused or came back half."
+        "Every sound row of a group's queue was folded into the state of that queue. An interval that is older than the"
+        " state (a backfill) folds nothing and is not compared."
     ),
-    do_next="Look at OG-I04 and `gaps.jsonl` for the request that failed.",
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
-    at_most=True,
+    do_next=REPORT_IT,
 )
 
 AGREEMENTS = (
@@ -94,5 +162,13 @@ AGREEMENTS = (
     LAG_OF_GROUPS,
     LAG_OF_TOPICS,
     MARKED_QUEUES_KEPT,
-    GROUPS_COMPLETE,
+    SUSPECTS_OF_GROUPS,
+    QUEUES_OF_BROKERS,
+    QUEUES_OF_CLUSTER,
+    LAG_OF_BROKERS,
+    LAG_OF_CLUSTER,
+    TOPIC_QUEUES_OF_BROKERS,
+    TOPIC_QUEUES_OF_CLUSTER,
+    LOSS_OF_CLUSTER,
+    STATE_OF_QUEUES,
 )

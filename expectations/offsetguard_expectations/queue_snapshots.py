@@ -10,7 +10,7 @@ from offsetguard.offsets import OffsetOrderViolation
 from offsetguard.rules.rule import Severity
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
-from offsetguard_expectations.invariant import KNOWN_BROKERS, Invariant, ViolationMeans, knows, shown
+from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 
 _QUEUE = "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
 
@@ -129,22 +129,6 @@ MIN_NOT_ABOVE_MAX = _order(
     ),
 )
 
-BROKER_IS_KNOWN = Invariant(
-    id="OG-Q06",
-    title="Queues of groups lie on brokers that the round knows",
-    violation="A group has an offset on an unknown broker",
-    table=QUEUE_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
-    applies_when=f"{KNOWN_BROKERS} IS NOT NULL",
-    holds_when=knows("broker_name"),
-    example=f"{_QUEUE} || ': no broker of this name in the route'",
-    meaning=(
-        "The row names a broker that neither the name server listed in this round nor any answer came from. The broker"
-        " was renamed or taken away within the round, or a broker of another cluster registered with this name server."
-    ),
-    do_next="Compare `mqadmin clusterList -n NAMESRV` with that name, and look for a `brokerName` that was changed.",
-)
 OFFSETS_NOT_NEGATIVE = Invariant(
     id="OG-Q11",
     title="Offsets and queue numbers are not negative",
@@ -222,7 +206,6 @@ INVARIANTS = (
     CONSUMER_NOT_ABOVE_MAX,
     PULL_NOT_ABOVE_MAX,
     MIN_NOT_ABOVE_MAX,
-    BROKER_IS_KNOWN,
     OFFSETS_NOT_NEGATIVE,
     QUEUE_IS_KNOWN,
     TIMES_NOT_IN_THE_FUTURE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from offsetguard.rules.rule import Severity
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S
-from offsetguard_expectations.invariant import KNOWN_BROKERS, Invariant, ViolationMeans, knows, shown
+from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 
 _QUEUE = "topic || ' ' || broker_name || '/' || queue_id"
 
@@ -67,22 +67,6 @@ CLOCKS_AGREE = Invariant(
     ),
     do_next=CORRECT_THE_CLOCKS,
 )
-BROKER_IS_KNOWN = Invariant(
-    id="OG-T03",
-    title="Queues of topics lie on brokers that the round knows",
-    violation="A topic has a queue on an unknown broker",
-    table=TOPIC_QUEUE_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
-    applies_when=f"{KNOWN_BROKERS} IS NOT NULL",
-    holds_when=knows("broker_name"),
-    example=f"{_QUEUE} || ': no broker of this name in the route'",
-    meaning=(
-        "The row names a broker that neither the name server listed in this round nor any answer came from. The broker"
-        " was renamed or taken away within the round, or a broker of another cluster registered with this name server."
-    ),
-    do_next="Compare `mqadmin clusterList -n NAMESRV` with that name, and look for a `brokerName` that was changed.",
-)
 OFFSETS_NOT_NEGATIVE = Invariant(
     id="OG-T11",
     title="Offsets and queue numbers of topics are not negative",
@@ -137,7 +121,6 @@ INVARIANTS = (
     EVERY_QUEUE_ANSWERED,
     MIN_NOT_ABOVE_MAX,
     CLOCKS_AGREE,
-    BROKER_IS_KNOWN,
     OFFSETS_NOT_NEGATIVE,
     ANSWER_IS_WHOLE,
     TIME_NOT_IN_THE_FUTURE,

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from offsetguard.collect.landing import arrow_schema
 from offsetguard.errors import PublishError
 from offsetguard.facts import InvariantResult
-from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, Table
+from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard_expectations.agreement import Agreement
 from offsetguard_expectations.corrupt_share import MAX_CORRUPT_SHARE, stops_publication
-from offsetguard_expectations.invariant import KNOWN_BROKERS, Invariant, ViolationMeans
+from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS
 from offsetguard_spark.counting import Counted, Counting, Sought, count_all, find_examples
 from offsetguard_spark.invariants import UNDECODABLE, example_of, invariants_of
@@ -117,8 +117,6 @@ def check_written(
     """
     rows = {table: written.read(table) for table in written.tables if table != INVARIANT_RESULTS}
     rows[MANIFEST] = manifest_row(written.spark, manifest, landed, previous)
-    brokers = known_broker_names(manifest)
-    rows = {table: _with_known_brokers(table, one, brokers) for table, one in rows.items()}
     counts = _Counts(rows, count_all(written.spark, [_counting(table, one) for table, one in rows.items()]))
     examples = find_examples(written.spark, _sought(rows, counts))
     results = tuple(_result(check, counts, examples) for check in ALL)
@@ -154,12 +152,6 @@ def manifest_row(
     return spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(MANIFEST)))
 
 
-def known_broker_names(manifest: Manifest) -> str | None:
-    """Return the names of the round's brokers, each between line feeds; None where the round knows none."""
-    names = (*manifest.master_broker_names, *manifest.unseen_broker_names)
-    return "\n" + "\n".join(names) + "\n" if names else None
-
-
 class _Counts:
     """The counts by what they were asked for."""
 
@@ -184,7 +176,8 @@ class _Counts:
         return self._conditions.get((table.name, condition), 0)
 
     def figure(self, figure: Figure) -> int | None:
-        return self._figures.get(figure, 0)
+        """Return a figure; a state that this run did not fold says nothing of its interval."""
+        return self._figures.get(figure, None if figure.table == QUEUE_STATE else 0)
 
     def quarantined(self, invariant: Invariant) -> int:
         return self.meeting(QUARANTINE, _is_reason(invariant.id))
@@ -214,12 +207,6 @@ def _figures(table: Table) -> tuple[Figure, ...]:
 
 def _counting(table: Table, rows: DataFrame) -> Counting:
     return Counting(table.name, rows, _conditions(table), tuple(figure.aggregate for figure in _figures(table)))
-
-
-def _with_known_brokers(table: Table, rows: DataFrame, names: str | None) -> DataFrame:
-    if not any(one.asks_the_manifest for one in invariants_of(table)):
-        return rows
-    return rows.withColumn(KNOWN_BROKERS, F.lit(names).cast("string"))
 
 
 def _sought(rows: Mapping[Table, DataFrame], counts: _Counts) -> list[Sought]:

@@ -41,8 +41,7 @@ def corrupt_invariants_of(table: Table) -> tuple[Invariant, ...]:
 
 def trouble_invariants_of(table: Table) -> tuple[Invariant, ...]:
     """Return those of them that mark a row."""
-    means = ViolationMeans.TROUBLE
-    return tuple(one for one in invariants_of(table) if one.violation_means is means and not one.asks_the_manifest)
+    return tuple(one for one in invariants_of(table) if one.violation_means is ViolationMeans.TROUBLE)
 
 
 def mark(rows: DataFrame, table: Table) -> DataFrame:

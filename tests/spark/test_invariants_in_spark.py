@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from offsetguard.tables import ColumnType, Table
-from offsetguard_expectations.invariant import KNOWN_BROKERS
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ def typed_row(table: Table, changes: dict[str, Any]) -> tuple[Any, ...]:
         value = changes.get(column.name, healthy)
         is_moment = column.type is ColumnType.TIMESTAMP and value is not None
         values.append(datetime.fromisoformat(value).replace(tzinfo=UTC) if is_moment else value)
-    known = changes.get(KNOWN_BROKERS, CASE_FILE["healthy_by_column"][KNOWN_BROKERS])
-    return (*values, known)
+    return tuple(values)
 
 
 @pytest.mark.parametrize("table", dict.fromkeys(one.table for one in ROW_INVARIANTS), ids=lambda table: table.name)
@@ -47,9 +45,7 @@ def test_spark_judges_every_case_as_its_verdict_says(spark: SparkSession, table:
     cases = [(one, case) for one in invariants for case in CASE_FILE["cases"][one.id]]
     rows = spark.createDataFrame(
         [(at, *typed_row(table, case["row"])) for at, (_, case) in enumerate(cases)],
-        "case_number int, "
-        + ", ".join(f"{column.name} {SPARK_TYPES[column.type]}" for column in table.columns)
-        + f", {KNOWN_BROKERS} string",
+        "case_number int, " + ", ".join(f"{column.name} {SPARK_TYPES[column.type]}" for column in table.columns),
     )
     judged = rows.selectExpr(
         "case_number",
