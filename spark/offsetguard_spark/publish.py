@@ -36,7 +36,9 @@ from offsetguard_spark.landed import check_landed, check_moment, check_same_snap
 from offsetguard_spark.lock import only_publisher
 from offsetguard_spark.rows import IntervalRows
 from offsetguard_spark.session import suit_row_count
+from offsetguard_spark.spark_errors import disk_errors_named
 from offsetguard_spark.tables import load_tables, prepare_tables
+from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,7 +92,8 @@ class Publisher:
 
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
-        with recorded_cycle(self.engine, cluster, interval, self.progress, now) as recorder:
+        recorded = recorded_cycle(self.engine, cluster, interval, self.progress, now)
+        with recorded as recorder, disk_errors_named(self.workspace):
             report = self._publish_landed(cluster, interval, now, again=again)
             recorder.report = report if report.verdict == "published" else None
         return report
@@ -135,7 +138,7 @@ class Publisher:
         with step("facts", "making facts of what was written"):
             sources = FactSources(spark, manifest.cluster, interval, self.config, branches, row_counts, state)
             rows.write_facts(sources)
-        with step("gate", "checking what was written"):
+        with step("gate", "checking what was written"), tagged(spark, "gate"):
             gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
         if gate.problems:
             self._document(gate)

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from sqlalchemy.exc import SQLAlchemyError
+
+from offsetguard.errors import PublishError
 
 if TYPE_CHECKING:
-    from pyspark.errors import PySparkException
+    from collections.abc import Iterator
+
+    from offsetguard.workspace import Workspace
+
+_FULL = re.compile(r"No space left on device|File too large|Disk quota exceeded|database or disk is full")
 
 
 def first_line(error: PySparkException | Py4JError) -> str:
     """Return the first line."""
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+@contextmanager
+def disk_errors_named(workspace: Workspace) -> Iterator[None]:
+    """Raise PublishError naming the folder when whatever went wrong within did so because a disk is full.
+
+    Java, Arrow and SQLite each say it in an error of their own, the first under a page of stack trace.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError, SQLAlchemyError, OSError) as error:
+        found = _FULL.search(str(error))
+        if found is None:
+            raise
+        raise PublishError(
+            f"{workspace.home}: cannot be written: {found[0]}; make room on the disk (or raise the quota, or the limit"
+            " of file sizes), then run it again"
+        ) from error
