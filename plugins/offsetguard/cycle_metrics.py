@@ -48,7 +48,7 @@ class Measurement:
 _C, _G, _T = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.TIMING
 _CLUSTER = ("cluster",)
 PUBLISHED = Metric("offsetguard.cycle.published", _C, _CLUSTER, "cycles that published an interval")
-FAILED = Metric("offsetguard.cycle.failed", _C, ("cluster", "step"), "cycles that published nothing, by the step")
+FAILED = Metric("offsetguard.cycle.failed", _C, ("cluster", "step"), "cycles that ended with an error, by the step")
 DURATION = Metric("offsetguard.cycle.duration", _T, _CLUSTER, "one cycle from start to end, waiting included")
 STEP = Metric("offsetguard.cycle.step_duration", _T, ("cluster", "step"), "one step of a cycle")
 ROWS = Metric("offsetguard.cycle.rows", _G, ("cluster", "table"), "rows of the interval in a table")

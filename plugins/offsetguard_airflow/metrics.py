@@ -12,6 +12,7 @@ from airflow.sdk.observability.stats import gauge, incr, timing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from offsetguard.cycle_metrics import Measurement
 
@@ -25,6 +26,8 @@ def send(measurements: Iterable[Measurement]) -> None:
         name = one.metric.name if tagged else one.dotted_name
         tags = dict(one.tags) if tagged else None
         match one.metric.kind:
+            case MetricKind.COUNTER if not one.value:
+                pass
             case MetricKind.COUNTER:
                 incr(name, int(one.value), tags=tags)
             case MetricKind.GAUGE:
@@ -33,8 +36,8 @@ def send(measurements: Iterable[Measurement]) -> None:
                 timing(name, one.value, tags=tags)
 
 
-def send_cycle(cluster: str, interval_start: str) -> None:
-    """Send what the newest cycle of an interval did, or why it failed; nothing when none has run."""
+def send_cycle(cluster: str, interval_start: str, *, since: datetime) -> None:
+    """Send what the newest cycle of an interval did, or that it failed; nothing when none has begun since a moment."""
     from offsetguard.cycle_metrics import of_cycle
     from offsetguard.store import cycles
     from offsetguard.store.database import open_database
@@ -43,7 +46,8 @@ def send_cycle(cluster: str, interval_start: str) -> None:
 
     engine = open_database(Workspace.from_environment().database_url)
     for cycle in cycles.newest(engine, cluster=cluster, interval=interval_at(interval_start), limit=1):
-        send(of_cycle(cycle))
+        if cycle.started_at >= since:
+            send(of_cycle(cycle))
 
 
 def receiver_knows_tags() -> bool:

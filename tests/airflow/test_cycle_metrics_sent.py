@@ -30,8 +30,10 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability.metrics import stats_utils
 from airflow.sdk.observability.stats import initialize
 initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=True)
+from datetime import datetime, UTC
 from offsetguard_airflow.metrics import send_cycle
-send_cycle("demo", "2026-11-21T10:39:30Z")
+send_cycle("demo", "2026-11-21T10:39:30Z", since=datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+send_cycle("demo", "2026-11-21T10:39:30Z", since=datetime(2026, 11, 21, 10, 40, tzinfo=UTC))  # not of this task
 """
 
 

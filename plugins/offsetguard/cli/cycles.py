@@ -24,7 +24,7 @@ _TEXT_LIMIT = 2_000
 
 @click.command()
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
-@click.option("--failed", is_flag=True, help="Only cycles that published nothing.")
+@click.option("--failed", is_flag=True, help="Only cycles that ended with an error.")
 @click.option("--details", is_flag=True, help="Also the seconds of each step, and rows and files of each table.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="At most so many cycles.")
 @click.option(

@@ -20,7 +20,7 @@ from offsetguard.housekeeping.retention import delete_older, kept_for, kept_from
 from offsetguard.housekeeping.table_files import exchange
 from offsetguard.iceberg_catalog import NAMESPACE
 from offsetguard.publish_lock import only_publisher
-from offsetguard.published_facts import open_catalog
+from offsetguard.reading.catalog import open_catalog
 from offsetguard.store import cycles, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
 from offsetguard.tables import PUBLISHED

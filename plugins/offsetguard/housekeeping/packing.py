@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from offsetguard.housekeeping.table_files import TableFile
     from offsetguard.tables import Table
 
-FULL_ROWS = 1_000_000  # of a packed file: so many are sorted in memory
+FULL_ROWS = 1_000_000  # of a packed file
+FULL_CELLS = 40_000_000  # of a packed file: so many are sorted in memory, about 0.7 GB
 FRESH_FILES = 30  # while the day lasts, fewer than these are not worth a commit
-_FULL_ENOUGH = FULL_ROWS * 3 // 4
 _SETTLES_AFTER = timedelta(minutes=30)  # a day's last interval may be published late
 
 
@@ -37,28 +37,36 @@ def pack(iceberg_table: IcebergTable, table: Table, *, now: datetime) -> list[Ex
     """Write packed files beside the table's small ones; `exchange` puts them in their place."""
     exchanges = []
     for files in by_group(live_files(iceberg_table)):
-        for chosen in bins(files, now=now):
+        for chosen in bins(files, full_rows(table), now=now):
             rows = sorted_rows(read_files(iceberg_table, chosen), table)
             packed = write_like(iceberg_table, table, rows, chosen[0], PACKED_PREFIX)
             exchanges.append(Exchange(tuple(chosen), (packed,)))
     return exchanges
 
 
-def bins(files: Sequence[TableFile], *, now: datetime) -> Iterator[list[TableFile]]:
-    """Yield which files of one day become one file; `files`: in the order of their intervals."""
+def full_rows(table: Table) -> int:
+    """Return how many rows a packed file of a table has at most."""
+    return min(FULL_ROWS, FULL_CELLS // len(table.columns))
+
+
+def bins(files: Sequence[TableFile], full: int, *, now: datetime) -> Iterator[list[TableFile]]:
+    """Yield which files of one day become one file of at most `full` rows.
+
+    `files`: in the order of their intervals. Files that are full enough stay as they are.
+    """
     if not files:
         return
     day_is_over = now >= _end_of_day(files[-1].last) + _SETTLES_AFTER
     if day_is_over:
-        small = [file for file in files if file.row_count < _FULL_ENOUGH]
+        small = [file for file in files if file.row_count < full * 3 // 4]
     else:
-        small = [file for file in files if not file.packed and file.row_count < _FULL_ENOUGH]
+        small = [file for file in files if not file.packed and file.row_count < full * 3 // 4]
         if len(small) < FRESH_FILES:
             return
     chosen: list[TableFile] = []
     rows = 0
     for file in small:
-        if chosen and rows + file.row_count > FULL_ROWS:
+        if chosen and rows + file.row_count > full:
             if len(chosen) > 1:
                 yield chosen
             chosen, rows = [], 0

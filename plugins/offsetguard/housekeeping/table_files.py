@@ -105,8 +105,8 @@ def read_files(iceberg_table: IcebergTable, files: Sequence[TableFile]) -> pa.Ta
 
 
 def sorted_rows(rows: pa.Table, table: Table) -> pa.Table:
-    """Return rows in the order in which readers look for them."""
-    return rows.sort_by([(name, "ascending") for name in table.sort_order])
+    """Return rows in the order in which readers look for them; columns that are yet to be added are left out."""
+    return rows.sort_by([(name, "ascending") for name in table.sort_order if name in rows.column_names])
 
 
 def write_like(

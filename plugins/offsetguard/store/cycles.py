@@ -45,7 +45,7 @@ class Cycle:
 
     @property
     def failed(self) -> bool:
-        """Nothing was published."""
+        """It ended with an error; readers see its rows only if it failed after the step `show`."""
         return self.verdict is None
 
     @property
@@ -87,7 +87,7 @@ def newest(
 ) -> list[Cycle]:
     """Return cycles, the one that began last first.
 
-    `cluster`, `interval`: only of these. `failed`: only those that published nothing.
+    `cluster`, `interval`: only of these. `failed`: only those that ended with an error.
     """
     query = select(CycleRow).order_by(CycleRow.started_at.desc(), CycleRow.run_id).limit(limit)
     if cluster is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from offsetguard_airflow.assets import PUBLISHED_FACTS
@@ -32,15 +33,26 @@ class PublishIntervalOperator(SparkJobOperator):
 
     def execute(self, context: Context) -> None:
         """Run the job, and send the metrics of the cycle, also of one that failed."""
-        from offsetguard_airflow.metrics import send_cycle
-
+        began = datetime.now(UTC)
         try:
             super().execute(context)
         finally:
-            send_cycle(self.cluster, self.interval_start)
+            self._send_metrics(began)
 
     def job_arguments(self) -> list[str]:
         """Name the cluster and the interval."""
         interval_start = interval_at(self.interval_start).start.isoformat()
         named = ["--cluster", self.cluster, "--interval-start", interval_start]
         return [*named, "--again"] if str(self.again) == "True" else named
+
+    def _send_metrics(self, began: datetime) -> None:
+        """Send them; that this is not possible changes nothing of what became of the interval."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from offsetguard.errors import StoreError
+        from offsetguard_airflow.metrics import send_cycle
+
+        try:
+            send_cycle(self.cluster, self.interval_start, since=began)
+        except (StoreError, SQLAlchemyError) as error:
+            self.log.warning("%s: metrics of the cycle could not be sent: %s", self.cluster, error)
