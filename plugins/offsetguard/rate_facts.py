@@ -57,7 +57,7 @@ class GroupRates:
     get_tps: float | None
     master_get_tps: float | None
     slave_get_tps: float | None
-    unseen_rate_count: int
+    unseen_rate_count: int | None  # None: no replica was asked
     reads_moved_to_slave: bool | None
     send_back_tps: float | None
 
@@ -100,11 +100,12 @@ def _broker_rates(rows: Collection[Row], slave_count: int) -> BrokerRates:
 def _merged(brokers: Collection[BrokerRates], sent_back: Collection[float]) -> GroupRates:
     masters = sum_of_known(one.master_tps for one in brokers)
     slaves = sum_of_known(one.slave_tps for one in brokers)
+    get_tps = sum_of_known((masters, slaves))
     return GroupRates(
-        get_tps=sum_of_known((masters, slaves)),
+        get_tps=get_tps,
         master_get_tps=masters,
         slave_get_tps=slaves,
-        unseen_rate_count=sum(one.unseen_count for one in brokers),
+        unseen_rate_count=None if get_tps is None else sum(one.unseen_count for one in brokers),
         reads_moved_to_slave=any_of(one.reads_moved for one in brokers),
         send_back_tps=sum_of_known(sent_back),
     )

@@ -32,7 +32,11 @@ _RATES = (
     Column("get_tps", _F, "messages pulled per second over the last minute, all replicas that were seen; NULL = none"),
     Column("master_get_tps", _F, "the masters' part of it"),
     Column("slave_get_tps", _F, "the slaves' part of it"),
-    Column("unseen_rate_count", _I4, "replicas of its brokers whose rate was not seen: get_tps is then a lower bound"),
+    Column(
+        "unseen_rate_count",
+        _I4,
+        "replicas whose rate was not seen: get_tps is then a lower bound; NULL = none was asked",
+    ),
     Column(
         "reads_moved_to_slave",
         _B,

@@ -42,7 +42,7 @@ def cluster_facts(sources: FactSources) -> DataFrame:
     """Return the cluster's one row: the brokers' sums, and what its groups have in all."""
     brokers = _replicas(sources).agg(*_sums_over_brokers())
     topics = kept_of(sources).agg(F.countDistinct("topic").cast("int").alias("topic_count"))
-    groups = sources.rows(GROUP_SNAPSHOTS).agg(
+    groups = sources.written.read(GROUP_SNAPSHOTS).agg(
         F.count("*").cast("int").alias("consumer_group_count"),
         F.sum((F.col("online_client_count") > 0).cast("int")).cast("int").alias("online_group_count"),
         bounded(exact_sum(F.col("retry_growth"))).alias("retry_growth"),
@@ -53,7 +53,7 @@ def cluster_facts(sources: FactSources) -> DataFrame:
 
 def _replicas(sources: FactSources) -> DataFrame:
     """Return the listed replicas, and masters that have queues and are not listed."""
-    listed = sources.rows(BROKER_SNAPSHOTS).withColumns(
+    listed = sources.written.read(BROKER_SNAPSHOTS).withColumns(
         {"listed": F.lit(True), "get_tps": F.col("get_transferred_tps")}
     )
     joined = listed.join(_queue_sums(sources), _REPLICA, "full")

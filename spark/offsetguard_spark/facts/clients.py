@@ -69,7 +69,7 @@ def clients_of(sources: FactSources) -> DataFrame:
     """Return one row per client of a group: the rows of the brokers that see it say the same of it."""
     version = F.concat_ws(" ", "language", F.col("version").cast("string"))
     return (
-        sources.rows(CLIENT_SNAPSHOTS)
+        sources.written.read(CLIENT_SNAPSHOTS)
         .repartition("consumer_group")
         .groupBy(*_CLIENT)
         .agg(*(F.max(name).alias(name) for name in _TOLD), F.max(version).alias("client_version"))
@@ -103,7 +103,7 @@ def group_clients(sources: FactSources) -> DataFrame:
 def subscriptions(sources: FactSources) -> DataFrame:
     """Return `filtered` and the clients' own `expressions` per (group, topic)."""
     texts = F.concat(_texts("subscriptions", own=False), _texts("own_subscriptions", own=True))
-    one = sources.rows(CLIENT_SNAPSHOTS).select("consumer_group", F.explode(texts).alias("one"))
+    one = sources.written.read(CLIENT_SNAPSHOTS).select("consumer_group", F.explode(texts).alias("one"))
     topic = F.substring_index("one.text", " ", 1)
     expression = F.substr("one.text", F.length(topic) + 2)
     split = one.select(
@@ -166,7 +166,7 @@ def _held(sources: FactSources) -> DataFrame:
     """Return the queues that clients say they hold, with the client's threads and whether its cache is full."""
     names = ("thread_count", "pull_threshold_for_queue", "pull_threshold_size_for_queue_mib")
     clients = clients_of(sources).select(*_CLIENT, *names)
-    kept = sources.rows(CLIENT_QUEUE_SNAPSHOTS).where(~F.coalesce(F.col("dropped"), F.lit(False)))
+    kept = sources.written.read(CLIENT_QUEUE_SNAPSHOTS).where(~F.coalesce(F.col("dropped"), F.lit(False)))
     by_count = _reaches(F.col("cached_message_count"), F.col("pull_threshold_for_queue"))
     by_size = _reaches(F.col("cached_message_mib"), F.col("pull_threshold_size_for_queue_mib"))
     # SQL's three-valued OR is `any_of` of two answers

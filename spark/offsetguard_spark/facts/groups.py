@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.facts import GroupFacts
 from offsetguard.tables import (
+    BROKER_STATS,
     CLIENT_QUEUE_SNAPSHOTS,
     CLIENT_SNAPSHOTS,
     GROUP_FACTS,
@@ -19,7 +20,7 @@ from offsetguard_spark.facts import clients
 from offsetguard_spark.facts.baselines import with_baselines
 from offsetguard_spark.facts.figures import as_rows_of, unknown
 from offsetguard_spark.facts.pairs import committed_sums, pairs_of, sums_again
-from offsetguard_spark.facts.rates import group_rates, hit_ratio, with_broker_rates
+from offsetguard_spark.facts.rates import RATE_COLUMNS, group_rates, hit_ratio, with_broker_rates
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,11 +38,9 @@ OF_GROUP = tuple(dict.fromkeys(name for name in _SETTINGS if name != "consumer_g
 
 def group_facts(sources: FactSources) -> DataFrame:
     """Return the groups' rows; what concerns the whole group stands on each of them."""
-    of_brokers = with_broker_rates(pairs_of(sources), sources)
-    broker_count = F.count("*").cast("int").alias("broker_count")
-    groups = of_brokers.groupBy(*_PAIR).agg(broker_count, *sums_again(), *committed_sums(), *group_rates())
+    groups = _added_up(sources)
     settings = sources.rows(GROUP_SNAPSHOTS).select("consumer_group", *OF_GROUP)
-    kinds = sources.rows(TOPIC_SETTINGS).groupBy("topic").agg(F.max("topic_kind").alias("topic_kind"))
+    kinds = sources.written.read(TOPIC_SETTINGS).groupBy("topic").agg(F.max("topic_kind").alias("topic_kind"))
     known = groups.join(F.broadcast(settings), "consumer_group", "left").join(F.broadcast(kinds), "topic", "left")
     told = _with_holdings(_with_clients(known, sources), sources)
     no_violations = F.array().cast("array<string>")
@@ -51,6 +50,14 @@ def group_facts(sources: FactSources) -> DataFrame:
         "hit_ratio": hit_ratio(),
     }
     return as_rows_of(GROUP_FACTS, sources, with_baselines(told.withColumns(figures), sources, of_groups=True))
+
+
+def _added_up(sources: FactSources) -> DataFrame:
+    """Return the sums over a group's brokers, and the rates that their replicas count."""
+    sums = [F.count("*").cast("int").alias("broker_count"), *sums_again(), *committed_sums()]
+    if not sources.row_count(BROKER_STATS):
+        return pairs_of(sources).groupBy(*_PAIR).agg(*sums).withColumns(unknown(GROUP_FACTS, RATE_COLUMNS))
+    return with_broker_rates(pairs_of(sources), sources).groupBy(*_PAIR).agg(*sums, *group_rates())
 
 
 def _with_clients(groups: DataFrame, sources: FactSources) -> DataFrame:

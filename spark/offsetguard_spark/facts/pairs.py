@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from offsetguard_spark.facts.figures import AGES, LAG_SUMS, bounded, exact_sum, rate_sum
-from offsetguard_spark.facts.queues import RATES, never_committed, queues_of
+from offsetguard_spark.facts.queues import NEVER_COMMITTED, RATES, queues_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -48,7 +48,7 @@ def _first_sums() -> list[Column]:
     return [
         F.count("*").alias("queue_count"),
         F.count_if(F.col("max_offset").isNull()).alias("unknown_queue_count"),
-        F.count_if(never_committed()).alias("never_committed_queue_count"),
+        F.count_if(F.expr(NEVER_COMMITTED)).alias("never_committed_queue_count"),
         F.count_if("suspect").alias("suspect_queue_count"),
         F.count("consumer_offset").alias(_COMMITTED),
         exact_sum(F.col("consumer_offset")).alias("consumer_offset_total"),

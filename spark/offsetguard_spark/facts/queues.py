@@ -15,7 +15,7 @@ from offsetguard.tables.state import FOLDED_COLUMNS
 from offsetguard_spark import queue_state
 from offsetguard_spark.facts.clients import HOLDER_COLUMNS, queue_holders
 from offsetguard_spark.facts.figures import as_rows_of, unknown
-from offsetguard_spark.facts.time_lag import Curve, inflight_ms, lags_in_time
+from offsetguard_spark.facts.time_lag import Curve, with_lags_in_time
 from offsetguard_spark.invariants import mark
 
 if TYPE_CHECKING:
@@ -25,44 +25,61 @@ if TYPE_CHECKING:
 
     from offsetguard_spark.fact_sources import FactSources
 
-_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 RATES = ("produce_tps", "consume_tps")
+NEVER_COMMITTED = "consumer_offset IS NULL AND consumer_offset_read_at IS NOT NULL"
+"""The broker's table of committed offsets was seen and has no entry for the queue."""
+
+_ORDER_BROKEN = (
+    "min_offset > consumer_offset OR consumer_offset > pull_offset OR consumer_offset > max_offset"
+    " OR pull_offset > max_offset OR min_offset > max_offset"
+)
+_IDLE = "consumer_offset IS NOT NULL AND max_offset = greatest(consumer_offset, min_offset)"
+_UNUSED = f"{NEVER_COMMITTED} AND min_offset = max_offset"
+_SUSPECT_SAMPLE = f"coalesce({_ORDER_BROKEN}, false) OR NOT coalesce(({_IDLE}) OR ({_UNUSED}), false)"
 
 
 def queue_facts(sources: FactSources) -> DataFrame:
     """Return the suspect queues, with who holds them."""
-    suspects = queues_of(sources).where(F.col("suspect"))
+    suspects, curve = _sampled(sources)
+    figures = with_figures(mark(suspects.where(is_suspect(sources)), QUEUE_SNAPSHOTS), curve, sources.interval.end)
     if sources.row_count(CLIENT_QUEUE_SNAPSHOTS):
-        suspects = suspects.join(F.broadcast(queue_holders(sources)), list(_QUEUE), "left")
+        figures = figures.join(F.broadcast(queue_holders(sources)), list(QUEUE), "left")
     else:
-        suspects = suspects.withColumns(unknown(QUEUE_FACTS, HOLDER_COLUMNS))
-    return as_rows_of(QUEUE_FACTS, sources, suspects)
+        figures = figures.withColumns(unknown(QUEUE_FACTS, HOLDER_COLUMNS))
+    return as_rows_of(QUEUE_FACTS, sources, figures)
 
 
 def queues_of(sources: FactSources) -> DataFrame:
-    """Return every queue of the interval with `violated_invariants`, lags, rates and `suspect`."""
-    if sources.folded_state is None:
-        rows = sources.rows(QUEUE_SNAPSHOTS).withColumns(unknown(QUEUE_FACTS, _folded_names()))
-        return with_figures(rows, sources.interval.end, _own_curve())
-    state = sources.state().where(
-        (F.col("cluster") == sources.cluster) & (F.col("interval_start") == F.lit(sources.interval.start))
-    )
-    figures = with_figures(mark(state, QUEUE_SNAPSHOTS), sources.interval.end, queue_state.curve_points())
-    suspect = F.col("suspect") | queue_state.is_suspect(sources.interval.end)
-    return figures.withColumn("suspect", suspect)
+    """Return every queue of the interval with lags, rates and `suspect`; the columns that sums are made of."""
+    queues, curve = _sampled(sources)
+    return with_figures(queues.withColumn("suspect", is_suspect(sources)), curve, sources.interval.end)
 
 
-def with_figures(queues: DataFrame, interval_end: datetime, curve: Curve) -> DataFrame:
-    """Add lags in messages and in time, as seen at the interval's end, rates, and whether the sample is suspect.
+def with_figures(queues: DataFrame, curve: Curve, interval_end: datetime) -> DataFrame:
+    """Add lags in messages and in time, as seen at the interval's end, and rates.
 
-    `queues`: rows with the columns of `queue_snapshots`, `violated_invariants` and the folded columns of `queue_state`.
+    `queues`: rows with the columns of `queue_snapshots` and the folded columns of `queue_state`.
     """
-    now_ms = F.unix_millis(F.lit(interval_end))
-    return (
-        queues.withColumns(lags())
-        .withColumns(lags_in_time(curve, now_ms))
-        .withColumns({"inflight_ms": inflight_ms(), "suspect": is_suspect(), **_rates()})
-    )
+    return with_lags_in_time(queues.withColumns(lags() | _rates()), curve, interval_end)
+
+
+def is_suspect(sources: FactSources) -> Column:
+    """Return whether the sample or the window is not provably healthy, never NULL.
+
+    See `offsetguard.queue_sums.is_suspect` and `offsetguard.queue_state.is_suspect`.
+    """
+    sample = F.expr(_SUSPECT_SAMPLE)
+    return sample if sources.folded_state is None else sample | queue_state.is_suspect(sources.interval.end)
+
+
+def _sampled(sources: FactSources) -> tuple[DataFrame, Curve]:
+    """Return the interval's samples with the folded window beside them, and their producers' curves."""
+    if sources.folded_state is None:
+        names = [column.name for column in FOLDED_COLUMNS]
+        return sources.written.read(QUEUE_SNAPSHOTS).withColumns(unknown(QUEUE_FACTS, names)), _own_curve()
+    this = (F.col("cluster") == sources.cluster) & (F.col("interval_start") == F.lit(sources.interval.start))
+    return sources.state().where(this), queue_state.curve_points()
 
 
 def lags() -> dict[str, Column]:
@@ -80,25 +97,6 @@ def lags() -> dict[str, Column]:
     }
 
 
-def is_suspect() -> Column:
-    """Return whether the sample is not provably healthy, never NULL; see `offsetguard.queue_sums.is_suspect`."""
-    consumer, low, high = F.col("consumer_offset"), F.col("min_offset"), F.col("max_offset")
-    order_broken = _any_above(
-        (low, consumer), (consumer, F.col("pull_offset")), (consumer, high), (F.col("pull_offset"), high), (low, high)
-    )
-    marked = F.size("violated_invariants") > 0
-    nothing_waits = F.coalesce(F.col("effective_lag") == 0, F.lit(False))
-    empty_queue = F.coalesce(low == high, F.lit(False))
-    idle = consumer.isNotNull() & nothing_waits
-    unused = never_committed() & empty_queue
-    return order_broken | marked | ~(idle | unused)
-
-
-def never_committed() -> Column:
-    """Whether the broker's table of committed offsets was seen and has no entry for the queue."""
-    return F.col("consumer_offset").isNull() & F.col("consumer_offset_read_at").isNotNull()
-
-
 def _own_curve() -> Curve:
     """Return the producer curve of one sample: a point, if max offset and commits were both seen."""
     high, at = F.col("max_offset"), F.col("max_offset_read_at")
@@ -113,15 +111,3 @@ def _rates() -> dict[str, Column]:
         "produce_tps": F.when(seen, queue_state.produce_tps()),
         "consume_tps": F.when(seen, queue_state.consume_tps()),
     }
-
-
-def _any_above(*pairs: tuple[Column, Column]) -> Column:
-    """Whether low > high in any pair; a pair with an unknown side is not."""
-    any_above = F.lit(False)
-    for low, high in pairs:
-        any_above = any_above | F.coalesce(low > high, F.lit(False))
-    return any_above
-
-
-def _folded_names() -> list[str]:
-    return [column.name for column in FOLDED_COLUMNS]

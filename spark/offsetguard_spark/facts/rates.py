@@ -28,11 +28,8 @@ _PAIR = ["consumer_group", "topic", "broker_name"]
 
 def with_broker_rates(pairs: DataFrame, sources: FactSources) -> DataFrame:
     """Add to (group, topic, broker) rows what the replicas of that broker said."""
-    of_pairs = [F.lit(None).cast("double").alias(name) for name in ("master_tps", "slave_tps", "send_back_tps")]
-    rated = pairs.select("*", *of_pairs, F.lit(None).cast("bigint").alias("seen_slave_count"))
-    if sources.row_count(BROKER_STATS):
-        rated = pairs.join(F.broadcast(_by_broker(sources.rows(BROKER_STATS))), _PAIR, "left")
-    slaves = sources.rows(BROKER_SNAPSHOTS).groupBy("broker_name")
+    rated = pairs.join(F.broadcast(_by_broker(sources.written.read(BROKER_STATS))), _PAIR, "left")
+    slaves = sources.written.read(BROKER_SNAPSHOTS).groupBy("broker_name")
     counts = slaves.agg(F.count_if(F.col("broker_id") != 0).alias("slave_count"))
     listed, seen = (F.coalesce(F.col(name), F.lit(0)) for name in ("slave_count", "seen_slave_count"))
     with_counts = rated.join(F.broadcast(counts), "broker_name", "left")
@@ -57,12 +54,13 @@ def group_rates() -> list[Column]:
     """Return the aggregates over the brokers of a (group, topic): RATE_COLUMNS."""
     master, slave = rate_sum(F.col("master_tps")), rate_sum(F.col("slave_tps"))
     both = F.coalesce(master, F.lit(0.0)) + F.coalesce(slave, F.lit(0.0))
+    seen = master.isNotNull() | slave.isNotNull()
     unseen = F.col("master_tps").isNull().cast("int") + F.col("unseen_slave_count")
     return [
-        F.when(master.isNotNull() | slave.isNotNull(), both).alias("get_tps"),
+        F.when(seen, both).alias("get_tps"),
         master.alias("master_get_tps"),
         slave.alias("slave_get_tps"),
-        F.sum(unseen).cast("int").alias("unseen_rate_count"),
+        F.when(seen, F.sum(unseen)).cast("int").alias("unseen_rate_count"),
         any_of(F.col("reads_moved")).alias("reads_moved_to_slave"),
         rate_sum(F.col("send_back_tps")).alias("send_back_tps"),
     ]
@@ -79,7 +77,7 @@ def hit_ratio() -> Column:
 
 def put_rates(sources: FactSources) -> DataFrame:
     """Return per topic what masters count as written: `put_tps`, and how many masters were asked."""
-    written = sources.rows(BROKER_STATS).where((F.col("stats_name") == WRITTEN) & (F.col("broker_id") == 0))
+    written = sources.written.read(BROKER_STATS).where((F.col("stats_name") == WRITTEN) & (F.col("broker_id") == 0))
     return written.groupBy("topic").agg(rate_sum(F.col("tps")).alias("put_tps"), F.count("*").alias("put_broker_count"))
 
 

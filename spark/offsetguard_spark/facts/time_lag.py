@@ -1,7 +1,7 @@
-"""Lag in time as Spark columns: the formulas of `offsetguard.time_lag`, on a curve of a few columns.
+"""Lag in time as Spark columns: the formulas of `offsetguard.time_lag`.
 
-A curve is a list of (max offset, when it was read) columns, oldest first, neither going back; a point that does not
-exist is NULL in both. That is faster than arrays, which Spark does not compile.
+The formula is written once and mapped over the offsets of a queue, in steps of SQL text: inlined for each offset and
+point of the curve, it made plans of half a megabyte, which Spark analyses longer than it computes.
 """
 
 from __future__ import annotations
@@ -10,126 +10,78 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from offsetguard.known_figures import epoch_ms
 from offsetguard.time_lag import Basis
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from datetime import datetime
 
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 Curve = list[tuple["Column", "Column"]]
+"""(max offset, when it was read), oldest first, neither going back; a point that does not exist is NULL in both."""
+
+_PLACES = "array(greatest(consumer_offset, min_offset), pull_offset, consumer_offset, min_offset)"
+_READABLE, _PULL, _CONSUMER, _LOW = range(4)  # greatest() skips NULLs: an unknown min leaves consumer
+# Points that are not above the place: it lies between the last of them and the next one. Without any it lies before
+# the curve, on the line from the first point to the last.
+_BELOW = f"transform({_PLACES}, x -> struct(x AS place, size(filter(points, p -> p.offset <= x)) AS below))"
+_LINE = (
+    f"transform({_BELOW}, x -> struct(x.place, x.below, get(points, greatest(x.below, 1) - 1) AS p1,"
+    " get(points, if(x.below > 0, x.below, size(points) - 1)) AS p2))"
+)
+_SHARE = (
+    f"transform({_LINE}, x -> struct(x.place, x.below, x.p1.at_ms AS from_ms, x.p2.at_ms - x.p1.at_ms AS span_ms,"
+    " try_divide(double(x.place - x.p1.offset), double(x.p2.offset - x.p1.offset)) AS share))"
+)
 
 
-def lag_ms(curve: Curve, offset: Column, now_ms: Column) -> Column:
-    """Return the age of the message at `offset`, ms; NULL = unknown."""
-    reached, before, share = _place(curve, offset)
-    first_ms, last_ms = _first(_times(curve)), _last(_times(curve))
-    lower_ms = _at_or_below(curve, offset, _times(curve))
-    upper_ms = _above(curve, offset, _times(curve))
-    lower, upper = (
-        _at_or_below(curve, offset, [high for high, _ in curve]),
-        _above(curve, offset, [high for high, _ in curve]),
-    )
-    between_ms = _on_line(lower_ms, upper_ms, _share(lower, upper, offset))
+def with_lags_in_time(queues: DataFrame, curve: Curve, interval_end: datetime) -> DataFrame:
+    """Add the columns of `offsetguard.time_lag.lag_in_time` to rows with offsets and lags."""
+    now_ms = epoch_ms(interval_end)
+    waits = F.expr("effective_lag > 0 OR available > 0 OR lost > 0")  # of all other queues, no curve is looked at
+    points = F.array_compact(F.array(*[_point(high, at) for high, at in curve]))
     return (
-        F.when(offset.isNull() | F.coalesce(*(high for high, _ in curve)).isNull(), F.lit(None))
-        .when(reached, F.lit(0))
-        .when(lower.isNotNull(), F.greatest(F.lit(0), now_ms - between_ms))
-        .when(before, F.lit(None))
-        .otherwise(F.greatest(F.lit(0), now_ms - _on_line(first_ms, last_ms, share)))
-        .cast("bigint")
+        queues.withColumn("points", F.when(waits, points))
+        .withColumn("ages", F.expr(_ages(now_ms)))
+        .withColumns({name: F.expr(text) for name, text in _columns(now_ms).items()})
+        .withColumn("inflight_ms", F.expr(_span("inflight", "lag_ms", "available_ms")))
+        .drop("points", "ages")
     )
 
 
-def lag_ms_basis(curve: Curve, offset: Column) -> Column:
-    """Return how `lag_ms` is known; NULL where it is not."""
-    reached, before, _ = _place(curve, offset)
-    lower = _at_or_below(curve, offset, [high for high, _ in curve])
+def _ages(now_ms: int | None) -> str:
+    """Return the ages of all places, each (lag_ms, basis); NULL = unknown."""
+    age = f"greatest(0L, {now_ms}L - x.from_ms - floor(x.share * double(x.span_ms)))"
+    basis = f"if(x.below > 0, '{Basis.INTERPOLATED.value}', '{Basis.EXTRAPOLATED.value}')"
     return (
-        F.when(offset.isNull() | F.coalesce(*(high for high, _ in curve)).isNull(), F.lit(None))
-        .when(reached, F.lit(Basis.END_REACHED.value))
-        .when(lower.isNotNull(), F.lit(Basis.INTERPOLATED.value))
-        .when(~before, F.lit(Basis.EXTRAPOLATED.value))
+        f"transform({_SHARE}, x -> CASE WHEN x.place IS NULL OR size(points) = 0 THEN NULL"
+        f" WHEN x.below = size(points) THEN struct(0L AS lag_ms, '{Basis.END_REACHED.value}' AS basis)"
+        f" WHEN x.below = 0 AND (x.share IS NULL OR x.share < -1) THEN NULL"
+        f" ELSE struct({age} AS lag_ms, {basis} AS basis) END)"
     )
 
 
-def lags_in_time(curve: Curve, now_ms: Column) -> dict[str, Column]:
-    """Return the columns of `offsetguard.time_lag.lag_in_time`, on rows with offsets and lags; in two steps.
-
-    The second step, `lags_from_ages`, needs the columns of this one.
-    """
-    consumer, low = F.col("consumer_offset"), F.col("min_offset")
-    waits = F.col("effective_lag") > 0
-    # greatest() skips NULLs, so an unknown min leaves consumer; an unknown consumer has no effective lag
-    first_readable = F.greatest(consumer, low)
-    told = F.col("oldest_unconsumed_at").isNotNull()
-    age = F.greatest(F.lit(0), now_ms - F.unix_millis("oldest_unconsumed_at"))
+def _columns(now_ms: int | None) -> dict[str, str]:
+    told = "oldest_unconsumed_at IS NOT NULL"
+    age = f"greatest(0L, {now_ms}L - unix_millis(oldest_unconsumed_at))"
+    waiting = f"get(ages, {_READABLE})"
     return {
-        "lag_ms": F.when(F.col("effective_lag") <= 0, F.lit(0))
-        .when(waits & told, age)
-        .when(waits, lag_ms(curve, first_readable, now_ms))
-        .cast("bigint"),
-        "lag_ms_basis": F.when(F.col("effective_lag") <= 0, F.lit(Basis.END_REACHED.value))
-        .when(waits & told, F.lit(Basis.MEASURED.value))
-        .when(waits, lag_ms_basis(curve, first_readable)),
-        "available_ms": F.when(F.col("available") <= 0, F.lit(0))
-        .when(F.col("available") > 0, lag_ms(curve, F.col("pull_offset"), now_ms))
-        .cast("bigint"),
-        "lost_ms": F.when(F.col("lost") == 0, F.lit(0))
-        .when(F.col("lost") > 0, _span(lag_ms(curve, consumer, now_ms), lag_ms(curve, low, now_ms)))
-        .cast("bigint"),
+        "lag_ms": f"CASE WHEN effective_lag <= 0 THEN 0L WHEN effective_lag > 0"
+        f" THEN if({told}, {age}, {waiting}.lag_ms) END",
+        "lag_ms_basis": f"CASE WHEN effective_lag <= 0 THEN '{Basis.END_REACHED.value}' WHEN effective_lag > 0"
+        f" THEN if({told}, '{Basis.MEASURED.value}', {waiting}.basis) END",
+        "available_ms": f"CASE WHEN available <= 0 THEN 0L WHEN available > 0 THEN get(ages, {_PULL}).lag_ms END",
+        "lost_ms": _span("lost", f"get(ages, {_CONSUMER}).lag_ms", f"get(ages, {_LOW}).lag_ms"),
     }
 
 
-def inflight_ms() -> Column:
-    """Return the time over which the messages in flight were written, of the columns that `lags_in_time` adds."""
-    return (
-        F.when(F.col("inflight") <= 0, F.lit(0))
-        .when(F.col("inflight") > 0, _span(F.col("lag_ms"), F.col("available_ms")))
-        .cast("bigint")
-    )
+def _span(count: str, older_ms: str, younger_ms: str) -> str:
+    """Return the time that a number of messages spans: the difference of two ages, NULL when one is unknown."""
+    difference = f"{older_ms} - {younger_ms}"
+    at_least_0 = f"if({difference} IS NULL, NULL, greatest(0L, {difference}))"
+    return f"CASE WHEN {count} <= 0 THEN 0L WHEN {count} > 0 THEN {at_least_0} END"
 
 
-def _span(older_ms: Column, younger_ms: Column) -> Column:
-    """Return the difference of two ages, at least 0; NULL when one is unknown."""
-    difference = older_ms - younger_ms
-    return F.when(difference.isNotNull(), F.greatest(F.lit(0), difference))
-
-
-def _place(curve: Curve, offset: Column) -> tuple[Column, Column, Column]:
-    """Return whether the offset has reached the end, whether it is too far before the curve, and how far (share)."""
-    offsets = [high for high, _ in curve]
-    first, last = _first(offsets), _last(offsets)
-    share = _share(first, last, offset)
-    return offset >= last, (first == last) | (share < -1), share
-
-
-def _share(first: Column, last: Column, offset: Column) -> Column:
-    return F.try_divide((offset - first).cast("double"), (last - first).cast("double"))
-
-
-def _on_line(first_ms: Column, last_ms: Column, share: Column) -> Column:
-    return first_ms + F.floor(share * (last_ms - first_ms).cast("double"))
-
-
-def _first(values: Sequence[Column]) -> Column:
-    return F.coalesce(*values)
-
-
-def _last(values: Sequence[Column]) -> Column:
-    return F.coalesce(*reversed(values))
-
-
-def _at_or_below(curve: Curve, offset: Column, values: Sequence[Column]) -> Column:
-    """Return the value of the last point that is not above the offset."""
-    pairs = zip(curve, values, strict=True)
-    return F.coalesce(*reversed([F.when(high <= offset, value) for (high, _), value in pairs]))
-
-
-def _above(curve: Curve, offset: Column, values: Sequence[Column]) -> Column:
-    """Return the value of the first point above the offset."""
-    return F.coalesce(*[F.when(high > offset, value) for (high, _), value in zip(curve, values, strict=True)])
-
-
-def _times(curve: Curve) -> list[Column]:
-    return [F.unix_millis(at) for _, at in curve]
+def _point(high: Column, at: Column) -> Column:
+    return F.when(high.isNotNull(), F.struct(high.alias("offset"), F.unix_millis(at).alias("at_ms")))

@@ -72,8 +72,8 @@ def newest_within(sources: FactSources, history: DataFrame, span: timedelta) -> 
 
 
 def _kept(sources: FactSources) -> DataFrame:
-    settings = sources.rows(TOPIC_SETTINGS).select("topic", "broker_name", "read_queue_nums")
-    rows = sources.rows(TOPIC_QUEUE_SNAPSHOTS).join(F.broadcast(settings), ["topic", "broker_name"], "left")
+    settings = sources.written.read(TOPIC_SETTINGS).select("topic", "broker_name", "read_queue_nums")
+    rows = sources.written.read(TOPIC_QUEUE_SNAPSHOTS).join(F.broadcast(settings), ["topic", "broker_name"], "left")
     messages = F.col("max_offset") - F.col("min_offset")
     unreadable = F.coalesce(F.col("queue_id") >= F.col("read_queue_nums"), F.lit(False))
     return rows.groupBy("topic", "broker_name").agg(
@@ -109,7 +109,7 @@ def written_by_topic(sources: FactSources) -> DataFrame:
 def _settings_by_topic(sources: FactSources) -> DataFrame:
     """Return what all masters together say of a topic; its kind follows from the name, so all say the same."""
     return (
-        sources.rows(TOPIC_SETTINGS)
+        sources.written.read(TOPIC_SETTINGS)
         .groupBy("topic")
         .agg(
             F.max("topic_kind").alias("topic_kind"),
