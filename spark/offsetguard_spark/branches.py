@@ -22,10 +22,11 @@ from pyspark.sql import functions as F
 
 from offsetguard.errors import PublishError
 from offsetguard.housekeeping.unpacking import unpack
-from offsetguard.published_facts import NO_SNAPSHOT, load_table, open_catalog
+from offsetguard.reading.catalog import NO_SNAPSHOT, catalog_errors_named, load_table, open_catalog
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.tables import table_name
+from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -173,7 +174,8 @@ class Branches:
 
     def _replace(self, table: Table, rows: DataFrame, row_count: int) -> None:
         writer = rows.coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
-        writer.options(**self.write_options).overwrite(self.only_this_interval(table))
+        with tagged(self.spark, f"write {table.name}"):
+            writer.options(**self.write_options).overwrite(self.only_this_interval(table))
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...]) -> None:
         """Change a table's references, provided that main is where it was when the run began.
@@ -186,7 +188,8 @@ class Branches:
         for attempt in range(1, _COMMIT_ATTEMPTS + 1):
             loaded = load_table(catalog, table)
             try:
-                catalog.commit_table(loaded, (unmoved,), updates)
+                with catalog_errors_named(self.workspace.catalog_file):
+                    catalog.commit_table(loaded, (unmoved,), updates)
             except CommitFailedException as error:
                 main = loaded.metadata.refs.get(MAIN)
                 if attempt == _COMMIT_ATTEMPTS or (main and main.snapshot_id) != self._main(table):

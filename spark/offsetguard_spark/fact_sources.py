@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from offsetguard_spark.invariants import mark
+from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,7 +83,8 @@ class FactSources:
         of it again, which takes longer than a small interval's rows do.
         """
         if name not in self.shared:
-            self.shared[name] = make().localCheckpoint(eager=True)
+            with tagged(self.spark, f"shared {name}"):
+                self.shared[name] = make().localCheckpoint(eager=True)
         return self.shared[name]
 
     def release(self) -> None:

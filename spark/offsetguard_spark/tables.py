@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg import types as iceberg_types
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 from pyiceberg.types import NestedField
 from pyspark.sql import types as spark_types
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
-from offsetguard.published_facts import load_table, open_catalog
+from offsetguard.reading.catalog import load_table, open_catalog, table_names
 from offsetguard.tables import PUBLISHED, Column, ColumnType, Table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def create_missing_tables(workspace: Workspace) -> None:
     is_new = not workspace.catalog_file.exists()
     catalog = SqlCatalog(CATALOG_NAME, **(sql_properties(workspace) | {"init_catalog_tables": str(is_new).lower()}))
     catalog.create_namespace_if_not_exists(NAMESPACE)
-    existing = {name[-1] for name in catalog.list_tables(NAMESPACE)}
+    existing = table_names(catalog)
     for table in PUBLISHED:
         if table.name not in existing:
             catalog.create_table(
@@ -169,7 +169,7 @@ def _iceberg_partition(table: Table) -> PartitionSpec:
     for number, transform in enumerate(table.partition, 1000):  # Iceberg numbers partition fields from 1000
         by_day = transform.startswith("days(")
         name = transform.removeprefix("days(").removesuffix(")")
-        rule = DayTransform() if by_day else IdentityTransform()
+        rule: Transform[Any, Any] = DayTransform() if by_day else IdentityTransform()
         fields.append(PartitionField(numbers[name], number, rule, f"{name}_day" if by_day else name))
     return PartitionSpec(*fields)
 
