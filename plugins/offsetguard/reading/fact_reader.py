@@ -9,6 +9,7 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,6 @@ from offsetguard.tables import GROUP_FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from pyiceberg.catalog.sql import SqlCatalog
     from sqlalchemy import Engine
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
     from offsetguard.workspace import Workspace
 
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 _STARTS_KEPT = 16  # spans of time; pages of many groups ask for the same one
 
 
@@ -70,8 +71,17 @@ class FactReader:
 
         `table`: one with a column `consumer_group`; `columns`: those that are needed, of the table's (all by default).
         """
+        return self._history(table, RowFilter(cluster, since, until, consumer_group), columns)
+
+    def history(
+        self, table: Table, cluster: str, since: datetime, until: datetime, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return a table's rows of the published intervals that start in [since, until), oldest first."""
+        return self._history(table, RowFilter(cluster, since, until), columns)
+
+    def _history(self, table: Table, wanted: RowFilter, columns: Sequence[str] | None) -> pa.Table:
         names = [column.name for column in table.columns if columns is None or column.name in columns]
-        ids = published_intervals.recent_snapshot_ids(self._engine, cluster, table.name) - {
+        ids = published_intervals.recent_snapshot_ids(self._engine, wanted.cluster, table.name) - {
             NO_SNAPSHOT,
             RETENTION_PASSED,
         }
@@ -80,12 +90,11 @@ class FactReader:
         state = self._snapshots.load(table)
         known = [snapshot for snapshot in map(state.snapshot_by_id, ids) if snapshot is not None]
         if not known:
-            raise snapshot_is_gone(table, max(ids), cluster)
+            raise snapshot_is_gone(table, max(ids), wanted.cluster)
         newest = max(known, key=lambda snapshot: snapshot.sequence_number or 0)
         in_order = [INTERVAL_START, *(name for name in table.key if name != INTERVAL_START)]
-        wanted = RowFilter(cluster, since, until, consumer_group)
         rows = self._snapshots.rows(table, state, newest, wanted, [*names, *(n for n in in_order if n not in names)])
-        return ordered(self._only_published(rows, cluster, since, until), in_order).select(names)
+        return ordered(self._only_published(rows, wanted), in_order).select(names)
 
     def newest_rows(self, table: Table, cluster: str) -> pa.Table:
         """Return a cluster's rows of a table that keeps only the newest ones, as of its newest published interval.
@@ -97,8 +106,9 @@ class FactReader:
             return table_schema(table).empty_table()
         return self._snapshots.published_rows(table, published, RowFilter(cluster))
 
-    def _only_published(self, rows: pa.Table, cluster: str, since: datetime, until: datetime) -> pa.Table:
+    def _only_published(self, rows: pa.Table, wanted: RowFilter) -> pa.Table:
         """Leave out what a publication wrote that was killed before its row was there."""
+        cluster, since, until = wanted.cluster, wanted.since or _FIRST, wanted.until or _LAST
         start = rows.column(INTERVAL_START)
         changes = published_intervals.count_and_newest(self._engine, cluster, since, until)
         published = self._starts.get(
