@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.reading.catalog import check_catalog_is_there
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
@@ -125,6 +126,7 @@ class Publisher:
     ) -> PublishReport:
         step = self.progress.step
         newest = published_intervals.newest(self.engine, manifest.cluster)
+        check_catalog_is_there(self.workspace, newest)
         with step("tables", "looking for tables that are missing, and columns that are new"):
             branches = self._start_branches(spark, manifest.cluster, interval)
         forwarding = Forwarding(self.workspace, manifest.cluster, interval)
