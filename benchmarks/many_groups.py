@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import random
+import selectors
 import socket
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from offsetguard.rocketmq.codes import ResponseCode
+from offsetguard.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
-from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard_peers.admin import ChangingCode
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Pipeline:
 
     def __init__(self, address: str, timeout_s: float = 120.0) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._frames = FrameReader()
 
     def __enter__(self) -> Self:
@@ -45,14 +46,14 @@ class Pipeline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self.socket.close()
 
     def ask_all(self, asks: Iterable[Ask]) -> None:
         """Send all and check that every answer is SUCCESS; what a busy broker turns away is sent again."""
         waiting = list(asks)
         while waiting:
             part, waiting = waiting[:IN_FLIGHT], waiting[IN_FLIGHT:]
-            self._socket.sendall(b"".join(_frame(opaque, *ask) for opaque, ask in enumerate(part, 1)))
+            self.socket.sendall(b"".join(_frame(opaque, *ask) for opaque, ask in enumerate(part, 1)))
             for answer in self._answers(len(part)):
                 ask = part[answer.opaque - 1]
                 if answer.code == ResponseCode.SYSTEM_BUSY:
@@ -61,24 +62,29 @@ class Pipeline:
                 else:
                     assert answer.code == 0, f"{ask[:2]}: code {answer.code}, {answer.remark}"
 
+    def arrived(self) -> Iterable[RemotingCommand]:
+        """Read once, and yield what is whole: answers, and requests of the broker."""
+        data = self.socket.recv(1 << 20)
+        assert data, "the broker closed the connection"
+        self._frames.feed(data)
+        while (frame := self._frames.next_frame()) is not None:
+            yield decode_header(frame.serialize_type, frame.header, frame.body)
+
     def _answers(self, count: int) -> Iterable[RemotingCommand]:
         received = 0
         while received < count:
-            while (frame := self._frames.next_frame()) is None:
-                data = self._socket.recv(1 << 20)
-                assert data, "the broker closed the connection"
-                self._frames.feed(data)
-            answer = decode_header(frame.serialize_type, frame.header, frame.body)
-            if answer.is_response:  # a broker sends requests to consumers, too
-                received += 1
-                yield answer
+            for answer in self.arrived():
+                if answer.is_response:  # a broker sends requests to consumers, too
+                    received += 1
+                    yield answer
 
 
 class OnlineGroups:
-    """Keeps every group online with one client, as a consumer's heartbeat does."""
+    """Keeps every group online with one client that does what consumers do: heartbeats, and answers about itself."""
 
     def __init__(self, address: str, subscriptions: dict[str, list[str]], groups_per_connection: int = 50) -> None:
         self._address = address
+        self._subscriptions = subscriptions
         names = sorted(subscriptions)
         self._parts = [
             {name: subscriptions[name] for name in names[start : start + groups_per_connection]}
@@ -105,9 +111,30 @@ class OnlineGroups:
             pipeline.__exit__(kind, error, trace)
 
     def _keep_online(self) -> None:
-        while not self._stop.wait(HEARTBEAT_S):
-            for pipeline, part in zip(self._pipelines, self._parts, strict=True):
-                pipeline.ask_all([(HEART_BEAT, {}, _heartbeat(part))])
+        with selectors.DefaultSelector() as selector:
+            for pipeline in self._pipelines:
+                selector.register(pipeline.socket, selectors.EVENT_READ, pipeline)
+            next_heartbeat = time.monotonic() + HEARTBEAT_S
+            while not self._stop.is_set():
+                for key, _ in selector.select(timeout=0.5):
+                    self._answer_requests(key.data)
+                if time.monotonic() >= next_heartbeat:
+                    next_heartbeat += HEARTBEAT_S
+                    for pipeline, part in zip(self._pipelines, self._parts, strict=True):
+                        pipeline.socket.sendall(_frame(1, HEART_BEAT, {}, _heartbeat(part)))
+
+    def _answer_requests(self, pipeline: Pipeline) -> None:
+        """Answer what a broker asks its clients: 307, what a group's client holds; the rest needs no answer."""
+        for command in pipeline.arrived():
+            if command.code == RequestCode.GET_CONSUMER_RUNNING_INFO and not command.is_response:
+                group = command.ext_fields["consumerGroup"]
+                answer = RemotingCommand(
+                    code=0,
+                    opaque=command.opaque,
+                    flag=RESPONSE_FLAG,
+                    body=_running_info([*self._subscriptions[group], f"%RETRY%{group}"]),
+                )
+                pipeline.socket.sendall(encode_frame(Frame(0, encode_header(answer), answer.body)))
 
 
 def subscriptions(groups: int, topics: int) -> dict[str, list[str]]:
@@ -202,7 +229,68 @@ def cpu_s(pid: int) -> float:
 
 
 def _frame(opaque: int, code: int, ext_fields: dict[str, str], body: bytes) -> bytes:
-    return encode_frame(Frame(0, encode_header(RemotingCommand(code=code, opaque=opaque, ext_fields=ext_fields)), body))
+    command = RemotingCommand(code=code, opaque=opaque, ext_fields=ext_fields, language="JAVA")
+    return encode_frame(Frame(0, encode_header(command), body))
+
+
+def _running_info(topics: Sequence[str]) -> bytes:
+    """Say what a 4.x or 5.x client says that holds all queues of its topics: keys are objects, as fastjson has them."""
+    now_ms = time.time_ns() // 1_000_000
+    held = json.dumps(
+        {
+            "cachedMsgCount": 0,
+            "cachedMsgMaxOffset": 0,
+            "cachedMsgMinOffset": 0,
+            "cachedMsgSizeInMiB": 0,
+            "commitOffset": 0,
+            "droped": False,
+            "lastConsumeTimestamp": now_ms,
+            "lastLockTimestamp": now_ms,
+            "lastPullTimestamp": now_ms,
+            "locked": False,
+            "transactionMsgCount": 0,
+            "transactionMsgMaxOffset": 0,
+            "transactionMsgMinOffset": 0,
+            "tryUnlockTimes": 0,
+        }
+    )
+    queues = ",".join(
+        f"{json.dumps({'brokerName': 'broker-a', 'queueId': queue_id, 'topic': topic})}:{held}"
+        for topic in topics
+        for queue_id in range(1 if topic.startswith("%RETRY%") else QUEUES)
+    )
+    properties = {
+        "PROP_CLIENT_VERSION": "V5_3_3",
+        "PROP_CONSUMEORDERLY": "false",
+        "PROP_CONSUMER_START_TIMESTAMP": str(now_ms),
+        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+        "PROP_NAMESERVER_ADDR": "192.0.2.1:9876",
+        "PROP_THREADPOOL_CORE_SIZE": "20",
+    }
+    rates = {
+        "consumeFailedMsgs": 0,
+        "consumeFailedTPS": 0.0,
+        "consumeOKTPS": 0.0,
+        "consumeRT": 0.0,
+        "pullRT": 0.0,
+        "pullTPS": 0.0,
+    }
+    document = {
+        "properties": properties,
+        "statusTable": dict.fromkeys(topics, rates),
+        "subscriptionSet": [
+            {
+                "topic": topic,
+                "subString": "*",
+                "tagsSet": [],
+                "codeSet": [],
+                "subVersion": now_ms,
+                "expressionType": "TAG",
+            }
+            for topic in topics
+        ],
+    }
+    return f'{{"mqTable":{{{queues}}},{json.dumps(document)[1:]}'.encode()
 
 
 def _heartbeat(groups: dict[str, list[str]]) -> bytes:

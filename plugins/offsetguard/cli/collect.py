@@ -139,7 +139,10 @@ def collect(
         names, config = chosen_clusters(namesrv, config_file, clusters)
         credentials = credentials_from(os.environ)
         collected = asyncio.run(_collect_live(names, config, landing_folder, credentials, tell))
-    sys.exit(max(collected, default=EXIT_NOT_SEEN))
+    exit_code = max(collected, default=EXIT_NOT_SEEN)
+    if own_process := click.get_current_context().find_object(OwnProcess):
+        own_process.end(exit_code)
+    sys.exit(exit_code)
 
 
 class _Progress:

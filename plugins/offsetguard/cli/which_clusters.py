@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.config import Config
+from offsetguard.config import Cluster, Config, Team
 from offsetguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,13 +64,9 @@ def config_for(namesrv: str) -> tuple[str, Config]:
 
 def default_config(name_servers: Mapping[str, Sequence[str]]) -> Config:
     """Return a configuration with the default limits for clusters by name, with their name servers."""
-    return Config.model_validate(
-        {
-            "clusters": {name: {"name_servers": list(addresses)} for name, addresses in name_servers.items()},
-            "teams": {"nobody": {"mail": ["nobody@localhost"]}},  # nothing is sent
-            "default_team": "nobody",
-        }
-    )
+    nobody = {"nobody": Team(mail=["nobody@localhost"])}  # nothing is sent
+    clusters = {name: Cluster(name_servers=list(addresses)) for name, addresses in name_servers.items()}
+    return Config(clusters=clusters, teams=nobody, default_team="nobody")
 
 
 def safe_name(text: str) -> str:

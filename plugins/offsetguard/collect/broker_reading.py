@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.manifest import EventCursor
     from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.replica import Answer, Replica
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SecondReading:
     """The offsets of a queue whose order looked broken, read again: min first, then consumer, pull, max."""
 
@@ -38,7 +41,7 @@ class SecondReading:
     max_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MoveEvent:
     """One OFFSET_MOVED_EVENT message, decoded."""
 
@@ -50,7 +53,7 @@ class MoveEvent:
     corrected_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Undecodable:
     """Bytes (or a name) that we could not read, with the reason."""
 
@@ -60,7 +63,7 @@ class Undecodable:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClientAnswer:
     """What asking one client gave: its info, or why there is none."""
 
@@ -96,6 +99,8 @@ class BrokerReading:
     events: list[MoveEvent] = field(default_factory=list)
     event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on
     undecodable: list[Undecodable] = field(default_factory=list)
+    # (topic, group) in order, made with these members: see `queue_reading`
+    key_order: tuple[Mapping[str, GroupMembers], list[tuple[str, str]]] | None = None
 
     @property
     def broker_name(self) -> str:
@@ -114,3 +119,4 @@ class BrokerReading:
         self.consume_stats = {}
         self.waiting_ages = {}
         self.connections = {}
+        self.key_order = None

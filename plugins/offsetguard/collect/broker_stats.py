@@ -9,12 +9,13 @@ SNDBCK_PUT_NUMS has the original topic, not %RETRY%), apache/rocketmq 4.9.8 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.stats_item import StatsItem
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
+from offsetguard.records import record
 from offsetguard.rocketmq.refusals import NotThere
 from offsetguard.rocketmq.requests import ViewBrokerStatsData
 
@@ -92,7 +93,7 @@ def _counts_per_queue(reading: BrokerReading) -> bool:
     return (reading.settings or {}).get("enableDetailStat", "true") == "true"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupRate:
     """How fast a group reads a topic, over all replicas; messages per second, pulled rather than consumed."""
 

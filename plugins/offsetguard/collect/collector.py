@@ -89,7 +89,8 @@ async def collect_cluster(
             damages=damages,
             log_sources=log_sources if newest else (),
         )
-        return read_manifest(await asyncio.to_thread(_land, landing_folder, snapshot))
+        await asyncio.to_thread(_land, landing_folder, snapshot)
+        return snapshot.manifest  # nobody else can have landed it: the lock is ours
 
 
 async def collect_snapshot(
@@ -210,10 +211,10 @@ def _take_damages(one_round: Round, damages: Sequence[Damage]) -> None:
             reading.undecodable.append(Undecodable(damage.source, position, damage.reason, damage.body))
 
 
-def _land(landing_folder: Path, snapshot: Snapshot) -> Path:
+def _land(landing_folder: Path, snapshot: Snapshot) -> None:
     from offsetguard.collect.landing import land  # noqa: PLC0415 imports pyarrow, 0.1 s
 
-    return land(landing_folder, snapshot.manifest, snapshot.tables, snapshot.everything_missing)
+    land(landing_folder, snapshot.manifest, snapshot.tables, snapshot.everything_missing)
 
 
 def _check_is_present(cluster: str, interval: Interval, started_at: datetime) -> None:

@@ -137,6 +137,11 @@ class NameColumn:
         number = self._of_name.setdefault(name, len(self._of_name))
         self._numbers.extend(array("i", (number,)) * times)
 
+    def add_each(self, names: Sequence[str], times: int) -> None:
+        """Append several texts, each many times."""
+        numbers = [self._of_name.setdefault(name, len(self._of_name)) for name in names]
+        self._numbers.extend([number for number in numbers for _ in range(times)])
+
     def to_arrow(self) -> pa.Array:
         """Return a dictionary-encoded array of texts."""
         import pyarrow as pa  # noqa: PLC0415 as above

@@ -8,10 +8,11 @@ group is looked at once in `share_rounds` rounds, the same one in the same round
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ class SuspectReason(StrEnum):
 _SEVERITY = {reason: position for position, reason in enumerate(SuspectReason)}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Suspect:
     """One group that is not provably healthy; `waiting_count` = messages behind, as far as they are known."""
 
@@ -49,7 +50,7 @@ class Suspect:
         return Suspect(self.consumer_group, reason, self.waiting_count + other.waiting_count)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DetailChoice:
     """Who is asked in detail. `suspects`: all of them by name, asked or not."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import ClientAnswer
@@ -16,6 +16,7 @@ from offsetguard.collect.broker_stats import items_for, items_of_replica, read_b
 from offsetguard.collect.detail_choice import choose_clients
 from offsetguard.collect.running_info import can_answer, read_running_info
 from offsetguard.collect.system_names import is_lite_topic
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -30,7 +31,7 @@ CLIENT_SILENCE_S = 0.5  # nor for all of them when none has answered for so long
 GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClientPlan:
     """Which clients are asked through which master, by broker name."""
 

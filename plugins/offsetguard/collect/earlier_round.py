@@ -7,7 +7,7 @@ how long something has been waiting, or how fast a retry topic grows, can only b
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from offsetguard.collect.landed_folders import newest_manifest, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
 from offsetguard.intervals import Interval
+from offsetguard.records import record
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EarlierRound:
     """The newest landed round before this one; empty for a first one."""
 
@@ -104,7 +105,7 @@ class EarlierRound:
         return EarlierFigures.of(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EarlierFigures:
     """Figures of the earlier round that this one is compared with; empty for a first round."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.system_names import TopicKind, topic_kind
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 BROADCASTING = "BROADCASTING"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupMembers:
     """A group's clients, merged over the masters."""
 
@@ -51,6 +52,8 @@ def members_differ(group: str, masters: Iterable[BrokerReading]) -> bool | None:
     that does not even know the group has never had a heartbeat of it.
     """
     masters = [one for one in masters if one.topics is not None and _tells_of(one, group)]
+    if len(masters) < 2:
+        return None
     subscribed = {
         topic
         for one in masters

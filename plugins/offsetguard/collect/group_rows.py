@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.group_members import members_differ
 from offsetguard.collect.lite_topics import lite_figures
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from offsetguard.intervals import Interval
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupRows:
     """Everything that the rows are made of. `masters`: all that are listed; those that answered nothing say nothing."""
 

@@ -7,11 +7,11 @@ have no parent. Source: LiteUtil, 5.5.0; bodies of a live 5.5.1 broker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.system_names import LITE_PREFIX, is_lite_topic, is_system_group
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ _BEYOND_ALL_COUNTS = 2**63
 _NAMED_PREFIX = LITE_PREFIX + _SEPARATOR
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiteTopic:
     """The two halves of a lite topic's name."""
 
@@ -32,7 +32,7 @@ class LiteTopic:
     lite: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiteFigures:
     """What is left of a group's lite topics after folding."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.replica import Replica
 from offsetguard.collect.request_ledger import outcome_of
 from offsetguard.errors import RocketMQError
+from offsetguard.records import record
 from offsetguard.rocketmq.requests import GetBrokerClusterInfo
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.bodies import ClusterInfo
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClusterMembers:
     """What a name server lists. `own_names`: of brokers and RocketMQ clusters."""
 

@@ -10,11 +10,11 @@ Source: PopMessageProcessor, KeyBuilder, ConsumerLagCalculator and MQVersion, 5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -48,7 +48,7 @@ class Evidence(StrEnum):
     REMEMBERED = "remembered"  # recognised in the round before
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupSigns:
     """What one round saw of one group, over all masters; the defaults mean that nothing was seen."""
 
@@ -65,7 +65,7 @@ class GroupSigns:
     remembered: Consumption | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recognition:
     """How a group consumes, and what told; both None when nothing did."""
 

@@ -28,6 +28,7 @@ from offsetguard.collect.pop import (
     retry_topic_names,
 )
 from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,7 +49,7 @@ class InflightOrigin(StrEnum):
     BROKER_METRICS = "broker_metrics"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClientTold:
     """What the running info of one client says about POP."""
 
@@ -56,7 +57,7 @@ class ClientTold:
     wait_ack_count: int  # messages handed out to it and not acknowledged, over all of them
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PopSources:
     """What a round knows beside the readings of its masters."""
 
@@ -70,7 +71,7 @@ class PopSources:
     waiting_groups: Collection[str] = ()  # groups that have something to consume
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupConsumption:
     """What is landed of one group; every figure None where it is unknown or means nothing."""
 
@@ -128,7 +129,7 @@ class _Topics:
 _NONE = _Topics()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Group:
     name: str
     masters: Sequence[BrokerReading]

@@ -16,6 +16,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -34,7 +36,7 @@ _NUMBER = re.compile(r"[-+]?+(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][-+]?+[0
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sample:
     """One line of a page."""
 

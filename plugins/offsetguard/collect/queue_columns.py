@@ -6,6 +6,8 @@ copied as they are. Names are dictionary-encoded (`columns.NameColumn`): a milli
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, arrow_type, constant_text, microseconds
@@ -15,18 +17,20 @@ from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.earlier_round import EarlierFigures
     from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.queue_reading import PairReading
     from offsetguard.intervals import Interval
     from offsetguard.tables import Column, Table
 
 _US_PER_MS = 1_000
+_topic_of = attrgetter("topic")
 _LAST_MS = 253_402_300_799_999  # the last of the year 9999
 
 
@@ -53,10 +57,15 @@ def queue_table(
         columns.set_all("broker_name", reading.broker_name)
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed.at if reading.committed else None))
-        read_again = {group for group, _ in reading.second_readings}
-        for pair in pair_readings(reading, members, {*own_names, *reading.system_topics}):
-            pulls = pair.consumer_group not in pop_groups
-            _add_pair(columns, reading, pair, earlier, read_again=read_again, pulls=pulls)
+        details = _Details(reading, earlier, pop_groups)
+        for topic, pairs in groupby(pair_readings(reading, members, {*own_names, *reading.system_topics}), _topic_of):
+            ends = reading.queue_ends.get(topic)
+            for is_plain, some in groupby(pairs, lambda pair: details.has_none_of(pair, ends)):  # noqa: B023
+                if is_plain and ends is not None:
+                    columns.add_pairs(topic, ends, list(some))
+                else:
+                    for pair in some:
+                        _add_pair(columns, details, pair)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
@@ -91,6 +100,20 @@ class _Columns:
         self.numbers = {
             column.name: IntegerColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
         }
+
+    def add_pairs(self, topic: str, ends: QueueEnds, pairs: Sequence[PairReading]) -> None:
+        """Add pairs of one topic that have its queues, with nothing known of them beyond their offsets."""
+        count, times = len(ends.queue_ids), len(pairs)
+        self.names["topic"].add(topic, count * times)
+        self.names["consumer_group"].add_each([pair.consumer_group for pair in pairs], count)
+        numbers = self.numbers
+        numbers["queue_id"].extend(ends.queue_ids * times)
+        numbers["min_offset"].extend(ends.min_offsets * times)
+        numbers["max_offset"].extend(ends.max_offsets * times)
+        numbers["max_offset_read_at"].add(ends.at_us, count * times)
+        consumer_offset = numbers["consumer_offset"]
+        for pair in pairs:
+            consumer_offset.extend(pair.consumer_offsets)
 
     def set_all(self, name: str, value: str | int | None) -> None:
         """Give all rows that get no other value this one; a column that nobody fills is NULL."""
@@ -136,36 +159,47 @@ def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(chunks) if chunks else _schema(table).empty_table()
 
 
-def _add_pair(
-    columns: _Columns,
-    reading: BrokerReading,
-    pair: PairReading,
-    earlier: EarlierFigures,
-    *,
-    read_again: Collection[str],
-    pulls: bool,
-) -> None:
+class _Details:
+    """What was asked about some groups of one master beyond the base."""
+
+    def __init__(self, reading: BrokerReading, earlier: EarlierFigures, pop_groups: Collection[str]) -> None:
+        self.reading = reading
+        self.earlier = earlier
+        self.pop_groups = pop_groups
+        self._groups = reading.consume_stats.keys() | {group for group, _ in reading.second_readings}
+
+    def of(self, group: str, topic: str) -> bool:
+        """Whether there are any about a group's queues of a topic."""
+        return (
+            group in self._groups
+            or (group, topic) in self.reading.waiting_ages
+            or (self.reading.broker_name, topic, group) in self.earlier.ages
+        )
+
+    def has_none_of(self, pair: PairReading, ends: QueueEnds | None) -> bool:
+        """Whether the pair's rows are its offsets and the topic's columns, and nothing else."""
+        return ends is not None and pair.min_offsets is ends.min_offsets and not self.of(*pair[:2])
+
+
+def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
     group, topic, queue_ids, consumer, low, high, _, _ = pair
     count = len(queue_ids)
     names, numbers = columns.names, columns.numbers
-    first = len(numbers["queue_id"].values)
+    first = len(numbers["queue_id"])
     names["consumer_group"].add(group, count)
     names["topic"].add(topic, count)
     numbers["queue_id"].extend(queue_ids)
     numbers["min_offset"].extend(low)
     numbers["max_offset"].extend(high)
     numbers["consumer_offset"].extend(consumer)
+    reading = details.reading
     ends = reading.queue_ends.get(topic)
     numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
-    if (
-        group in reading.consume_stats
-        or (group, topic) in reading.waiting_ages
-        or (reading.broker_name, topic, group) in earlier.ages
-        or group in read_again
-    ):
+    if details.of(group, topic):
+        pulls = group not in details.pop_groups
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
-            _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=earlier, pulls=pulls)
+            _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=details.earlier, pulls=pulls)
 
 
 def _put_details(

@@ -8,7 +8,8 @@ have broadcasting groups: their offsets are kept by the clients.
 from __future__ import annotations
 
 from array import array
-from operator import le
+from itertools import groupby
+from operator import itemgetter, le
 from typing import TYPE_CHECKING, NamedTuple
 
 from offsetguard.collect.queue_ends import is_dense
@@ -16,13 +17,14 @@ from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system
 from offsetguard.offsets import QueueOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.rocketmq.bodies import ConsumeOffsets
+    from offsetguard.rocketmq.offset_table import TopicAtGroup
 
 
 class PairReading(NamedTuple):  # made twice for each pair of a cluster in every round: quicker than a dataclass
@@ -71,38 +73,53 @@ def pair_readings(
     system_names: Collection[str],
     groups: Collection[str] | None = None,
 ) -> Iterator[PairReading]:
-    """Yield every (group, topic) with queues on one master, in order.
+    """Yield every (group, topic) with queues on one master: topic by topic, groups in order.
 
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
+    A pair that has just the topic's queues shares the topic's columns: `pair.min_offsets is ends.min_offsets`.
     """
     body = reading.committed.body if reading.committed else None
-    committed = (
-        {(group, topic) for topic, group in body.offsets if groups is None or group in groups} if body else set()
-    )
+    offsets_of = body.offsets if body else {}
     read_queues = _subscribed(reading, members, groups)
+    if groups is None:
+        keys = _all_keys(reading, members, read_queues)
+    else:
+        keys = sorted({key for key in offsets_of if key[1] in groups} | read_queues.keys())
     consumer_at = reading.committed.at if reading.committed else None
-    kept_topics: dict[str, bool] = {}
+    kept_groups: dict[str, bool] = {}
     nothing = (array("i"), array("q"))
-    kept_group: str | None = None
-    is_kept = False
-    for pair in sorted(committed | read_queues.keys()):
-        group, topic = pair
-        if group != kept_group:
-            member = members.get(group)
-            kept_group, is_kept = group, not is_system_group(group) and not (member and member.broadcasting)
-        if not is_kept:
+    for topic, of_topic in groupby(keys, key=itemgetter(0)):
+        if is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
             continue
-        if topic not in kept_topics:
-            kept_topics[topic] = not is_lite_topic(topic) and topic_kind(topic, system_names) is not TopicKind.SYSTEM
-        if not kept_topics[topic]:
-            continue
-        queue_ids, offsets = known = body.offsets.queues((topic, group)) if body and pair in committed else nothing
         ends = reading.queue_ends.get(topic)
-        if ends is not None and ends.dense and queue_ids == ends.queue_ids and read_queues.get(pair, 0) <= len(offsets):
-            low, high = ends.min_offsets, ends.max_offsets  # nearly all pairs: their columns stand there already
-            yield PairReading(group, topic, queue_ids, offsets, low, high, consumer_at, ends.at)
-        else:
-            yield _pair(reading, group, topic, known, read_queues.get(pair, 0))
+        for key in of_topic:
+            group = key[1]
+            if group not in kept_groups:
+                member = members.get(group)
+                kept_groups[group] = not is_system_group(group) and not (member and member.broadcasting)
+            if not kept_groups[group]:
+                continue
+            queue_ids, offsets = known = body.offsets.queues(key) if body and key in offsets_of else nothing
+            if (
+                ends is not None
+                and ends.dense
+                and queue_ids == ends.queue_ids
+                and read_queues.get(key, 0) <= len(offsets)
+            ):
+                low, high = ends.min_offsets, ends.max_offsets  # nearly all pairs: their columns stand there already
+                yield PairReading(group, topic, queue_ids, offsets, low, high, consumer_at, ends.at)
+            else:
+                yield _pair(reading, group, topic, known, read_queues.get(key, 0))
+
+
+def _all_keys(
+    reading: BrokerReading, members: Mapping[str, GroupMembers], subscribed: Iterable[TopicAtGroup]
+) -> list[TopicAtGroup]:
+    """Return (topic, group) in order; sorted once for those who ask with the same members."""
+    if reading.key_order is None or reading.key_order[0] is not members:
+        committed = reading.committed.body.offsets if reading.committed and reading.committed.body else ()
+        reading.key_order = members, sorted({*committed, *subscribed})
+    return reading.key_order[1]
 
 
 def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | None) -> int | None:
@@ -117,11 +134,11 @@ def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | Non
 
 def _subscribed(
     reading: BrokerReading, members: Mapping[str, GroupMembers], groups: Collection[str] | None
-) -> dict[tuple[str, str], int]:
-    """Return the read queues of every (group, topic) that online clients subscribe to and this master has."""
+) -> dict[TopicAtGroup, int]:
+    """Return the read queues of every (topic, group) that online clients subscribe to and this master has."""
     topics = reading.topics or {}
     return {
-        (group, topic): topics[topic].read_queue_nums
+        (topic, group): topics[topic].read_queue_nums
         for group, online in members.items()
         if groups is None or group in groups
         for topic in online.subscribed_topics

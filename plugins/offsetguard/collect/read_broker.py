@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.compact_stats import compact
 from offsetguard.collect.queue_ends import QueueEnds
-from offsetguard.collect.replica import Answer
+from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.rocketmq.bodies import TopicOffsets
 from offsetguard.rocketmq.codes import RequestCode, ResponseCode
@@ -81,13 +81,18 @@ async def read_base(
         reading.groups = groups.body.groups if groups.body else None
     if system_topics := await link.ask(GetSystemTopicListFromBroker()):
         reading.system_topics = frozenset(system_topics.body.topics if system_topics.body else ())
-    await read_members(link, reading, _groups_to_ask(reading), subscriptions)
-    reading.committed = await link.ask(GetAllConsumerOffset())
+    async with asyncio.TaskGroup() as together:  # a broker with many offsets needs a tenth of a second to write them
+        together.create_task(_read_committed(link, reading))
+        together.create_task(read_members(link, reading, _groups_to_ask(reading), subscriptions))
     if reading.committed is None:
         return
     _keep_unreadable_keys(reading, reading.committed)
     await read_consume_stats(link, reading, filter(in_share, _groups_with_offsets(reading.committed)))
     await read_queue_ends(link, reading, topics_to_ask(reading, own_names))
+
+
+async def _read_committed(link: ReplicaLink, reading: BrokerReading) -> None:
+    reading.committed = await link.ask(GetAllConsumerOffset())
 
 
 async def read_members(
@@ -103,7 +108,9 @@ async def read_members(
 
 async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: Iterable[str]) -> None:
     """Ask for the pull offsets of groups, and for the time of the message that each consumed last (208)."""
-    async for request, answer in link.ask_each(map(GetConsumeStats, groups), answers=NO_SUCH_GROUP):
+    async for request, answer in link.ask_each(
+        map(GetConsumeStats, groups), answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE
+    ):
         assert isinstance(request, GetConsumeStats)  # noqa: S101 as above
         stats = compact(answer.body) if answer.body else None
         reading.consume_stats[request.consumer_group] = Answer(stats, answer.at)

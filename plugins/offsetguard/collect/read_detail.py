@@ -7,12 +7,15 @@ commits would else look overtaken by retention.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import SecondReading
 from offsetguard.collect.queue_ends import QueueEnds
 from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.read_broker import NO_SUCH_GROUP, NO_SUCH_TOPIC, read_consume_stats, read_queue_ends
+from offsetguard.collect.replica import COSTLY_AT_ONCE
 from offsetguard.collect.waiting_ages import WaitingAges
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.rocketmq.requests import (
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.replica import Answer, ReplicaLink
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
+
+
+AGES_IN_A_ROUND = 32  # of (group, topic) pairs, per broker
 
 
 async def read_detailed_offsets(
@@ -51,32 +57,41 @@ async def read_detailed_offsets(
     pairs = _pairs(reading, reading.detailed_groups)
     await read_consume_stats(link, reading, sorted({group for group, _ in pairs} - reading.consume_stats.keys()))
     await read_queue_ends(link, reading, sorted({topic for _, topic in pairs}))
-    await read_broken_again(link, reading, members, system_names, suspected)
-    waiting = sorted(
-        {
-            (group, queue.topic)
-            for (group, queue), offsets in _offsets(reading, members, system_names, reading.detailed_groups)
-            if offsets.consumer_offset is not None
-            and (offsets.effective_lag or 0) > 0
-            and not is_age_known(group, queue, offsets.consumer_offset)
-        }
-    )
-    requests = [QueryConsumeTimeSpan(topic, group) for group, topic in waiting]
-    async for request, answer in link.ask_each(requests, answers=NO_SUCH_GROUP):
+    known = list(_offsets(reading, members, system_names, suspected))
+    await read_broken_again(link, reading, known)
+    waiting: Counter[tuple[str, str]] = Counter()
+    for (group, queue), offsets in known:
+        if group not in reading.detailed_groups:
+            continue
+        lag = offsets.effective_lag or 0
+        if offsets.consumer_offset is not None and lag > 0 and not is_age_known(group, queue, offsets.consumer_offset):
+            waiting[group, queue.topic] += lag
+    requests = [QueryConsumeTimeSpan(topic, group) for group, topic in _ages_to_ask(waiting)]
+    async for request, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
         assert isinstance(request, QueryConsumeTimeSpan)  # noqa: S101 it is one of the above
         reading.waiting_ages[request.consumer_group, request.topic] = WaitingAges.of(answer.body, answer.at)
+
+
+def _ages_to_ask(waiting: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
+    """Return the (group, topic) pairs whose ages are asked, at most AGES_IN_A_ROUND: each group's longest queue first.
+
+    A broker looks into its store for every queue of such a pair. What was told once is kept for as long as the group
+    stands still, so the others come in the next rounds.
+    """
+    by_group: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for pair in sorted(waiting, key=lambda one: (-waiting[one], one)):
+        by_group[pair[0]].append(pair)
+    in_turn = (pair for place in zip_longest(*by_group.values()) for pair in place if pair is not None)
+    return list(islice(in_turn, AGES_IN_A_ROUND))
 
 
 async def read_broken_again(
     link: ReplicaLink,
     reading: BrokerReading,
-    members: Mapping[str, GroupMembers],
-    system_names: Collection[str],
-    groups: Collection[str] | None,
+    known: Iterable[tuple[GroupQueue, QueueOffsets]],
 ) -> None:
     """Read queues again whose order looks broken: min, consumer, pull, max, each of all of them before the next."""
-    all_offsets = _offsets(reading, members, system_names, groups)
-    broken = [key for key, offsets in all_offsets if offsets.order_violations()]
+    broken = [key for key, offsets in known if offsets.order_violations()]
     if not broken:
         return
     topics = sorted({queue.topic for _, queue in broken})
@@ -85,7 +100,9 @@ async def read_broken_again(
     stats = {
         request.consumer_group: answer
         async for request, answer in link.ask_each(
-            [GetConsumeStats(group) for group in sorted({group for group, _ in broken})], answers=NO_SUCH_GROUP
+            [GetConsumeStats(group) for group in sorted({group for group, _ in broken})],
+            answers=NO_SUCH_GROUP,
+            at_once=COSTLY_AT_ONCE,
         )
         if isinstance(request, GetConsumeStats)
     }

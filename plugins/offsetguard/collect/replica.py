@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
+from offsetguard.records import record
 from offsetguard.rocketmq.bodies import MASTER_ID
 from offsetguard.rocketmq.refusals import AccessDenied
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 STRIKES = 3
 BATCH_S = 0.1
 FIRST_BATCH, LONGEST_BATCH = 16, 512
+COSTLY_AT_ONCE = 8  # requests for which a broker looks into its store, queue by queue
 CUT_OFF = "the deadline of the round passed; what was read until then is kept"
 Body = TypeVar("Body")
 Answers = Collection[int | type[BrokerRefused]]
@@ -53,7 +55,7 @@ class Replica:
         return self.broker_id == MASTER_ID
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answer(Generic[Body]):
     """One answer and when it came; `body` is None when the broker refused in a way that is an answer."""
 
@@ -125,9 +127,9 @@ class ReplicaLink:
         ]
 
     async def ask_each(
-        self, requests: Iterable[Request[Body]], *, answers: Answers = ()
+        self, requests: Iterable[Request[Body]], *, answers: Answers = (), at_once: int = LONGEST_BATCH
     ) -> AsyncIterator[tuple[Request[Body], Answer[Body]]]:
-        """Send any number of requests in batches; yields those that were answered, batch by batch.
+        """Send any number of requests in batches of at most `at_once`; yields those that were answered, by batch.
 
         A round that is cut off keeps what was yielded before; what was not sent any more is named in the ledger.
         """
@@ -135,7 +137,7 @@ class ReplicaLink:
         position = 0
         try:
             while position < len(waiting):
-                batch = waiting[position : position + self._batch]
+                batch = waiting[position : position + min(self._batch, at_once)]
                 position += len(batch)
                 for request, answer in zip(batch, await self._timed(batch, answers), strict=True):
                     if answer is not None:

@@ -7,11 +7,11 @@ ambiguous: see `pop.pop_retry_topics`. The keys of committed offsets name its gr
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.pop import pop_retry_topics
 from offsetguard.collect.system_names import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.broker_reading import BrokerReading
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Backlog:
     """Messages kept in one kind of topic of a group, and the sum of max offsets, which grows with each new one."""
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.detail_choice import Suspect
     from offsetguard.collect.earlier_round import EarlierRound
+    from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.manifest import MissingMaster
     from offsetguard.collect.metrics_endpoint import BrokerMetrics
     from offsetguard.collect.name_servers import ClusterMembers
@@ -78,6 +79,8 @@ class Round:
         self.ledger = RequestLedger()
         self.members: ClusterMembers | None = None  # None: no name server answered
         self.missing: tuple[MissingMaster, ...] = ()
+        self.group_members: dict[str, GroupMembers] | None = None  # as they were when the suspects were chosen
+        self._all_in_time = True
         self.readings: list[BrokerReading] = []
         self.choice = DetailChoice({}, ())
         self.earlier_figures = EarlierFigures()
@@ -124,6 +127,10 @@ class Round:
         if self.log_reading is not None:
             for gap in log_gaps(self.log_reading, self._log_sources):
                 self.ledger.add_gap(gap)
+
+    def merged_members(self, masters: Sequence[BrokerReading]) -> dict[str, GroupMembers]:
+        """Return what all masters know of the groups' members, those that came late as well."""
+        return merge_members(masters) if self.group_members is None or not self._all_in_time else self.group_members
 
     def _read_logs(self) -> LogReading | None:
         if not self._log_sources:
@@ -176,6 +183,7 @@ class Round:
         finally:
             if reading.replica.is_master:
                 came_late = meeting.arrive()
+                self._all_in_time = self._all_in_time and not came_late
         choice = await asyncio.shield(choosing)
         if reading.replica.is_master:
             await self._read_details_of_master(link, reading, members, choice, came_late=came_late)
@@ -212,21 +220,19 @@ class Round:
             return
         groups = self._detailed(reading, choice)
         clients = self._client_plan.by_broker.get(reading.broker_name, ())
-        asking_clients = asyncio.create_task(read_clients(link, reading, clients))
-        try:
-            await read_detailed_offsets(
-                link,
-                reading,
-                groups,
-                members=merge_members([reading]),
-                system_names=members.own_names | reading.system_topics,
-                is_age_known=self._is_age_known,
-                broken_groups=None if came_late else choice.groups_because(SuspectReason.ORDER_BROKEN),
-            )
-            await self._read_rates(link, reading, reading, groups)
-            await asking_clients
-        finally:
-            asking_clients.cancel()
+        offsets = read_detailed_offsets(
+            link,
+            reading,
+            groups,
+            members=merge_members([reading]) if came_late or self.group_members is None else self.group_members,
+            system_names=members.own_names | reading.system_topics,
+            is_age_known=self._is_age_known,
+            broken_groups=None if came_late else choice.groups_because(SuspectReason.ORDER_BROKEN),
+        )
+        async with asyncio.TaskGroup() as together:
+            together.create_task(offsets)
+            together.create_task(read_clients(link, reading, clients))
+            together.create_task(self._read_rates(link, reading, reading, groups))
 
     async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading, choice: DetailChoice) -> None:
         """Ask for members and rates as well: a slave has its own connections and counts what it serves itself."""
@@ -256,7 +262,7 @@ class Round:
         """Wait for the bases of all masters, then choose whom to ask in detail."""
         await meeting.all_there()
         self.earlier_figures = await figures
-        members = merge_members(masters)
+        members = self.group_members = merge_members(masters)
         own_names = self.members.own_names if self.members else frozenset()
         found: list[Suspect] = []
         for reading in masters:

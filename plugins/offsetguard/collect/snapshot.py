@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
-from offsetguard.collect.group_members import merge_members
 from offsetguard.collect.group_rows import GroupRows, known_groups
 from offsetguard.collect.lite_topics import offsets_out_of_sight
 from offsetguard.collect.log_events import log_event_rows, log_move_rows, unreadable_lines
@@ -20,6 +19,7 @@ from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
+from offsetguard.records import record
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snapshot:
     """What one round brought. Text columns of the tables may be dictionary-encoded."""
 
@@ -62,7 +62,7 @@ class Snapshot:
     everything_missing: Sequence[Gap] = field(default=())  # one by one, where the manifest sums up
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SnapshotMaker:
     """Makes a snapshot of what one round has read; the readings are let go on the way."""
 
@@ -108,7 +108,7 @@ class SnapshotMaker:
 
         readings = sorted(one_round.readings, key=lambda reading: reading.replica)
         masters = [reading for reading in readings if reading.replica.is_master]
-        members = merge_members(masters)
+        members = one_round.merged_members(masters)
         own_names = one_round.members.own_names if one_round.members else frozenset[str]()
         consumption = _consumption(one_round, readings, known_groups(masters, members))
         pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
 from offsetguard.collect.system_names import topic_kind
+from offsetguard.records import record
 from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType
 
@@ -28,7 +28,7 @@ MAX_KEPT_BYTES = 64 * 1024  # of an undecodable record
 _RANGES = {ColumnType.INT32: INT32_RANGE, ColumnType.INT64: INT64_RANGE}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SnapshotRows:
     """Makes the rows of one round. `own_names`: names of brokers and RocketMQ clusters, which are topics as well."""
 
@@ -88,12 +88,12 @@ class SnapshotRows:
 
     def undecodable(self, records: Iterable[Undecodable]) -> Iterator[Row]:
         """Rows of `undecodable_records`."""
-        for record in records:
+        for one in records:
             yield self.row(
-                source=record.source,
-                position=record.position,
-                reason=record.reason,
-                body_base64=base64.b64encode(record.body[:MAX_KEPT_BYTES]).decode("ascii"),
+                source=one.source,
+                position=one.position,
+                reason=one.reason,
+                body_base64=base64.b64encode(one.body[:MAX_KEPT_BYTES]).decode("ascii"),
             )
 
     def fitting(self, table: Table, rows: Iterable[Row], undecodable: list[Row]) -> list[Row]:

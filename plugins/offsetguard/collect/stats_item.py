@@ -5,13 +5,13 @@ Source: BrokerStatsManager, apache/rocketmq 4.9.8 and 5.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from offsetguard.records import record
 
 _OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "GROUP_CK_NUMS", "GROUP_ACK_NUMS"})
 _OF_TOPICS = frozenset({"TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StatsItem:
     """One item of a broker's statistics, by RocketMQ's names; what its key is made of."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import microseconds
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,7 +18,7 @@ _US_PER_MS = 1_000
 _NOTHING = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WaitingAges:
     """What QUERY_CONSUME_TIME_SPAN told, as columns; one entry per queue, 0 = nothing waits, or unknown."""
 

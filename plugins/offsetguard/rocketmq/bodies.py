@@ -7,11 +7,12 @@ Offsets are message numbers as the broker gave them: whether they can be right i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from offsetguard.offsets import MessageQueue
+from offsetguard.records import record
 from offsetguard.rocketmq.json_fields import timestamp_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ MASTER_ID = 0
 _INT64_END = 2**63
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BrokerData:
     """One broker name with the addresses of its replicas that are registered now."""
 
@@ -38,7 +39,7 @@ class BrokerData:
         return self.addresses.get(MASTER_ID)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClusterInfo:
     """Answer of 106: every broker that is registered at the name server."""
 
@@ -46,7 +47,7 @@ class ClusterInfo:
     broker_names_by_cluster: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueueData:
     """The queues of one topic on one broker, from its route."""
 
@@ -56,7 +57,7 @@ class QueueData:
     perm: int  # 2 = write, 4 = read, 6 = both
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopicRoute:
     """Answer of 105: where a topic lives."""
 
@@ -64,7 +65,7 @@ class TopicRoute:
     queues: tuple[QueueData, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopicConfig:
     """Settings of one topic on one broker."""
 
@@ -78,14 +79,14 @@ class TopicConfig:
     attributes: Mapping[str, str] = field(default_factory=dict)  # 5.x, e.g. message.type
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopicConfigTable:
     """Answer of 21: every topic of one broker."""
 
     topics: Mapping[str, TopicConfig]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SubscriptionGroupConfig:
     """Settings of one consumer group on one broker."""
 
@@ -102,14 +103,14 @@ class SubscriptionGroupConfig:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SubscriptionGroupTable:
     """Answer of 201: every consumer group of one broker."""
 
     groups: Mapping[str, SubscriptionGroupConfig]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AllConsumerOffsets:
     """Answer of 43: every committed offset of one broker; a missing entry = never committed.
 
@@ -124,7 +125,7 @@ class AllConsumerOffsets:
     unreadable_keys: tuple[str, ...] = ()  # keys that are not `topic@group`, kept so that nobody loses them silently
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumeOffsets:
     """One queue as GET_CONSUME_STATS sees it. The broker writes 0 for "never committed" (see 43 for the truth)."""
 
@@ -134,7 +135,7 @@ class ConsumeOffsets:
     last_timestamp: datetime | None  # store time of message consumer_offset - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumeStats:
     """Answer of 208: the offsets of one group on one broker, over the read queues."""
 
@@ -142,7 +143,7 @@ class ConsumeStats:
     consume_tps: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopicOffsets:
     """One queue as GET_TOPIC_STATS_INFO sees it."""
 
@@ -151,7 +152,7 @@ class TopicOffsets:
     last_update_timestamp: datetime | None  # store time of the newest message
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopicStats:
     """Answer of 202: the queues of one topic on one broker, ascending, as columns; `queues` are the same rows."""
 
@@ -173,7 +174,7 @@ class TopicStats:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Connection:
     """One connected client of a group."""
 
@@ -183,7 +184,7 @@ class Connection:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subscription:
     """One topic that the group subscribes to. Clients raise `sub_version` on every rebalance: never compare it."""
 
@@ -194,7 +195,7 @@ class Subscription:
     sub_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumerConnections:
     """Answer of 203: who is connected for a group (an offline group is refused with CONSUMER_NOT_ONLINE)."""
 
@@ -205,7 +206,7 @@ class ConsumerConnections:
     subscriptions: Mapping[str, Subscription]  # by topic; of the client with the highest sub_version
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumeTimeSpan:
     """One queue as QUERY_CONSUME_TIME_SPAN sees it."""
 
@@ -215,14 +216,14 @@ class ConsumeTimeSpan:
     delay_ms: int | None  # age of the message at the consumer offset; 0 = nothing waits; None = unknown
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumeTimeSpans:
     """Answer of 303: how old the first unconsumed message of each queue is."""
 
     queues: Mapping[MessageQueue, ConsumeTimeSpan]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BrokerRuntimeInfo:
     """Answer of 28: the broker's own figures, all of them texts; the properties give some of them their types."""
 

@@ -9,9 +9,9 @@ Not here: time, sockets, retries, addresses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
 from offsetguard.rocketmq.codes import ResponseCode, SerializeType
 from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_OPAQUE = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answered:
     """The answer to the request with this opaque."""
 
@@ -31,7 +31,7 @@ class Answered:
     answer: RemotingCommand
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked:
     """The peer sent a request of its own (code 40 and the like); `reply` is what to send back, or b""."""
 
@@ -39,21 +39,21 @@ class Asked:
     reply: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Late:
     """An answer that nobody waits for any more."""
 
     answer: RemotingCommand
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Closed:
     """The peer closed; `missing_bytes` of a begun frame never came (None: it closed between frames)."""
 
     missing_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Broken:
     """The peer sent what is not the protocol; nothing after it can be read."""
 

@@ -5,9 +5,11 @@ As in `bodies.py`, times are aware UTC datetimes and None is "unknown"; `detail_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 _INT32_END = 2**31
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProcessQueueInfo:
     """What a client says of one queue that it holds."""
 
@@ -36,7 +38,7 @@ class ProcessQueueInfo:
     last_consume_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PopProcessQueueInfo:
     """What a client that pops says of one queue (queue id -1: of all queues of the broker)."""
 
@@ -45,7 +47,7 @@ class PopProcessQueueInfo:
     last_pop_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumeStatus:
     """A client's own rates for one topic, over the last minute (failed messages: over the last hour)."""
 
@@ -57,7 +59,7 @@ class ConsumeStatus:
     consume_failed_messages: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumerRunningInfo:
     """Answer of 307: what a client says of itself. Only Java clients say all of it."""
 
@@ -116,7 +118,7 @@ class ConsumerRunningInfo:
         return number if number is not None and -_INT32_END <= number < _INT32_END else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StatsSnapshot:
     """One window of a rate. Latencies count milliseconds: `sum` and `tps` are ms, `average` is ms per request."""
 
@@ -125,7 +127,7 @@ class StatsSnapshot:
     average: float  # amount per time that something was counted
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BrokerStats:
     """Answer of 315: one rate as one replica counted it. `tps` of the minute is the figure to use."""
 
@@ -134,28 +136,28 @@ class BrokerStats:
     day: StatsSnapshot
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsumerList:
     """Answer of 38: the client ids of a group that the broker would give to its members."""
 
     client_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopicList:
     """Answer of 206 (every topic that the name server knows) and of 305 (a broker's own topics)."""
 
     topics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupList:
     """Answer of 300: groups that are online for a topic or have offsets of it. 5.3.3 adds the topic's own name."""
 
     groups: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DelayOffsets:
     """Answer of 45: how far the broker has delivered the messages of each delay level."""
 

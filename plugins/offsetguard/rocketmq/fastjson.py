@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -28,6 +29,7 @@ _STRING = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)'
 _FLAT_OBJECT_KEY = rf'\{{(?:[^{{}}"]++|{_STRING})*+\}}(?=\s*+:)'
 _BARE_KEY = r"[{,]\s*+(?:-?[0-9][0-9.eE+-]*+|null|true|false)(?=\s*+:)"
 _KEYS = re.compile(rf"(?P<string>{_STRING})|(?P<object>{_FLAT_OBJECT_KEY})|(?P<bare>{_BARE_KEY})", re.DOTALL)
+_PLAIN_OBJECT_KEY = re.compile(r"\{[^{}]*+\}(?=\s*+:)")
 _BRACKETS = re.compile(rf"{_STRING}|[\[{{]++|[\]}}]++", re.DOTALL)
 _SURROGATE_ESCAPES = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
@@ -48,12 +50,14 @@ def decode(body: bytes) -> Json:
     if len(body) > MAX_DOCUMENT_BYTES:
         raise MalformedBytes(f"body: {len(body)} bytes exceed the limit of {MAX_DOCUMENT_BYTES}")
     text = _whole_surrogates(decode_text(body))
-    if not _is_usually_deep(body):
+    is_usual = _is_usually_deep(body)
+    if not is_usual:
         _check_depth(text)
-    try:
+    with suppress(ValueError):  # not strict JSON: the usual case
         return _loads(text)
-    except ValueError:
-        pass  # not strict JSON: the usual case
+    if is_usual:  # no string has a bracket in it, so keys that are objects are found at once
+        with suppress(ValueError):
+            return _loads(_PLAIN_OBJECT_KEY.sub(_as_text, text))
     try:
         return _loads(_KEYS.sub(_strict_key, text))
     except ValueError as error:
@@ -81,6 +85,10 @@ def _loads(text: str) -> Json:
     if text.startswith("\ufeff"):
         raise ValueError("it starts with a byte order mark")
     return _STRICT.decode(text)
+
+
+def _as_text(match: re.Match[str]) -> str:
+    return encode_basestring(match[0])
 
 
 def _strict_key(match: re.Match[str]) -> str:

@@ -8,8 +8,8 @@ A declared length is checked before anything is waited for: garbage and TLS or H
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from offsetguard.records import record
 from offsetguard.rocketmq.malformed import MalformedBytes
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
@@ -19,7 +19,7 @@ _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">iI")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Frame:
     """One frame: the header still encoded."""
 

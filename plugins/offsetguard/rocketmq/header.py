@@ -9,10 +9,12 @@ int32 length + ext, where ext repeats int16 length + name | int32 length + value
 from __future__ import annotations
 
 import json
+import re
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
 from offsetguard.rocketmq import fastjson
 from offsetguard.rocketmq.codes import HEADER_VERSION, LanguageCode, SerializeType
 from offsetguard.rocketmq.malformed import MalformedBytes
@@ -26,11 +28,16 @@ MAX_COMPACT_CODE = 0x7FFF
 
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _COMPACT_HEAD = struct.Struct(">hbhii")
+# What nearly all answers start with, as fastjson writes it: a tenth of the time of reading any JSON.
+_PLAIN_ANSWER = re.compile(
+    rb'\{"code":(0|[1-9][0-9]{0,9}+),"flag":(0|[1-9][0-9]{0,9}+),"language":"([A-Z]++)","opaque":(0|[1-9][0-9]{0,9}+),'
+    rb'"serializeTypeCurrentRPC":"JSON","version":(0|[1-9][0-9]{0,9}+)\}'
+)
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RemotingCommand:
     """A request or a response: header fields and raw body."""
 
@@ -82,6 +89,13 @@ def _encode_json(command: RemotingCommand) -> bytes:
 
 
 def _decode_json(header: bytes, body: bytes) -> RemotingCommand:
+    if plain := _PLAIN_ANSWER.fullmatch(header):
+        code, flag, language, opaque, version = plain.groups()
+        numbers = int(code), int(opaque), int(flag), int(version)
+        if max(numbers) < 2**31:
+            return RemotingCommand(
+                numbers[0], numbers[1], numbers[2], language=language.decode(), version=numbers[3], body=body
+            )
     document = fastjson.decode_object(header)
     ext_fields = document.get("extFields") or {}
     if not isinstance(ext_fields, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64_END = 2**63
 LAST_TIMESTAMP_MS = 253_402_300_799_999  # the last that a datetime can show: the end of the year 9999
 _REQUIRED: Any = object()
+_PLAIN_TEXT = r'"([^"\\\x00-\x1f]*+)"'
+_PLAIN_MESSAGE_QUEUE = re.compile(
+    rf'\{{"brokerName":{_PLAIN_TEXT},"queueId":(-?(?:0|[1-9][0-9]{{0,9}}+)),"topic":{_PLAIN_TEXT}\}}'
+)
 
 
 def object_field(document: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -146,6 +151,10 @@ def int_key(key: str, name: str) -> int:
 
 def message_queue_key(key: str) -> MessageQueue:
     """Return a map key that was a MessageQueue object (`fastjson.decode` gives its text)."""
+    if plain := _PLAIN_MESSAGE_QUEUE.fullmatch(key):
+        broker_name, queue_id, topic = plain.groups()
+        if -(2**31) <= int(queue_id) < 2**31:
+            return MessageQueue(topic, broker_name, int(queue_id))
     try:
         return message_queue_of(json.loads(key))
     except (ValueError, RecursionError) as error:

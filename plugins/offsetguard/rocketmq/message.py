@@ -14,9 +14,10 @@ from __future__ import annotations
 import ipaddress
 import struct
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
 from offsetguard.rocketmq.compression import decompress
 from offsetguard.rocketmq.fastjson import decode_text
 from offsetguard.rocketmq.json_fields import timestamp_of
@@ -44,7 +45,7 @@ _INNER_HEAD = struct.Struct(">iiiii")
 _MESSAGE_BYTES, _PROPERTY_BYTES = 1000, 200  # what a Message and one property take in memory, about
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Message:
     """One message; body and properties as the producer gave them (the body is decompressed)."""
 
@@ -74,7 +75,7 @@ class Message:
         return tuple(self.properties.get("KEYS", "").split())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UndecodableMessage:
     """The bytes of a record that could not be decoded, and why."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
 from sys import intern
 from typing import TYPE_CHECKING
+
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 BROADCAST_SUFFIX = "broadcast"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OffsetColumns:
     """One row for each (topic, group, queue). The arrays are equally long; names are positions in the two tuples."""
 
@@ -92,7 +93,7 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
         return f"OffsetTable({dict(self)!r})" if self.row_count <= 100 else f"<OffsetTable of {self.row_count} offsets>"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeyedOffsets:
     """One offset table with its keys as they came: row `starts[n]` is the first of `keys[n]`."""
 

@@ -5,10 +5,10 @@ Status by response code (`PullMessageProcessor`, `MQClientAPIImpl.processPullRes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
 from offsetguard.rocketmq.body_decoders import offset_field
 from offsetguard.rocketmq.codes import ResponseCode
 from offsetguard.rocketmq.message import Message, UndecodableMessage, decode_messages
@@ -34,7 +34,7 @@ _STATUS_BY_CODE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PullResult:
     """The outcome of one PullMessage."""
 

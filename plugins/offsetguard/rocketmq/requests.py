@@ -7,9 +7,10 @@ Source: `RequestCode` and the `*RequestHeader` classes of apache/rocketmq 4.9.8 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from offsetguard.records import record
 from offsetguard.rocketmq import body_decoders, detail_decoders
 from offsetguard.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.rocketmq.pull import PullResult, decode_pull_result
@@ -26,7 +27,7 @@ PULL_SUBSCRIPTION_IN_REQUEST = 4  # PullSysFlag.FLAG_SUBSCRIPTION: the group nee
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request(Generic[AnswerT]):
     """The shape of all requests."""
 
@@ -51,7 +52,7 @@ class Request(Generic[AnswerT]):
         return f"{self.code.name}({shown})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetBrokerClusterInfo(Request["bodies.ClusterInfo"]):
     """Name server: which brokers are registered."""
 
@@ -62,7 +63,7 @@ class GetBrokerClusterInfo(Request["bodies.ClusterInfo"]):
         return body_decoders.cluster_info(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetRouteInfoByTopic(Request["bodies.TopicRoute"]):
     """Name server: where a topic lives; refused with TOPIC_NOT_EXIST when nowhere."""
 
@@ -74,7 +75,7 @@ class GetRouteInfoByTopic(Request["bodies.TopicRoute"]):
         return body_decoders.topic_route(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetAllTopicConfig(Request["bodies.TopicConfigTable"]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
@@ -85,7 +86,7 @@ class GetAllTopicConfig(Request["bodies.TopicConfigTable"]):
         return body_decoders.topic_config_table(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetAllSubscriptionGroupConfig(Request["bodies.SubscriptionGroupTable"]):
     """Every consumer group of a broker; all at once, as for topics."""
 
@@ -96,7 +97,7 @@ class GetAllSubscriptionGroupConfig(Request["bodies.SubscriptionGroupTable"]):
         return body_decoders.subscription_group_table(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetAllConsumerOffset(Request["bodies.AllConsumerOffsets"]):
     """Every committed offset of a broker; the only request that shows "never committed" as such."""
 
@@ -107,7 +108,7 @@ class GetAllConsumerOffset(Request["bodies.AllConsumerOffsets"]):
         return body_decoders.all_consumer_offsets(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetConsumeStats(Request["bodies.ConsumeStats"]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
@@ -120,7 +121,7 @@ class GetConsumeStats(Request["bodies.ConsumeStats"]):
         return body_decoders.consume_stats(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetTopicStatsInfo(Request["bodies.TopicStats"]):
     """Min and max offset of every queue of a topic on one broker (write queues; 5.x: the larger number)."""
 
@@ -132,7 +133,7 @@ class GetTopicStatsInfo(Request["bodies.TopicStats"]):
         return body_decoders.topic_stats(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetConsumerConnectionList(Request["bodies.ConsumerConnections"]):
     """Who is connected for a group; refused with CONSUMER_NOT_ONLINE when nobody is."""
 
@@ -144,7 +145,7 @@ class GetConsumerConnectionList(Request["bodies.ConsumerConnections"]):
         return body_decoders.consumer_connections(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetBrokerRuntimeInfo(Request["bodies.BrokerRuntimeInfo"]):
     """The broker's own figures: version, disk, rates."""
 
@@ -155,7 +156,7 @@ class GetBrokerRuntimeInfo(Request["bodies.BrokerRuntimeInfo"]):
         return body_decoders.broker_runtime_info(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetBrokerConfig(Request[dict[str, str]]):
     """Every effective setting of a broker, name -> text."""
 
@@ -166,7 +167,7 @@ class GetBrokerConfig(Request[dict[str, str]]):
         return body_decoders.broker_config(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryConsumerOffset(Request[int]):
     """The committed offset of one queue; refused with QUERY_NOT_FOUND when the group never committed.
 
@@ -185,7 +186,7 @@ class QueryConsumerOffset(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetMaxOffset(Request[int]):
     """Number of the next message to be written to a queue."""
 
@@ -198,7 +199,7 @@ class GetMaxOffset(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetMinOffset(Request[int]):
     """Number of the oldest message that a queue still holds."""
 
@@ -211,7 +212,7 @@ class GetMinOffset(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
@@ -224,7 +225,7 @@ class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
         return body_decoders.consume_time_spans(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
     """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
 
@@ -242,7 +243,7 @@ class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
         return detail_decoders.consumer_running_info(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ViewBrokerStatsData(Request["detail_bodies.BrokerStats"]):
     """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
 
@@ -255,7 +256,7 @@ class ViewBrokerStatsData(Request["detail_bodies.BrokerStats"]):
         return detail_decoders.broker_stats(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetConsumerListByGroup(Request["detail_bodies.ConsumerList"]):
     """The members of a group as this broker gives them to each other; refused with 1 (NotThere) when it has none."""
 
@@ -267,7 +268,7 @@ class GetConsumerListByGroup(Request["detail_bodies.ConsumerList"]):
         return detail_decoders.consumer_list(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetSystemTopicListFromBroker(Request["detail_bodies.TopicList"]):
     """The topics that this broker takes for RocketMQ's own."""
 
@@ -278,7 +279,7 @@ class GetSystemTopicListFromBroker(Request["detail_bodies.TopicList"]):
         return detail_decoders.topic_list(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetAllTopicListFromNameServer(Request["detail_bodies.TopicList"]):
     """Name server: every topic of every broker."""
 
@@ -289,7 +290,7 @@ class GetAllTopicListFromNameServer(Request["detail_bodies.TopicList"]):
         return detail_decoders.topic_list(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
     """Which groups consume a topic: those that are online for it, and those with offsets of it."""
 
@@ -301,7 +302,7 @@ class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
         return detail_decoders.group_list(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GetAllDelayOffset(Request["detail_bodies.DelayOffsets"]):
     """How far the broker has delivered the messages of each delay level."""
 
@@ -312,7 +313,7 @@ class GetAllDelayOffset(Request["detail_bodies.DelayOffsets"]):
         return detail_decoders.delay_offsets(answer.body)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PullMessage(Request[PullResult]):
     """Read messages of one queue once, without waiting, committing or being online.
 

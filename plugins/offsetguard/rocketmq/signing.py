@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Credentials:
     """A login; in 5.x the access key is the user name and the secret key the password. The secrets are not shown."""
 

@@ -394,13 +394,13 @@ def test_a_broker_that_dies_early_leaves_a_list_of_everything_that_it_was_not_as
     broker = broker_with(10, 10)
     broker.groups = {f"group-{number}" for number in range(40)}
 
-    async def die_at_the_first_group(conversation: Conversation, request: RemotingCommand) -> bool:
-        if asked(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST):
+    async def die_at_the_offsets(conversation: Conversation, request: RemotingCommand) -> bool:
+        if asked(broker, RequestCode.GET_ALL_CONSUMER_OFFSET):
             conversation.close()
             return True
         return False
 
-    broker.trouble = die_at_the_first_group
+    broker.trouble = die_at_the_offsets
 
     @run(tmp_path, broker)
     async def _(rounds: Rounds) -> None:

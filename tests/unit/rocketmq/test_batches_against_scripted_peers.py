@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.errors import ConnectionLost, RequestTimedOut, UndecodableResponse
+from offsetguard.records import record
 from offsetguard.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
 from offsetguard.rocketmq.codes import RequestCode
 from offsetguard.rocketmq.frame import Frame, encode_frame
@@ -294,7 +294,7 @@ def test_one_body_that_cannot_be_decoded_spoils_no_other() -> None:
     assert "GET_TOPIC_STATS_INFO(topic=bad)" in str(outcomes[1])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequestWithADefect(Request[int]):
     """Its decoder has a defect."""
 

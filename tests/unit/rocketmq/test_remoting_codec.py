@@ -241,3 +241,23 @@ def test_any_bytes_give_events_and_after_broken_nothing(chunks: list[bytes]) -> 
     events = [event for chunk in chunks for event in connection.receive(chunk)]
     ends = [index for index, event in enumerate(events) if isinstance(event, Broken | Closed)]
     assert ends in ([], [len(events) - 1])
+
+
+@given(
+    numbers=st.tuples(*[st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 10**11))] * 4),
+    language=st.sampled_from(["JAVA", "GO", "CPP", "OTHER"]),
+)
+def test_the_usual_answer_is_read_at_once_as_any_other_is(numbers: tuple[int, int, int, int], language: str) -> None:
+    code, flag, opaque, version = numbers
+    usual = (
+        f'{{"code":{code},"flag":{flag},"language":"{language}","opaque":{opaque},'
+        f'"serializeTypeCurrentRPC":"JSON","version":{version}}}'
+    )
+    unusual = f" {usual}"
+    if max(numbers) >= 2**31:
+        with pytest.raises(MalformedBytes, match="32-bit"):
+            decode_header(SerializeType.JSON, usual.encode())
+    else:
+        read = decode_header(SerializeType.JSON, usual.encode(), b"body")
+        assert read == decode_header(SerializeType.JSON, unusual.encode(), b"body")
+        assert (read.code, read.flag, read.opaque, read.version) == numbers
