@@ -129,15 +129,14 @@ class Housekeeper:
             for iceberg_table in tables.values():
                 iceberg_table.refresh()
             by_name = {table.name: iceberg_table for table, iceberg_table in tables.items()}
-            needed = settle(self.engine, by_name, self._kept_from(tables, now), now=now)
-        for cluster, start in needed.never_shown:
+            settlement = settle(self.engine, by_name, self._kept_from(tables, now), now=now)
+        for cluster, start in settlement.never_shown:
             self.say(f"{cluster}: {start.isoformat()}: a run was killed before it showed its rows; publish it again")
         for name, iceberg_table in by_name.items():
-            with self._lock():
-                iceberg_table.refresh()
-                gone, files = expire(iceberg_table, needed.snapshot_ids[name], now=now, keep=self.keep_snapshots)
+            released = settlement.released_ids[name]
+            gone, files = expire(iceberg_table, released, self._lock, now=now, keep=self.keep_snapshots)
             counts[name].update(expired_snapshots=gone, expired_files=files)
-        return needed.newly_settled, len(needed.never_shown)
+        return settlement.newly_settled, len(settlement.never_shown)
 
     def _kept_from(self, tables: Mapping[Table, IcebergTable], now: datetime) -> dict[str, datetime]:
         """Return from when on a settled interval finds its rows: never in a table that holds only the newest."""

@@ -7,6 +7,8 @@ young that a reader may be at it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -28,21 +30,22 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 IntervalKey = tuple[str, datetime]  # cluster, interval start
+Lock = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
-    """What `settle` found out: the snapshots that must stay, by table name."""
+class Settlement:
+    """What `settle` did, and the snapshots that nobody has to find any more, by table name."""
 
     newly_settled: int
     never_shown: tuple[IntervalKey, ...]
-    snapshot_ids: dict[str, set[int]] = field(default_factory=dict)
+    released_ids: dict[str, set[int]] = field(default_factory=dict)
 
 
 def settle(
     engine: Engine, tables: Mapping[str, IcebergTable], kept_from: Mapping[str, datetime], *, now: datetime
-) -> Needed:
-    """Settle all published intervals on what main holds now; returns which snapshots must stay.
+) -> Settlement:
+    """Settle all published intervals on what main holds now; returns which snapshots may go.
 
     The caller holds the publish lock, and has loaded the tables since.
     """
@@ -50,33 +53,38 @@ def settle(
     with writing(engine) as session:
         serialize(session, "settle intervals")
         shown = settled_intervals.shown_runs(session)
-        unshown = {name: _never_shown(table, shown) for name, table in tables.items()}
+        # A table that holds only the newest rows has none of an older interval, shown or not.
+        unshown = {name: {} if kept_from[name] > now else _never_shown(table, shown) for name, table in tables.items()}
         keys = sorted({key for evidence in unshown.values() for key in evidence})
         settled = SettledSnapshots(heads, kept_from, now)
         count = settled_intervals.settle(session, settled, [key for key in keys if key in shown])
         others = settled_intervals.ids_of_the_others(session)
-    needed = {name: {heads[name], *others.get(name, ()), *unshown[name].values()} - {NO_SNAPSHOT} for name in tables}
-    return Needed(count, tuple(keys), needed)
+    released = {
+        name: _all_but_refs(table) - {heads[name], *others.get(name, ()), *unshown[name].values()}
+        for name, table in tables.items()
+    }
+    return Settlement(count, tuple(keys), released)
 
 
-def expire(iceberg_table: IcebergTable, needed: Collection[int], *, now: datetime, keep: timedelta) -> tuple[int, int]:
-    """Let go of all snapshots but the needed and the young ones; returns how many went, and how many files of theirs.
+def expire(
+    iceberg_table: IcebergTable, released: Collection[int], lock: Lock, *, now: datetime, keep: timedelta
+) -> tuple[int, int]:
+    """Let go of released snapshots that are older than `keep`; returns how many went, and how many files of theirs.
 
-    The caller holds the publish lock.
+    What only they hold is found out before the lock is taken: no snapshot that comes later can have it.
     """
+    iceberg_table.refresh()
     young_ms = (now - keep).timestamp() * 1000
-    refs = {ref.snapshot_id for ref in iceberg_table.metadata.refs.values()}
-    old = [
-        snapshot
-        for snapshot in iceberg_table.snapshots()
-        if snapshot.snapshot_id not in needed and snapshot.snapshot_id not in refs and snapshot.timestamp_ms < young_ms
-    ]
+    snapshots = iceberg_table.snapshots()
+    old = [one for one in snapshots if one.snapshot_id in released and one.timestamp_ms < young_ms]
     if not old:
         return 0, 0
     ids = {snapshot.snapshot_id for snapshot in old}
-    kept = [snapshot for snapshot in iceberg_table.snapshots() if snapshot.snapshot_id not in ids]
+    kept = [snapshot for snapshot in snapshots if snapshot.snapshot_id not in ids]
     only_theirs = reachable(iceberg_table, old) - reachable(iceberg_table, kept)
-    iceberg_table.maintenance.expire_snapshots().by_ids(sorted(ids)).commit()
+    with lock():
+        iceberg_table.refresh()
+        iceberg_table.maintenance.expire_snapshots().by_ids(sorted(ids)).commit()
     for path in sorted(only_theirs):
         iceberg_table.io.delete(path)
     return len(ids), len(only_theirs)
@@ -96,6 +104,11 @@ def reachable(iceberg_table: IcebergTable, snapshots: Iterable[Snapshot]) -> set
     return files
 
 
+def _all_but_refs(iceberg_table: IcebergTable) -> set[int]:
+    refs = {ref.snapshot_id for ref in iceberg_table.metadata.refs.values()}
+    return {snapshot.snapshot_id for snapshot in iceberg_table.snapshots()} - refs
+
+
 def _head(iceberg_table: IcebergTable) -> int:
     snapshot = iceberg_table.metadata.snapshot_by_name(MAIN_BRANCH)
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
@@ -106,6 +119,8 @@ def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) 
     newest: dict[IntervalKey, tuple[str, int]] = {}
     for snapshot in _main_history(iceberg_table):
         properties = snapshot.summary.additional_properties if snapshot.summary else {}
+        if not any(int(properties.get(name, 0)) for name in ("added-records", "deleted-records")):
+            continue  # it changed nothing
         run_id, cluster = properties.get(RUN_PROPERTY), properties.get(CLUSTER_PROPERTY)
         start = _interval_start(run_id)
         if run_id and cluster and start:

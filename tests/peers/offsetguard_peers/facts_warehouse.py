@@ -127,14 +127,20 @@ class FactsWarehouse:
     ) -> None:
         iceberg_table = self.iceberg_table(table)
         arrow = table_of(table, rows).cast(schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True))
-        old = [file for file in live_files(iceberg_table) if file.first == file.last == interval.start] if again else []
+        is_state = table.partition == ("cluster",)  # replaced as a whole
+        old = [
+            file
+            for file in (live_files(iceberg_table) if again or is_state else ())
+            if is_state or file.first == file.last == interval.start
+        ]
         with iceberg_table.transaction() as transaction:
             update = transaction.update_snapshot(snapshot_properties=properties)
             with update.overwrite() if old else update.fast_append() as producer:
                 for file in old:
                     producer.delete_data_file(file.data_file)
                 if rows:
-                    partition = Record((interval.start - _EPOCH).days, cluster)
+                    by_day = () if is_state else ((interval.start - _EPOCH).days,)
+                    partition = Record(*by_day, cluster)
                     producer.append_data_file(write_file(iceberg_table, table, arrow, partition, spec_id=0))
 
     def show(self, cluster: str, interval: Interval, run_id: str) -> None:

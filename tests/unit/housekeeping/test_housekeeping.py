@@ -17,7 +17,7 @@ from offsetguard.housekeeping.unpacking import unpack
 from offsetguard.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.settled_intervals import RETENTION_PASSED
-from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, TOPIC_FACTS
+from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS
 from offsetguard.workspace import Workspace
 from offsetguard_peers.facts_warehouse import FactsWarehouse
 
@@ -156,6 +156,28 @@ def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(wareh
     report = housekeeper(warehouse).clean(now=interval(8).start)
     assert (report.never_shown, seen(warehouse, minutes)) == (0, before)
     assert report.tables["topic_facts"].snapshots == 2
+
+
+def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_is_not_its_own(tmp_path: Path) -> None:
+    """`queue_state` goes forward only, so that a recomputation leaves the former run's snapshot of it alone."""
+    home = tmp_path / "home"
+    workspace = Workspace(home, tmp_path / "none.yml", f"sqlite:///{home / 'offsetguard.db'}")
+    warehouse = FactsWarehouse(workspace, (TOPIC_FACTS, QUEUE_STATE))
+    zero = {"string": "x", "int32": 0, "int64": 0, "float64": 0.0, "boolean": False, "timestamp": MIDNIGHT}
+    state = {column.name: zero.get(column.type.value, []) for column in QUEUE_STATE.columns[2:] if not column.nullable}
+    for minute in range(3):
+        warehouse.publish("demo", interval(minute), {TOPIC_FACTS: rows_of(minute)[TOPIC_FACTS], QUEUE_STATE: [state]})
+    again = f"{interval(1).name}_again"
+    warehouse.publish("demo", interval(1), {TOPIC_FACTS: rows_of(1)[TOPIC_FACTS]}, run_id=again, again=True)
+
+    report = housekeeper(warehouse).clean(now=interval(5).start)
+
+    assert (report.never_shown, report.settled_intervals) == (0, 2)
+    old, newest = (published_intervals.get(warehouse.engine, "demo", interval(minute)) for minute in (1, 2))
+    assert old is not None
+    assert newest is not None
+    assert old.snapshot_ids["queue_state"] == RETENTION_PASSED
+    assert warehouse.iceberg_table(QUEUE_STATE).snapshot_by_id(newest.snapshot_ids["queue_state"]) is not None
 
 
 def test_files_that_nothing_names_go_after_a_while_and_others_stay(warehouse: FactsWarehouse) -> None:
