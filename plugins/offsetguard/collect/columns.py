@@ -62,8 +62,9 @@ class IntegerColumn:
                 values if values.typecode == self.values.typecode else array(self.values.typecode, values)
             )
         else:
-            for value in values:
-                self.add(value)
+            if None in values or self._valid is not None:
+                self._validity().extend([value is not None for value in values])
+            self.values.extend([value or 0 for value in values])
 
     def put(self, position: int, value: int | None) -> None:
         """Replace one value."""
@@ -104,8 +105,7 @@ class MostlyAlike:
         for rows in _runs(sorted(others)):
             chunks.append(self._same(column_type, value, rows[0] - end))
             column = IntegerColumn(column_type)
-            for row in range(rows[0], rows[-1] + 1):
-                column.add(others.get(row, value))
+            column.extend([others.get(row, value) for row in range(rows[0], rows[-1] + 1)])
             chunks.append(column.to_arrow())
             end = rows[-1] + 1
         chunks.append(self._same(column_type, value, length - end))

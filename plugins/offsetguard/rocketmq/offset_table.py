@@ -74,11 +74,17 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
 
     def queues(self, pair: TopicAtGroup) -> tuple[array[int], array[int]]:
         """Return queue ids (int32, ascending) and their offsets (int64); raises KeyError for an unknown pair."""
-        if self._positions is None:
-            self._positions = {pair: position for position, pair in enumerate(self._pairs)}
-        position = self._positions[pair]
+        position = self._position_of()[pair]
         start, end = self._starts[position], self._starts[position + 1]
         return self._queue_ids[start:end], self._offsets[start:end]
+
+    def _position_of(self) -> dict[TopicAtGroup, int]:
+        if self._positions is None:
+            self._positions = {pair: position for position, pair in enumerate(self._pairs)}
+        return self._positions
+
+    def __contains__(self, pair: object) -> bool:
+        return pair in self._position_of()
 
     def __getitem__(self, pair: TopicAtGroup) -> dict[int, int]:
         return dict(zip(*self.queues(pair), strict=True))
