@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME
-from offsetguard.errors import OffsetGuardError, PublishError
+from offsetguard.errors import OffsetGuardError, PublishError, SnapshotError
 from offsetguard.housekeeping.retention import kept_from
 from offsetguard.housekeeping.unpacking import unpack
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from offsetguard_spark.publish import Publisher
 
 _UNPACKED_AT_ONCE = 60  # intervals: housekeeping may pack again what takes longer
-_SPARK_FAILURES = 3  # in a row: the next interval would fail, too
+_FAILURES = 3  # in a row, of which none is due to a landed file: the next interval would fail, too
 
 
 class LeftOut(StrEnum):
@@ -109,16 +109,16 @@ class Recomputer:
         Says a line for each: how many of how many, how fast, how long it will take.
         """
         began = time.monotonic()
-        spark_failures = 0
+        failures = 0
         for number, interval in enumerate(intervals):
             if number % _UNPACKED_AT_ONCE == 0:
                 self._unpack(cluster, intervals[number : number + _UNPACKED_AT_ONCE])
-            told, failed_in_spark = self._publish(cluster, interval, report, now + _since(began))
-            spark_failures = spark_failures + 1 if failed_in_spark else 0
+            told, next_will_fail = self._publish(cluster, interval, report, now + _since(began))
+            failures = failures + 1 if next_will_fail else 0
             self._say(_progress_line(number + 1, len(intervals), time.monotonic() - began, f"{interval.name}: {told}"))
-            if spark_failures == _SPARK_FAILURES:
+            if failures == _FAILURES:
                 report.not_tried = len(intervals) - number - 1
-                self._say(f"stopped: {_SPARK_FAILURES} intervals in a row failed in Spark; run it again to go on")
+                self._say(f"stopped: {_FAILURES} intervals in a row failed; run it again to go on when that is mended")
                 break
         report.seconds = round(time.monotonic() - began, 1)
         return report
@@ -129,7 +129,7 @@ class Recomputer:
             published = quiet.publish(cluster, interval, now=now, again=True)
         except OffsetGuardError as error:
             report.failed[interval.name] = str(error)
-            return f"FAILED: {error}", False
+            return f"FAILED: {error}", not isinstance(error, SnapshotError)
         except (PySparkException, Py4JError) as error:
             report.failed[interval.name] = f"step {quiet.progress.current}: Spark: {first_line(error)}"
             return f"FAILED: {report.failed[interval.name]}", True

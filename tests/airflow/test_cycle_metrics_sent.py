@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import subprocess
@@ -99,7 +98,6 @@ def test_with_opentelemetry_each_value_has_its_tags(environment: dict[str, str])
     assert values["airflow.offsetguard.cycle.quarantined", ("cluster", "demo")] == 4
 
 
-@pytest.mark.skipif(importlib.util.find_spec("statsd") is None, reason="Airflow's StatsD needs the package statsd")
 def test_with_plain_statsd_the_tags_are_part_of_the_name(environment: dict[str, str]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
