@@ -36,7 +36,7 @@ def render_run_page(report: RunReport, recent_runs: Sequence[RecentRun] = ()) ->
     runs = sorted(
         (*(run for run in recent_runs if run.interval != report.interval), this_run), key=lambda run: run.interval
     )
-    return _ENVIRONMENT.get_template("run.html.j2").render(report=report, this_run=this_run, runs=runs)
+    return ENVIRONMENT.get_template("run.html.j2").render(report=report, this_run=this_run, runs=runs)
 
 
 def flagged_ids(report: RunReport) -> tuple[str, ...]:
@@ -57,12 +57,12 @@ def _prose(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
-_ENVIRONMENT = Environment(
+ENVIRONMENT = Environment(
     loader=PackageLoader("offsetguard_expectations"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters["count"] = _count
-_ENVIRONMENT.filters["prose"] = _prose
+ENVIRONMENT.filters["count"] = _count
+ENVIRONMENT.filters["prose"] = _prose

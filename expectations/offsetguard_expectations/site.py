@@ -39,11 +39,11 @@ def publish_page(cluster_folder: Path, interval: Interval, html: str, *, kept_ru
     """
     cluster_folder.mkdir(parents=True, exist_ok=True)
     page = page_path(cluster_folder, interval)
-    _replace(page, html)
+    replace_file(page, html)
     pages = _pages(cluster_folder)
     index = cluster_folder / "index.html"
     if pages[-1] == page or not index.exists():
-        _replace(index, html)
+        replace_file(index, html)
     for old in pages[:-kept_runs]:
         old.unlink(missing_ok=True)
     return index
@@ -61,7 +61,8 @@ def _read_run(page: Path) -> RecentRun | None:
     return RecentRun(Interval.from_name(page.stem), tuple(flagged[1].split())) if flagged else None
 
 
-def _replace(file: Path, text: str) -> None:
+def replace_file(file: Path, text: str) -> None:
+    """Put a text in a file's place; a reader sees the old or the new one, whole."""
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(file)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MAX_EXAMPLES = 20
-SORTED_UP_TO = 100_000  # violations; beyond, any examples do: sorting millions of lines would take longer than counting
+SORTED_UP_TO = 10_000  # rows of one kind; beyond, any examples do: memory must not grow with what is wrong
 _ONE_JOB = {
     # Adaptive execution would make a job of every table's exchange; each of them moves one row.
     "spark.sql.adaptive.enabled": "false",
@@ -53,8 +53,9 @@ class Sought:
     """Rows of which some shall be shown."""
 
     id: str
-    rows: DataFrame  # only those
-    line: Column
+    rows: DataFrame
+    condition: str  # SQL: which of them
+    line: Column  # how one is shown
     count: int  # how many there are
 
 
@@ -77,35 +78,52 @@ def count_all(spark: SparkSession, countings: Sequence[Counting]) -> dict[str, C
 def find_examples(spark: SparkSession, sought: Sequence[Sought]) -> dict[str, tuple[str, ...]]:
     """Return at most MAX_EXAMPLES lines of each, sorted, by id; one query of one job.
 
-    Up to SORTED_UP_TO rows they are the first in the order of their text, so that a rerun shows the same.
+    Up to SORTED_UP_TO rows they are the first in the order of their text, so that a rerun shows the same; all that is
+    sought in one table is found in one pass over it then.
     """
     if not sought:
         return {}
-    query = reduce(lambda left, right: left.unionAll(right), [_few(one) for one in sought])
+    rare = [one for one in sought if one.count <= SORTED_UP_TO]
+    tables = {id(one.rows): [other for other in rare if other.rows is one.rows] for one in rare}
+    queries = [*map(_first, tables.values()), *(_any(one) for one in sought if one not in rare)]
+    query = reduce(lambda left, right: left.unionAll(right), queries)
     found: dict[str, list[str]] = {one.id: [] for one in sought}
     with _as_one_job(spark):
         for row in query.collect():
-            found[row["id"]].append(row["line"])
-    return {id_: tuple(sorted(lines)) for id_, lines in found.items()}
+            found[row["id"]] += row["lines"]
+    return {id_: tuple(sorted(lines)[:MAX_EXAMPLES]) for id_, lines in found.items()}
 
 
 def _query(counting: Counting) -> DataFrame:
     counts = ", ".join(_count(condition) for condition in counting.conditions)
     figures = ", ".join(counting.figures)
     return counting.rows.selectExpr(
+        f"'{counting.name}' AS name",
         "COUNT(*) AS row_count",
         f"CAST(ARRAY({counts}) AS ARRAY<BIGINT>) AS conditions",
         f"CAST(ARRAY({figures}) AS ARRAY<DECIMAL(38,0)>) AS figures",
-    ).withColumn("name", F.lit(counting.name))
+    )
 
 
 def _count(condition: str) -> str:
     return "COUNT(*)" if condition == "TRUE" else f"COUNT_IF({condition})"
 
 
-def _few(sought: Sought) -> DataFrame:
-    lines = sought.rows.select(F.lit(sought.id).alias("id"), sought.line.alias("line"))
-    return (lines.orderBy("line") if sought.count <= SORTED_UP_TO else lines).limit(MAX_EXAMPLES)
+def _first(sought: Sequence[Sought]) -> DataFrame:
+    """Find the first lines of what is rare in one table."""
+    rows = sought[0].rows.where(" OR ".join(f"({one.condition})" for one in sought))
+    shown = [
+        F.when(F.expr(one.condition), F.struct(F.lit(one.id).alias("id"), one.line.alias("line"))) for one in sought
+    ]
+    lines = rows.select(F.explode(F.array_compact(F.array(*shown))).alias("found")).select("found.id", "found.line")
+    first = F.slice(F.sort_array(F.collect_list("line")), 1, MAX_EXAMPLES)
+    return lines.groupBy("id").agg(first.alias("lines"))
+
+
+def _any(sought: Sought) -> DataFrame:
+    """Take some lines of what is frequent: a few rows of each part of the table are read."""
+    few = sought.rows.where(sought.condition).limit(MAX_EXAMPLES)
+    return few.select(F.lit(sought.id).alias("id"), F.array(sought.line).alias("lines"))
 
 
 @contextmanager

@@ -214,9 +214,9 @@ def _sought(rows: Mapping[Table, DataFrame], counts: _Counts) -> list[Sought]:
     for one in ROW_INVARIANTS:
         if one.violation_means is ViolationMeans.CORRUPT:
             if count := counts.quarantined(one):
-                sought.append(Sought(one.id, rows[QUARANTINE].where(_is_reason(one.id)), F.col("reason"), count))
+                sought.append(Sought(one.id, rows[QUARANTINE], _is_reason(one.id), F.col("reason"), count))
         elif count := counts.meeting(one.table, one.violated_when):
-            sought.append(Sought(one.id, rows[one.table].where(one.violated_when), example_of(one), count))
+            sought.append(Sought(one.id, rows[one.table], one.violated_when, example_of(one), count))
     return sought
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.intervals import Interval
+from offsetguard_expectations.history import Moment, bars, is_due, render_history_page
 from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
@@ -18,6 +19,8 @@ from offsetguard_expectations.site import publish_page, recent_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from offsetguard_expectations.invariants import Check
 
 BY_ID = {invariant.id: invariant for invariant in ALL}
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -90,7 +93,10 @@ def test_a_violation_shows_rows_meaning_and_what_to_do() -> None:
 def test_a_good_run_says_so_and_lists_every_invariant() -> None:
     shown = page(report())
     assert [text.strip() for text in shown.texts["h1"]] == [f"All {len(ALL)} invariants hold"]
-    assert [text for text in shown.texts["td"] if text in BY_ID] == [invariant.id for invariant in ALL]
+    assert [text for text in shown.texts["a"] if text in BY_ID] == [invariant.id for invariant in ALL]
+    assert [address for address in shown.addresses if address.startswith("history/")] == [
+        f"history/{invariant.id}.html" for invariant in ALL
+    ]
 
 
 def test_an_invariant_that_was_not_checked_is_never_shown_as_good() -> None:
@@ -131,7 +137,11 @@ def test_a_page_fetches_nothing_and_runs_nothing() -> None:
     html = render_run_page(report({"OG-Q03": (1, (HOSTILE,))}), [RecentRun(INTERVAL, ())])
     shown = Page(html)
     assert not {"script", "img", "iframe", "object", "embed", "base"} & set(shown.tags)
-    outside = [address for address in shown.addresses if not address.startswith(("#", "2026", "index.html", "data:,"))]
+    outside = [
+        address
+        for address in shown.addresses
+        if not address.startswith(("#", "2026", "index.html", "data:,", "history/OG-"))
+    ]
     assert outside == []
     style = "".join(shown.texts["style"])
     assert "@import" not in style
@@ -189,3 +199,53 @@ def test_a_run_is_marked_among_the_recent_ones(flagged: tuple[str, ...], style: 
     html = render_run_page(report(dict.fromkeys(flagged, (1, ("x",)))), (earlier,))
     assert f'href="{INTERVAL.name}.html" class="{style}"' in html
     assert f'href="{earlier.interval.name}.html" class="bad"' in html
+
+
+# --- the history of one invariant ---------------------------------------------------------------------------------
+
+
+def moments(*violations: int) -> list[Moment]:
+    """One interval a minute up to INTERVAL."""
+    first = INTERVAL.start - timedelta(minutes=len(violations) - 1)
+    return [Moment(Interval(first + timedelta(minutes=at)), 20, count) for at, count in enumerate(violations)]
+
+
+def history(*violations: int, id_: str = "OG-Q01", cluster: str = "production") -> str:
+    return render_history_page(BY_ID[id_], cluster, moments(*violations), INTERVAL.end)
+
+
+def test_a_history_says_when_how_often_and_how_badly_an_invariant_was_violated() -> None:
+    html = history(0, 3, 0, 1_500)
+    assert "violated in 2 of 4 intervals, at most" in " ".join(html.split())
+    assert "1,500 rows at once" in html
+    assert html.index(f'href="../{INTERVAL.name}.html#OG-Q01"') < html.index('href="../20261121T103700Z.html#OG-Q01"')
+
+
+def test_a_history_tells_holding_from_not_having_been_checked() -> None:
+    assert "held in all 2 intervals of the last 24 hours" in " ".join(history(0, 0).split())
+    assert "not checked in the last 24 hours" in history()
+    assert 'class="violations"' not in history(0, 0)
+
+
+def test_bars_show_the_worst_of_ten_minutes_and_where_nothing_was_published() -> None:
+    found = bars(moments(*([0] * 10 + [4] + [0] * 8 + [8])), INTERVAL.end)
+    assert len(found) == 144
+    assert [(bar.violations, bar.height) for bar in found[-3:]] == [(None, 0), (0, 0), (8, 120.0)]
+    assert len({bar.start for bar in found}) == 144
+
+
+@pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
+def test_every_history_fetches_nothing_and_a_hostile_cluster_name_stays_text(invariant: Check) -> None:
+    shown = Page(history(0, 2, id_=invariant.id, cluster=HOSTILE))
+    assert not {"script", "img", "iframe", "object", "embed", "base"} & set(shown.tags)
+    assert [address for address in shown.addresses if not address.startswith(("../", "data:,"))] == []
+    assert any(HOSTILE in text for text in shown.texts["p"])
+
+
+@pytest.mark.parametrize(("minute", "exists", "due"), [(39, True, False), (39, False, True), (40, True, True)])
+def test_histories_are_made_every_ten_minutes_or_when_there_are_none(
+    tmp_path: Path, minute: int, *, exists: bool, due: bool
+) -> None:
+    if exists:
+        (tmp_path / "history").mkdir()
+    assert is_due(tmp_path, Interval(INTERVAL.start.replace(minute=minute))) is due

@@ -1,0 +1,152 @@
+"""`offsetguard quarantine`: rows that were left out because they cannot be right; judging them again after a fix."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offsetguard.cli.output import wants_json
+from offsetguard.messages.hostile import harmless
+from offsetguard.reading.fact_reader import FactReader
+from offsetguard.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.rules.text import format_moment
+from offsetguard.store.database import open_database
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_TEXT_LIMIT = 1_000
+_DEFAULT_SPAN = timedelta(days=1)
+_JOB = "offsetguard_spark.redrive_job"
+
+
+@click.group()
+def quarantine() -> None:
+    """Rows that were left out of the facts because they cannot be right, and why.
+
+    \b
+    Examples:
+      offsetguard quarantine list --cluster main
+      offsetguard quarantine list --cluster main --invariant OG-Q13 --since 2026-11-20T00:00:00Z
+      offsetguard quarantine redrive --cluster main --dry-run
+      offsetguard quarantine redrive --cluster main        after a fix: judge the rows again
+    """  # noqa: D301 click wants the character itself
+
+
+def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 time") from None
+    if moment.tzinfo is None:
+        raise click.BadParameter(f"{text!r} has no time zone; write {text}Z for UTC")
+    return moment.astimezone(UTC)
+
+
+def _choosing(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say which rows."""
+    options = (
+        click.option("--cluster", required=True, help="Name of the cluster in the configuration."),
+        click.option("--since", callback=_moment, metavar="ISO", help="First moment; default: a day ago."),
+        click.option("--until", callback=_moment, metavar="ISO", help="Before this moment; default: now."),
+        click.option("--table", "table_name", help="Only rows that were meant for this table."),
+        click.option("--invariant", "invariant_id", help="Only rows that break this invariant, e.g. OG-Q13."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@quarantine.command("list")
+@_choosing
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="At most so many rows."
+)
+@click.option(
+    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
+)
+def list_rows(*, limit: int, output_format: str, **choice: str | datetime | None) -> None:
+    """Show rows in quarantine, newest interval first, with the reason of each."""
+    rows = quarantined_rows(_reader(), _wanted(choice))
+    as_json = wants_json(output_format)
+    for row in rows[:limit]:
+        click.echo(_as_json(row) if as_json else _as_text(row))
+    if as_json:
+        return
+    if not rows:
+        click.echo("Nothing is in quarantine.")
+    elif len(rows) > limit:
+        click.echo(f"and {len(rows) - limit} more: --limit {len(rows)}")
+
+
+@quarantine.command()
+@_choosing
+@click.option("--dry-run", is_flag=True, help="Only say which intervals would be published again.")
+def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
+    """Judge rows in quarantine again, with the invariants of today.
+
+    Their intervals are published again from the snapshots that landed: rows that are sound now come back into the
+    tables and the facts, the others stay, with the version of the rule that judged them now. Nobody is told anything.
+    """
+    reader, wanted = _reader(), _wanted(choice)
+    before = quarantined_rows(reader, wanted)
+    intervals = intervals_to_redrive(before)
+    click.echo(f"{len(before)} reasons in {len(intervals)} intervals that can be judged again")
+    if dry_run or not intervals:
+        for interval in intervals:
+            click.echo(f"  {interval.name}")
+        return
+    names = "".join(f"{interval.name}\n" for interval in intervals)
+    job = subprocess.run([sys.executable, "-m", _JOB, "--cluster", wanted.cluster], input=names, text=True, check=False)
+    after = quarantined_rows(reader, wanted)
+    stayed = {_identity(row) for row in after}
+    put_back = sum(_identity(row) not in stayed for row in before)
+    click.echo(
+        f"{put_back} of {len(before)} reasons are gone: their rows are sound now; {len(after)} are in quarantine"
+    )
+    click.get_current_context().exit(job.returncode)
+
+
+def _wanted(choice: Mapping[str, Any]) -> Wanted:
+    until = choice["until"] or datetime.now(UTC)
+    since = choice["since"] or datetime.now(UTC) - _DEFAULT_SPAN
+    return Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
+
+
+def _reader() -> FactReader:
+    workspace = Workspace.from_environment()
+    return FactReader(workspace, open_database(workspace.database_url))
+
+
+def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:
+    return row.interval.name, row.table_name, row.row_key, row.invariant_id
+
+
+def _as_json(row: QuarantinedRow) -> str:
+    return json.dumps(
+        {
+            "cluster": row.cluster,
+            "interval_start": row.interval.start.isoformat(),
+            "table": row.table_name,
+            "invariant": row.invariant_id,
+            "row_key": row.row_key,
+            "reason": row.reason,
+            "rule_version": row.rule_version,
+            "run_id": row.run_id,
+            "row": json.loads(row.row_json),
+        }
+    )
+
+
+def _as_text(row: QuarantinedRow) -> str:
+    head = f"{format_moment(row.interval.start)}  {row.table_name}  {row.invariant_id}: {row.reason or row.row_key}"
+    told = f"    rule {row.rule_version or 'unknown'}, run {row.run_id or 'unknown'}"
+    return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}"

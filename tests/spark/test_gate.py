@@ -1,0 +1,302 @@
+"""The gate on what was written: what it counts, why it keeps readers away, and how many Spark jobs that takes."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from offsetguard.collect.landing import table_of
+from offsetguard.errors import PublishError
+from offsetguard.intervals import Interval
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLUSTER_FACTS,
+    GROUP_FACTS,
+    LANDED,
+    PUBLISHED,
+    QUARANTINE,
+    QUEUE_FACTS,
+    QUEUE_SNAPSHOTS,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    UNDECODABLE_RECORDS,
+    ColumnType,
+    Table,
+)
+from offsetguard_expectations.invariants import ALL
+from offsetguard_spark.counting import MAX_EXAMPLES, Counting, Sought, count_all, find_examples
+from offsetguard_spark.gate import GateReport, check_written
+from offsetguard_spark.invariants import corrupt_invariants_of, example_of, invariants_of, mark, quarantine_rows
+from offsetguard_spark.invariants import sound_rows as sound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from offsetguard.facts import InvariantResult
+
+
+FILLED_IN: dict[ColumnType, Any] = {
+    ColumnType.STRING: "",
+    ColumnType.INT32: 0,
+    ColumnType.INT64: 0,
+    ColumnType.FLOAT64: 0.0,
+    ColumnType.BOOLEAN: True,
+    ColumnType.STRING_LIST: [],
+}
+
+
+@dataclass
+class LandedRows:
+    """What the check of a landed file says."""
+
+    row_count: int
+    duplicate_count: int = 0
+
+
+@dataclass
+class WrittenRows:
+    """Rows as a run wrote them; a test may damage them before the gate looks."""
+
+    spark: SparkSession
+    cluster: str
+    interval: Interval
+    frames: dict[Table, DataFrame] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(self.frames)
+
+    def read(self, table: Table) -> DataFrame:
+        return self.frames[table]
+
+    def put(self, table: Table, *rows: dict[str, Any]) -> None:
+        filled_in = FILLED_IN | {ColumnType.TIMESTAMP: self.interval.start}
+        required = {column.name: filled_in[column.type] for column in table.columns if not column.nullable}
+        key = required | {"cluster": self.cluster, "interval_start": self.interval.start}
+        self.frames[table] = self.spark.createDataFrame(table_of(table, [key | row for row in rows]))
+
+
+def written_rows(spark: SparkSession, snapshot: Any) -> WrittenRows:
+    """Write a snapshot as a run does: sound rows, quarantine, and facts that agree with them."""
+    written = WrittenRows(spark, snapshot.cluster, snapshot.interval)
+    marked = {}
+    for table in LANDED:
+        if rows := snapshot.rows[table.name]:
+            marked[table.name] = mark(spark.createDataFrame(table_of(table, rows)), table)
+            if table in PUBLISHED:
+                written.frames[table] = sound(marked[table.name])
+    written.frames[QUARANTINE] = quarantine_rows(spark, marked, run_id="run-1")
+    return written
+
+
+def gate(written: WrittenRows, snapshot: Any, **more: Any) -> GateReport:
+    landed = {name: LandedRows(len(rows)) for name, rows in snapshot.rows.items()}
+    previous = Interval(snapshot.interval.start - timedelta(minutes=1))
+    return check_written(written, landed, snapshot.manifest(), **({"previous": previous} | more))
+
+
+def result(report: GateReport, id_: str) -> InvariantResult:
+    return next(one for one in report.results if one.invariant_id == id_)
+
+
+def clean(snapshot: Any) -> None:
+    """Two queues of one group in one topic, all on a known broker."""
+    snapshot.broker()
+    snapshot.topic("orders")
+    snapshot.group("billing")
+    for queue_id in (0, 1):
+        snapshot.topic_queue("orders", queue_id, 0, 100)
+        snapshot.queue("billing", "orders", queue_id, (0, 40, 100))
+
+
+def with_facts(written: WrittenRows, **changes: Any) -> WrittenRows:
+    """Add the facts of `clean`; the changes damage `group_facts`."""
+    figures = {"lag": 120, "effective_lag": 120, "lost": 0, "violated_invariants": []}
+    group = {"consumer_group": "billing", "topic": "orders", "topic_kind": "normal", "queue_count": 2, **figures}
+    counts = {"unknown_queue_count": 0, "never_committed_queue_count": 0, "system_group": False}
+    written.put(GROUP_FACTS, group | counts | changes)
+    written.put(TOPIC_FACTS, {"topic": "orders", "queue_count": 2, "consumer_group_count": 1, **figures})
+    queues = {"consumed_queue_count": 2, "topic_queue_count": 2}
+    written.put(BROKER_FACTS, {"broker_name": "broker-a", "broker_id": 0, "listed": True, **queues, **figures})
+    written.put(CLUSTER_FACTS, queues | figures)
+    return written
+
+
+def test_a_sound_interval_has_a_result_of_every_invariant_and_no_problem(spark, snapshot) -> None:
+    clean(snapshot)
+    report = gate(with_facts(written_rows(spark, snapshot)), snapshot)
+    report.raise_problems()
+    assert [one.invariant_id for one in report.results] == [check.id for check in ALL]
+    assert {one.invariant_id: one.examples for one in report.results if one.violations} == {}
+    assert (report.rows["queue_snapshots"], report.rows["quarantine"], report.rows["log_events"]) == (2, 0, 0)
+    checked = {one.invariant_id for one in report.results if one.rows_checked}
+    assert {"OG-I01", "OG-S01", "OG-Q01", "OG-Q11", "OG-F02", "OG-V01", "OG-V04"} <= checked
+
+
+def test_corrupt_rows_are_counted_where_they_are_and_never_stop_a_run_by_ones(spark, snapshot) -> None:
+    clean(snapshot)
+    snapshot.queue("billing", "orders", 2, (0, -5, 100), last_timestamp=snapshot.read_at + timedelta(days=300))
+    snapshot.add("undecodable_records", source="events", position=1, reason="not JSON", body_base64="")
+    written = with_facts(written_rows(spark, snapshot))
+    report = gate(written, snapshot)
+    assert report.problems == ()
+    negative, future = result(report, "OG-Q11"), result(report, "OG-Q13")
+    assert (negative.rows_checked, negative.violations, future.rows_checked, future.violations) == (3, 1, 1, 1)
+    assert negative.examples == ("billing in orders broker-a/2: min 0, consumer -5, pull unknown, max 100",)
+    reasons = {row["invariant_id"]: row for row in written.read(QUARANTINE).collect()}
+    assert {id_: row["reason_number"] for id_, row in reasons.items()} == {"OG-Q11": 1, "OG-Q13": 2, "UNDECODABLE": 1}
+    assert {row["run_id"] for row in reasons.values()} == {"run-1"}
+    assert reasons["UNDECODABLE"]["reason"] == "not JSON"
+    by_id = {one.id: one for one in corrupt_invariants_of(QUEUE_SNAPSHOTS)}
+    assert reasons["OG-Q11"]["rule_version"] == by_id["OG-Q11"].rule_version
+
+
+def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(spark, snapshot) -> None:
+    """Rows doubled, one made corrupt, the quarantine doubled, a queue and its lag taken from the group: all at once."""
+    clean(snapshot)
+    snapshot.add("undecodable_records", source="events", position=1, reason="not JSON", body_base64="")
+    written = with_facts(written_rows(spark, snapshot), queue_count=1, lag=119, effective_lag=119, lost=-1)
+    topic_queues, quarantine = written.frames[TOPIC_QUEUE_SNAPSHOTS], written.frames[QUARANTINE]
+    written.frames[TOPIC_QUEUE_SNAPSHOTS] = topic_queues.withColumn("min_offset", F.expr("min_offset - queue_id"))
+    written.frames[QUEUE_SNAPSHOTS] = written.frames[QUEUE_SNAPSHOTS].unionAll(written.frames[QUEUE_SNAPSHOTS])
+    written.frames[QUARANTINE] = quarantine.unionAll(quarantine)
+    report = gate(written, snapshot)
+    assert sorted(problem.split(":")[0] for problem in report.problems) == [
+        "OG-F02 A figure of groups is impossible",
+        "OG-V01 Groups do not stand for all queues",
+        "OG-V03 The lag of groups is not that of their queues",
+        "OG-V04 The lag of topics is not that of their groups",
+        "OG-V07 Brokers do not stand for all queues of groups",
+        "OG-V09 The lag on brokers is not that of groups",
+        "OG-V10 The lag of the cluster is not that of groups",
+        "OG-V13 The losses of the cluster are not those of groups",
+        "queue_snapshots",
+        "topic_queue_snapshots",
+        "undecodable_records",
+    ]
+    for text in (
+        "queue_snapshots: 4 rows written and 0 in quarantine, 2 landed",
+        "undecodable_records: 0 rows written and 2 in quarantine, 1 landed",
+        "topic_queue_snapshots: 1 corrupt rows were written (OG-T11)",
+        "queues in group_facts: 1 instead of 4 (queues in queue_snapshots)",
+        "billing in orders: 1 queues, unknown 0, never committed 0, lag 119, effective 119, lost -1",
+    ):
+        assert any(text in problem for problem in report.problems), text
+    with pytest.raises(PublishError, match=r"demo 20261121T103900Z: nothing was published: queue_snapshots: 4 rows"):
+        report.raise_problems()
+
+
+def test_a_queue_in_trouble_that_is_no_suspect_keeps_readers_away(spark, snapshot) -> None:
+    clean(snapshot)
+    snapshot.rows["queue_snapshots"][0] |= {"min_offset": 50}
+    written = with_facts(written_rows(spark, snapshot))
+    assert "OG-V05" in gate(written, snapshot).problems[0]
+    with_facts(written, suspect_queue_count=1)
+    row = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    written.put(QUEUE_FACTS, row | {"violated_invariants": ["OG-Q01"]})
+    assert gate(written, snapshot).problems == ()
+
+
+def test_when_most_rows_of_a_table_are_corrupt_nothing_is_published(spark, snapshot) -> None:
+    snapshot.broker()
+    for queue_id in range(40):
+        snapshot.topic_queue("orders", queue_id, -1 if queue_id < 21 else 0, 100)
+    written = written_rows(spark, snapshot)
+    written.put(TOPIC_FACTS, {"topic": "orders", "queue_count": 19, "consumer_group_count": 0})
+    written.put(BROKER_FACTS, {"broker_name": "broker-a", "listed": True, "topic_queue_count": 19})
+    written.put(CLUSTER_FACTS, {"topic_queue_count": 19})
+    report = gate(written, snapshot)
+    assert report.problems[0].startswith(
+        "OG-T11 The broker reports negative offsets: 21 of 40 rows of topic_queue_snapshots, more than 50%: orders"
+    )
+    assert gate(written, snapshot, max_corrupt_share=0.6).problems == ()
+
+
+def test_gaps_in_time_unknown_brokers_and_a_half_seen_cluster_are_told_and_published(spark, snapshot) -> None:
+    clean(snapshot)
+    snapshot.manifest_extra = {"master_broker_names": ("broker-b",), "unseen_broker_names": ("broker-b",)}
+    written = with_facts(written_rows(spark, snapshot))
+    written.frames[BROKER_FACTS] = written.frames[BROKER_FACTS].withColumn("listed", F.lit(False))
+    report = gate(written, snapshot, previous=Interval(snapshot.interval.start - timedelta(hours=1)))
+    report.raise_problems()
+    violations = {one.invariant_id: one.violations for one in report.results if one.violations}
+    assert violations == {"OG-I01": 1, "OG-I05": 1, "OG-B01": 1}
+    assert result(report, "OG-I01").examples == ("2026-11-21 09:39:00 is the one before: 3540 s without a snapshot",)
+    assert not result(gate(written, snapshot, previous=None), "OG-I01").rows_checked
+
+
+# --- one query, whatever the number ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def counted_jobs(spark: SparkSession, group: str) -> Iterator[list[int]]:
+    """Give the ids of the jobs that Spark's own listener saw in the block; filled in when it ends."""
+    context = spark.sparkContext
+    context.setJobGroup(group, group)
+    jobs: list[int] = []
+    try:
+        yield jobs
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", "")
+        jobs += context.statusTracker().getJobIdsForGroup(group)
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_the_number_of_jobs_grows_neither_with_invariants_nor_with_tables(spark, snapshot, adaptive: str) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    clean(snapshot)
+    snapshot.queue("billing", "orders", 2, (50, 40, 30))
+    rows = spark.createDataFrame(table_of(QUEUE_SNAPSHOTS, snapshot.rows["queue_snapshots"]))
+    jobs = {}
+    for number in (11, 40):
+        base = invariants_of(QUEUE_SNAPSHOTS)[:5]
+        invariants = [
+            dataclasses.replace(
+                base[at % 5], id=f"OG-X{at}", applies_when=f"({base[at % 5].applies_when}) AND {at} >= 0"
+            )
+            for at in range(number)
+        ]
+        asked = tuple(condition for one in invariants for condition in (one.speaks_about, one.violated_when))
+        with counted_jobs(spark, f"counting {number} {adaptive}") as jobs[number]:
+            counted = count_all(spark, [Counting("queues", rows, asked)])["queues"]
+            broken = [one for one, n in zip(invariants, counted.conditions[1::2], strict=True) if n]
+            find_examples(spark, [Sought(one.id, rows, one.violated_when, example_of(one), 1) for one in broken])
+        assert len(broken) == number * 3 // 5 + (number % 5 > 0)
+    assert {number: len(ids) for number, ids in jobs.items()} == {11: 2, 40: 2}
+
+    written = with_facts(written_rows(spark, snapshot))
+    with counted_jobs(spark, f"gate {adaptive}") as of_gate:
+        report = gate(written, snapshot)
+    assert len([one for one in report.results if one.violations]) > 5
+    assert len(of_gate) == 2
+    assert spark.conf.get("spark.sql.adaptive.enabled") == adaptive
+
+
+def test_examples_are_few_and_the_same_in_every_run_even_when_every_row_violates(spark) -> None:
+    rows = spark.range(5_000).selectExpr("CONCAT('queue ', LPAD(id, 5, '0')) AS line")
+    line = F.col("line")
+    sought = [
+        Sought("few", rows, "line >= 'queue 04990'", line, 10),
+        Sought("rare", rows, "TRUE", line, 5_000),
+        Sought("frequent", rows, "TRUE", line, 10**9),
+        Sought("elsewhere", spark.range(1).selectExpr("'x' AS line"), "line = 'x'", line, 1),
+    ]
+    found = find_examples(spark, sought)
+    assert found["few"] == tuple(f"queue {number:05}" for number in range(4_990, 5_000))
+    assert found["rare"] == tuple(f"queue {number:05}" for number in range(MAX_EXAMPLES))
+    assert found["elsewhere"] == ("x",)
+    assert len(found["frequent"]) == MAX_EXAMPLES
+
+
+def test_every_table_that_can_have_corrupt_rows_tells_why(spark) -> None:
+    """`quarantine_rows` needs at least one corrupt invariant of each table, or the rows could not be explained."""
+    for table in LANDED:
+        assert table == UNDECODABLE_RECORDS or corrupt_invariants_of(table)
