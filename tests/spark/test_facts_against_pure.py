@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, fields
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,13 @@ from offsetguard.fact_rows import group_facts_of, queue_facts_of, record_of
 from offsetguard.facts import BrokerFacts, ClusterFacts, TopicFacts
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
-from offsetguard_spark.fact_sources import FactSources
+from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
 from offsetguard_spark.facts import broker_facts, cluster_facts, group_facts, queue_facts, topic_facts
-from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from offsetguard.config import Config
-    from offsetguard.tables import Table
 
 BROKERS = ("broker-a", "broker-b", "broker-c")
 TOPICS = ("orders", "clicks", "%RETRY%g0")
@@ -34,33 +32,6 @@ FEW = settings(
     phases=[Phase.generate],  # shrinking would start Spark queries by the hundred; the failure names the row
     suppress_health_check=list(HealthCheck),
 )
-
-
-@dataclass
-class Frames:
-    """Tables that stand in memory in place of the branches of a run."""
-
-    spark: SparkSession
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    history: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def read(self, table: Table) -> DataFrame:
-        return self._frame(table, self.rows.get(table.name, []))
-
-    def read_with_history(self, table: Table) -> DataFrame:
-        return self._frame(table, self.history.get(table.name, []))
-
-    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
-        return any(first <= row["interval_start"] <= last for row in self.history.get(table.name, []))
-
-    def _frame(self, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-        names = [column.name for column in table.columns]
-        return self.spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], spark_schema(table))
-
-
-def sources_of(frames: Frames, config: Config, interval) -> FactSources:
-    counts = {name: len(rows) for name, rows in frames.rows.items()}
-    return FactSources(frames.spark, "demo", interval, config, frames, counts)
 
 
 def random_cluster(snapshot, random: Random) -> None:
@@ -253,33 +224,24 @@ def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
     sources = sources_of(Frames(spark, snapshot.rows), config, snapshot.interval)
     pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, config, snapshot.interval)
 
-    queues = {_key(one): one for one in map(queue_facts_of, _rows(queue_facts(sources), QUEUE_FACTS))}
+    queues = {_key(one): one for one in map(queue_facts_of, rows_of(queue_facts(sources), QUEUE_FACTS))}
     assert_equal_records(queues, {_key(one): one for one in pure.queues})
-    groups = map(group_facts_of, _rows(group_facts(sources), GROUP_FACTS))
+    groups = map(group_facts_of, rows_of(group_facts(sources), GROUP_FACTS))
     assert_equal_records(
         {(one.consumer_group, one.topic): one for one in groups},
         {(one.consumer_group, one.topic): one for one in pure.groups},
     )
-    topics = [record_of(TopicFacts, row) for row in _rows(topic_facts(sources), TOPIC_FACTS)]
+    topics = [record_of(TopicFacts, row) for row in rows_of(topic_facts(sources), TOPIC_FACTS)]
     assert_equal_records({one.topic: one for one in topics}, {one.topic: one for one in pure.topics})
-    brokers = [record_of(BrokerFacts, row) for row in _rows(broker_facts(sources), BROKER_FACTS)]
+    brokers = [record_of(BrokerFacts, row) for row in rows_of(broker_facts(sources), BROKER_FACTS)]
     assert_equal_records(
         {(one.broker_name, one.broker_id): one for one in brokers},
         {(one.broker_name, one.broker_id): one for one in pure.brokers},
     )
-    (cluster,) = _rows(cluster_facts(sources), CLUSTER_FACTS)
+    (cluster,) = rows_of(cluster_facts(sources), CLUSTER_FACTS)
     assert pure.cluster_facts is not None
     assert_equal_records({"": record_of(ClusterFacts, cluster)}, {"": pure.cluster_facts})
     sources.release()
-
-
-def _rows(frame: DataFrame, table: Table) -> list[dict[str, Any]]:
-    assert frame.columns == [column.name for column in table.columns]
-    return [{name: _utc(value) for name, value in row.asDict().items()} for row in frame.collect()]
-
-
-def _utc(value: Any) -> Any:
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 
 
 def _key(queue) -> tuple[Any, ...]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _REPLICA = ["broker_name", "broker_id"]
 _COUNTS = ("consumed_queue_count", "unknown_queue_count", "suspect_queue_count", "topic_queue_count")
+_OF_GROUPS = ("online_client_count", "retry_growth", "dead_letter_growth")
 _GROWTH = ("commit_log_growth", "commit_log_growth_ms")
 
 
@@ -39,20 +40,20 @@ def broker_facts(sources: FactSources) -> DataFrame:
 
 
 def cluster_facts(sources: FactSources) -> DataFrame:
-    """Return the cluster's one row: the brokers' sums, and what its groups have in all."""
-    brokers = _replicas(sources).agg(*_sums_over_brokers())
-    topics = kept_of(sources).agg(F.countDistinct("topic").cast("int").alias("topic_count"))
-    groups = sources.written.read(GROUP_SNAPSHOTS).agg(
-        F.count("*").cast("int").alias("consumer_group_count"),
-        F.sum((F.col("online_client_count") > 0).cast("int")).cast("int").alias("online_group_count"),
-        bounded(exact_sum(F.col("retry_growth"))).alias("retry_growth"),
-        bounded(exact_sum(F.col("dead_letter_growth"))).alias("dead_letter_growth"),
-    )
-    return as_rows_of(CLUSTER_FACTS, sources, brokers.crossJoin(topics).crossJoin(groups))
+    """Return the cluster's one row: the brokers' sums, and what its topics and groups have in all."""
+    topics = kept_of(sources).select("topic")
+    groups = sources.written.read(GROUP_SNAPSHOTS).select("consumer_group", *_OF_GROUPS)
+    parts = _replicas(sources).unionByName(topics, allowMissingColumns=True)
+    whole = parts.unionByName(groups, allowMissingColumns=True).agg(*_sums_over_brokers(), *_sums_over_groups())
+    return as_rows_of(CLUSTER_FACTS, sources, whole)
 
 
 def _replicas(sources: FactSources) -> DataFrame:
-    """Return the listed replicas, and masters that have queues and are not listed."""
+    """Return the listed replicas, and masters that have queues and are not listed; made once per publication."""
+    return sources.once("replicas", lambda: _replicas_with_sums(sources))
+
+
+def _replicas_with_sums(sources: FactSources) -> DataFrame:
     listed = sources.written.read(BROKER_SNAPSHOTS).withColumns(
         {"listed": F.lit(True), "get_tps": F.col("get_transferred_tps")}
     )
@@ -88,7 +89,7 @@ def _sums_over_brokers() -> list[Column]:
     is_master = F.col("broker_id") == 0
     slave_reads = rate_sum(F.when(~is_master, F.col("get_tps")))
     return [
-        F.countDistinct("broker_name").cast("int").alias("broker_count"),
+        F.size(F.collect_set("broker_name")).alias("broker_count"),
         F.count_if("listed").cast("int").alias("replica_count"),
         F.count_if("answered").cast("int").alias("answered_replica_count"),
         *(F.sum(name).cast("int").alias(name) for name in _COUNTS),
@@ -99,4 +100,15 @@ def _sums_over_brokers() -> list[Column]:
         slave_reads.alias("slave_get_tps"),
         F.max("commit_log_disk_ratio").alias("max_disk_ratio"),
         F.max(F.when(~is_master, F.col("slave_behind_bytes"))).alias("max_slave_behind_bytes"),
+    ]
+
+
+def _sums_over_groups() -> list[Column]:
+    online = (F.col("online_client_count") > 0).cast("int")
+    return [
+        F.size(F.collect_set("topic")).alias("topic_count"),
+        F.count("consumer_group").cast("int").alias("consumer_group_count"),
+        F.sum(online).cast("int").alias("online_group_count"),
+        bounded(exact_sum(F.col("retry_growth"))).alias("retry_growth"),
+        bounded(exact_sum(F.col("dead_letter_growth"))).alias("dead_letter_growth"),
     ]

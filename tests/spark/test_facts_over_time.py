@@ -1,0 +1,181 @@
+"""Facts that compare an interval with earlier ones: lag on the producer curve, growth, and usual traffic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from offsetguard import queue_state
+from offsetguard.fact_rows import queue_facts_of
+from offsetguard.intervals import Interval
+from offsetguard.known_figures import epoch_ms
+from offsetguard.queue_state import Sample
+from offsetguard.queue_sums import figures_of
+from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, QUEUE_STATE, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard.traffic_baselines import Baseline, fold
+from offsetguard_peers.fact_frames import Frames, Row, rows_of, sources_of
+from offsetguard_spark.facts import (
+    broker_facts,
+    group_facts,
+    has_traffic_to_fold,
+    queue_facts,
+    topic_facts,
+    traffic_baselines,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from pyspark.sql import SparkSession
+
+    from offsetguard.config import Config
+
+FEW = settings(max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+
+
+def _history(dice: Random, last: Interval) -> list[tuple[Interval, Sample]]:
+    """Make one queue's samples, minutes apart: written in bursts, pulled and consumed somewhere behind, or unknown."""
+    samples, high = [], dice.randint(0, 50)
+    for minute in [*sorted(dice.sample(range(1, 60), dice.randint(0, 12)), reverse=True), 0]:
+        interval = Interval(last.start - timedelta(minutes=minute))
+        high += dice.choice([0, 0, dice.randint(0, 100)])
+        low, committed, pull = (dice.randint(0, high) for _ in range(3))
+        at = interval.start + timedelta(milliseconds=dice.randint(0, 50_000))
+        unknown = dice.random()
+        sample = Sample(
+            min_offset=None if unknown < 0.1 else low,
+            max_offset=None if 0.1 < unknown < 0.2 else high,
+            consumer_offset=None if 0.2 < unknown < 0.3 else committed,
+            pull_offset=None if unknown > 0.8 else pull,
+            consumer_offset_read_at=at,
+            max_offset_read_at=None if 0.1 < unknown < 0.2 else at,
+        )
+        samples.append((interval, sample))
+    return samples
+
+
+@FEW
+@given(dice=st.randoms(use_true_random=True))
+def test_lags_in_time_are_those_of_the_pure_function_on_the_folded_curve(
+    spark: SparkSession, snapshot, config: Config, dice: Random
+) -> None:
+    key = {"cluster": "demo", "consumer_group": "g", "topic": "t", "broker_name": "b"}
+    states, expected = [], {}
+    for queue_id in range(400):
+        state = queue_state.rebuild((one.start, sample) for one, sample in _history(dice, snapshot.interval))
+        assert state is not None
+        row: Row = {**key, "queue_id": queue_id, "interval_start": state.interval_start, **state.as_row()}
+        states.append(row)
+        curve = [(high, epoch_ms(at) or 0) for high, at in queue_state.curve(state)]
+        figures = figures_of(row, snapshot.interval.end, curve)
+        seen = state.unknown_count == 0
+        expected[queue_id] = (
+            figures.in_time.lag_ms,
+            figures.in_time.lag_ms_basis,
+            figures.in_time.inflight_ms,
+            figures.in_time.available_ms,
+            figures.in_time.lost_ms,
+            queue_state.produce_tps(state) if seen else None,
+            queue_state.consume_tps(state) if seen else None,
+        )
+        if not (figures.suspect or queue_state.is_suspect(state, snapshot.interval.end)):
+            del expected[queue_id]
+    frames = Frames(spark)
+    sources = sources_of(frames, config, snapshot.interval, frames.frame(QUEUE_STATE, states))
+    found = {}
+    for row in rows_of(queue_facts(sources), QUEUE_FACTS):
+        facts = queue_facts_of(row)
+        in_time = (facts.lag_ms, facts.lag_ms_basis, facts.inflight_ms, facts.available_ms, facts.lost_ms)
+        found[facts.message_queue.queue_id] = (*in_time, row["produce_tps"], row["consume_tps"])
+    assert found == expected
+    assert {one[1] for one in found.values()} >= {"end_reached", "interpolated", "extrapolated", None}
+
+
+def _earlier(snapshot, minutes: float, **columns: Any) -> Row:
+    start = snapshot.interval.start - timedelta(minutes=minutes)
+    return {"cluster": "demo", "interval_start": start, **columns}
+
+
+def test_a_topic_grows_since_it_was_last_seen(spark: SparkSession, snapshot, config: Config) -> None:
+    """1,200 messages in 60 s; a topic that shrank was recreated, one with other queues cannot be compared."""
+    counted_at = snapshot.read_at - timedelta(seconds=60)
+    before = {
+        "grown": {"max_offset_total": 800, "queue_count": 2},
+        "idle": {"max_offset_total": 2000, "queue_count": 2},
+        "recreated": {"max_offset_total": 2001, "queue_count": 2},
+        "wider": {"max_offset_total": 800, "queue_count": 1},
+        "unseen before": {"max_offset_total": None, "queue_count": 2},
+    }
+    rows = []
+    for topic, columns in before.items():
+        older = {"topic": topic, "max_offset_total": 1, "queue_count": 2, "counted_at": counted_at}
+        rows += [_earlier(snapshot, 3, **older), _earlier(snapshot, 1, topic=topic, counted_at=counted_at, **columns)]
+    for topic in (*before, "new"):
+        snapshot.topic_queue(topic, 0, 0, 1000)
+        snapshot.topic_queue(topic, 1, 0, 1000)
+    sources = sources_of(Frames(spark, snapshot.rows, {TOPIC_FACTS.name: rows}), config, snapshot.interval)
+    found = {row["topic"]: row["produce_tps"] for row in rows_of(topic_facts(sources), TOPIC_FACTS)}
+    assert found == dict.fromkeys((*before, "new")) | {"grown": 20.0, "idle": 0.0}
+
+
+def test_a_commit_log_grows_since_the_replica_was_last_seen(spark: SparkSession, snapshot, config: Config) -> None:
+    for broker_id, end in ((0, 5_000), (1, 4_000)):
+        columns = {"address": "a:1", "answered": True, "commit_log_max_offset": end, "read_at": snapshot.read_at}
+        snapshot.add("broker_snapshots", broker_name="b", broker_id=broker_id, **columns)
+    read_at = snapshot.read_at - timedelta(seconds=90)
+    replica = {"broker_name": "b", "broker_id": 0, "listed": True, "commit_log_max_offset": 2_000, "read_at": read_at}
+    rows = [_earlier(snapshot, 1, **replica), _earlier(snapshot, 1, **{**replica, "broker_id": 1, "read_at": None})]
+    sources = sources_of(Frames(spark, snapshot.rows, {BROKER_FACTS.name: rows}), config, snapshot.interval)
+    found = {row["broker_id"]: row for row in rows_of(broker_facts(sources), BROKER_FACTS)}
+    assert {number: (row["commit_log_growth"], row["commit_log_growth_ms"]) for number, row in found.items()} == {
+        0: (3_000, 90_000),
+        1: (2_000, None),
+    }
+
+
+def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSession, snapshot, config: Config) -> None:
+    """7,200 messages were written in the hour and 3,600 committed; what is usual then stands on the facts."""
+    at_noon = replace(snapshot, interval=Interval(snapshot.interval.start.replace(hour=12, minute=0)))
+    at_noon.topic_queue("orders", 0, 0, 10_000)
+    at_noon.topic_queue("new", 0, 0, 5)
+    at_noon.queue("billing", "orders", 0, (0, 9_000, 10_000))
+    begun = at_noon.read_at - timedelta(hours=1)
+    written = _earlier(at_noon, 60, topic="orders", max_offset_total=2_800, counted_at=begun, queue_count=1)
+    later = _earlier(at_noon, 58, topic="orders", max_offset_total=9_999, counted_at=begun, queue_count=1)
+    committed = {"topic": "orders", "consumer_group": "billing", "consumer_offset_total": 5_400, "counted_at": begun}
+    week = {"topic": "orders", "hour_of_week": 5 * 24 + 11, "mean_tps": 1.0, "spread_tps": 0.5, "week_count": 3}
+    two_weeks = {**week, "mean_tps": 99.0}
+    this_hour = {**week, "hour_of_week": 5 * 24 + 12, "mean_tps": 7.0, "consumer_group": "billing"}
+    minutes = 7 * 24 * 60
+    history = {
+        TOPIC_FACTS.name: [written, later],
+        GROUP_FACTS.name: [_earlier(at_noon, 60, **committed)],
+        TRAFFIC_BASELINES.name: [
+            _earlier(at_noon, minutes, **week),
+            _earlier(at_noon, 2 * minutes, **two_weeks),
+            _earlier(at_noon, minutes - 60, **this_hour),
+        ],
+    }
+    sources = sources_of(Frames(spark, at_noon.rows, history), config, at_noon.interval)
+    assert has_traffic_to_fold(sources)
+    found = {row["consumer_group"]: row for row in rows_of(traffic_baselines(sources), TRAFFIC_BASELINES)}
+    expected = {None: (2.0, fold(Baseline(1.0, 0.5, 3), 2.0)), "billing": (1.0, fold(None, 1.0))}
+    for group, (tps, baseline) in expected.items():
+        row = found.pop(group)
+        assert (row["topic"], row["hour_of_week"], row["hour_tps"]) == ("orders", 5 * 24 + 11, tps)
+        assert Baseline(row["mean_tps"], row["spread_tps"], row["week_count"]) == baseline
+    assert not found
+    (group,) = rows_of(group_facts(sources), GROUP_FACTS)
+    assert (group["baseline_tps"], group["baseline_spread_tps"], group["baseline_week_count"]) == (7.0, 0.5, 3)
+
+
+def test_only_the_first_interval_of_an_hour_folds_traffic(spark: SparkSession, snapshot, config: Config) -> None:
+    """Any other minute, or an hour whose beginning was not seen, costs nothing."""
+    rows = [_earlier(snapshot, 60, topic="orders")]
+    assert not has_traffic_to_fold(sources_of(Frames(spark, {}, {TOPIC_FACTS.name: rows}), config, snapshot.interval))
+    on_the_hour = Interval(snapshot.interval.start.replace(minute=0))
+    assert not has_traffic_to_fold(sources_of(Frames(spark), config, on_the_hour))
