@@ -19,11 +19,13 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from offsetguard.errors import ConfigError, PublishError
 from offsetguard.intervals import Interval
 from offsetguard.logs.log_files import identity_of, look_at, matching_paths
+from offsetguard.logs.patterns import PATTERNS
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
 from offsetguard.time_zones import zone_of
 from offsetguard_spark.branches import (
@@ -35,8 +37,8 @@ from offsetguard_spark.branches import (
 )
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.lock import only_publisher
-from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
-from offsetguard_spark.log_records import read_records, uri_of
+from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
+from offsetguard_spark.log_records import read_records
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 
@@ -113,22 +115,20 @@ class Ingester:
             identities, left_out, size = _identified(batch.files)
         with step("session", "starting Spark"):
             spark = self.start_spark()
-            suit_row_count(spark, size // _BYTES_PER_LINE)
         report = partial(IngestReport, batch.cluster, batch.source, files=identities, left_out=left_out)
         with step("parse", f"reading {len(identities)} files of {size:,} bytes"):
-            messages = laid_out(read_records(spark, list(identities)), batch.time_zone)
-            unreadable = messages.where(F.col("at").isNull() & F.col("is_text")).count()
-            events = _events(spark, messages, batch, identities).persist()
-            counts = _counts(events)
-            marked = mark(offset_move_rows(events), OFFSET_MOVES).persist()
+            parsed = parsed_events(spark, batch, identities, size)
+            counts = parsed_counts(parsed)
+            events = parsed.where(F.col("pattern").isNotNull())
+            marked = mark(offset_move_rows(events), OFFSET_MOVES).persist(StorageLevel.DISK_ONLY)
             moves = sound_rows(marked).select(*[column.name for column in OFFSET_MOVES.columns])
-            counts |= {"moves": moves.count(), "unreadable_records": unreadable}
+            counts["moves"] = moves.count()
             counts["corrupt_moves"] = marked.count() - counts["moves"]
         if not dry_run:
             rows = {LOG_EVENTS: (log_event_rows(events), counts["events"]), OFFSET_MOVES: (moves, counts["moves"])}
             with only_publisher(self.workspace, lambda: self.progress.say("waiting: an interval is being published")):
                 self._write(spark, batch, rows, sorted(identities.values()), now)
-        for cached in (events, marked):
+        for cached in (parsed, marked):
             cached.unpersist()
         return report(verdict="dry run" if dry_run else "ingested", **counts, seconds=self.progress.seconds)
 
@@ -194,9 +194,20 @@ def _is_copy(file: LogFile, other: LogFile) -> bool:
     return file.family[1] == other.family[1] and file.head[:length] == other.head[:length]
 
 
-def _events(spark: SparkSession, messages: DataFrame, batch: LogBatch, identities: Mapping[str, str]) -> DataFrame:
-    names = F.create_map(*[F.lit(text) for path, name in identities.items() for text in (uri_of(spark, path), name)])
-    events = recognised(messages).withColumns(
+def parsed_events(spark: SparkSession, batch: LogBatch, identities: Mapping[str, str], size: int) -> DataFrame:
+    """Return the events, and the records that cannot be read: those without `pattern`. Raises ConfigError.
+
+    `identities`: path -> identity. `size`: of the files, bytes. They are parsed once, and kept on the disk until the
+    caller unpersists them: the memory needed does not follow the size of the files.
+    """
+    suit_row_count(spark, size // _BYTES_PER_LINE)
+    wanted = [pattern for pattern in PATTERNS if batch.routine or not pattern.routine]
+    try:
+        records = read_records(spark, list(identities), patterns=wanted)
+    except OSError as error:  # it was there when it was identified
+        raise ConfigError(f"{error.filename}: cannot be read any more: {error.strerror or error}") from error
+    names = F.create_map(*[F.lit(text) for pair in identities.items() for text in pair])
+    parsed = outcomes(laid_out(records, batch.time_zone)).withColumns(
         {
             "cluster": F.lit(batch.cluster),
             "source": F.lit(batch.source),
@@ -205,21 +216,26 @@ def _events(spark: SparkSession, messages: DataFrame, batch: LogBatch, identitie
             "broker_id": F.lit(batch.broker_id if batch.broker_name else None).cast("bigint"),
         }
     )
-    return events if batch.routine else events.where(~F.col("pattern.routine"))
+    if not batch.routine:
+        parsed = parsed.where(~F.coalesce("pattern.routine", F.lit(False)))
+    return parsed.persist(StorageLevel.DISK_ONLY)
 
 
-def _counts(events: DataFrame) -> dict[str, Any]:
-    by_kind = events.groupBy("pattern.kind").agg(
+def parsed_counts(parsed: DataFrame) -> dict[str, Any]:
+    """Return the figures of the report that `parsed_events` gives."""
+    by_kind = parsed.groupBy("pattern.kind").agg(
         F.count("*").alias("count"),
         F.date_format(F.min("at"), "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("first_at"),
         F.date_format(F.max("at"), "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("last_at"),
     )
-    kinds = sorted(by_kind.collect(), key=lambda row: row["kind"])
+    rows = by_kind.collect()
+    kinds = sorted((row for row in rows if row["kind"] is not None), key=lambda row: row["kind"])
     return {
         "events": sum(row["count"] for row in kinds),
         "kinds": {row["kind"]: row["count"] for row in kinds},
         "first_at": min((row["first_at"] for row in kinds), default=None),
         "last_at": max((row["last_at"] for row in kinds), default=None),
+        "unreadable_records": sum(row["count"] for row in rows if row["kind"] is None),
     }
 
 

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = did_you_mean(batch.cluster, clusters)
             raise ConfigError(f"{workspace.config_file}: clusters: there is no cluster {batch.cluster!r}{hint}")
         workspace.home.mkdir(parents=True, exist_ok=True)
-        ingester = Ingester(workspace, lambda: make_session(workspace), progress)
+        ingester = Ingester(workspace, lambda: make_session(workspace, runs_for_minutes=True), progress)
         report = ingester.ingest(batch, now=datetime.now(UTC), dry_run=parsed.dry_run)
     except OffsetGuardError as error:
         return fail(f"{error}")

@@ -2,7 +2,9 @@
 
 The patterns and layouts are the ones of Python, tried in the same order; a test holds both sides equal, row by row.
 DataFrame API only. An `explode` stands where a step must be computed once: Spark never merges it with its neighbours,
-as it would merge a projection and a filter and then run hundreds of regular expressions twice.
+as it would merge a projection and a filter and then run hundreds of regular expressions twice. The functions of arrays
+around the patterns do one thing more: Spark interprets them. Java code for a hundred patterns is longer than a method
+may be, so Spark would compile it, fail, and interpret everything.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from offsetguard.logs.layouts import LAYOUTS
 from offsetguard.logs.moves import CAUSES, MOVE
 from offsetguard.logs.pattern import FieldType
 from offsetguard.logs.patterns import PATTERNS
+from offsetguard.logs.prefilter import beginnings
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ _MAX_NAME_CHARACTERS = 4096
 
 
 def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
-    """Return (path, position, at, level, thread, message, is_text): one row per record.
+    """Return (path, position, at, thread, message, is_text): one row per record.
 
     `at` is NULL where a record has no head that we know, `is_text` false for empty lines before the first record.
     `records`: of `read_records`. `time_zone`: as in the configuration, of the times in the files.
@@ -42,30 +45,40 @@ def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
     read = records.select(
         "path", "position", "has_head", is_text.alias("is_text"), F.explode(F.array(head)).alias("head")
     )
-    digits = F.regexp_replace(F.left("head.at", F.lit(19)), " ", "T")
-    seconds = F.try_to_timestamp(digits, F.lit("yyyy-MM-dd'T'HH:mm:ss"))
-    milliseconds = F.coalesce(F.substring("head.at", 21, 3).try_cast("int"), F.lit(0))
+    time = F.element_at("head", 1)
+    seconds = F.try_to_timestamp(F.translate(F.left(time, F.lit(19)), " ", "T"), F.lit("yyyy-MM-dd'T'HH:mm:ss"))
+    milliseconds = F.coalesce(F.substring(time, 21, 3).try_cast("int"), F.lit(0))
     local = F.timestamp_millis(F.unix_millis(seconds) + milliseconds)
     return read.select(
         "path",
         "position",
         F.when(F.col("has_head"), F.to_utc_timestamp(local, time_zone)).alias("at"),
-        "head.level",
-        "head.thread",
-        "head.message",
+        F.nullif(F.element_at("head", 2), F.lit("")).alias("thread"),
+        F.element_at("head", 3).alias("message"),
         "is_text",
     )
 
 
-def recognised(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> DataFrame:
-    """Return the records that a pattern is meant for, with `pattern`: its kind, fields and names; others are left out.
+def outcomes(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> DataFrame:
+    """Return the records that a pattern is meant for, with `pattern`: its kind, fields and names; and the unreadable.
 
-    `messages`: any columns with `message` and `at`.
+    `pattern` is NULL for records that cannot be read: they have no time. All others are left out.
+    `messages`: any columns with `message`, `at` and `is_text`.
     """
-    found = F.coalesce(*[_pattern_columns(pattern) for pattern in patterns])
-    wanted = F.when(F.col("at").isNotNull(), found)
-    others = [name for name in messages.columns if name != "message"]
-    return messages.select(*others, F.explode(F.array_compact(F.array(wanted))).alias("pattern"))
+    others = [name for name in messages.columns if name not in {"message", "is_text"}]
+    found = F.filter(F.array(F.when(F.col("at").isNotNull(), _found(patterns))), lambda one: one.isNotNull())
+    sorted_out = F.explode_outer(F.transform(found, lambda one: _pattern_columns(one, patterns)))
+    is_unreadable = F.col("at").isNull() & F.col("is_text")
+    return (
+        messages.select(*others, "is_text", sorted_out.alias("pattern"))
+        .where(F.col("pattern").isNotNull() | is_unreadable)
+        .drop("is_text")
+    )
+
+
+def recognised(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> DataFrame:
+    """Return the records that a pattern is meant for, with `pattern`; others are left out."""
+    return outcomes(messages, patterns).where(F.col("pattern").isNotNull())
 
 
 def log_event_rows(events: DataFrame) -> DataFrame:
@@ -110,46 +123,76 @@ def offset_move_rows(events: DataFrame) -> DataFrame:
 
 
 def _head(layout: Layout) -> Column:
-    """Return what a layout says of a record; NULL when it does not fit."""
-    text = F.col("text")
-    groups = {name: F.regexp_extract(text, layout.regex, at) for at, name in enumerate(layout.fields, start=1)}
-    head_length = F.length(F.regexp_extract(text, layout.regex, 0))
-    absent = F.lit(None).cast("string")
+    """Return (time, thread, message) as a layout reads a record; NULL when it does not fit.
+
+    One replacement reads all groups at once: neither of them can hold a line feed, so line feeds separate them.
+    """
+    groups = {name: f"${at}" for at, name in enumerate(layout.fields, start=1)}
+    head = F.regexp_replace("text", layout.regex, f"{groups['at']}\n{groups.get('thread', '')}\n")
+    return F.when(F.col("text").rlike(layout.regex), F.split(head, "\n", 3))
+
+
+def _found(patterns: Sequence[Pattern]) -> Column:
+    """Return the number of the first pattern that a message is of and the texts of its groups; NULL when it is none.
+
+    Patterns are looked for by the message's first character: no message can be of those that begin otherwise.
+    """
+    firsts = [{text[:1] for text in beginnings(pattern.regex)} for pattern in patterns]
+    found = [
+        F.when(
+            F.left("message", F.lit(1)) == first,
+            F.coalesce(*[_match(at, patterns[at]) for at, its in enumerate(firsts) if its & {first, ""}]),
+        )
+        for first in sorted(set().union(*firsts) - {""})
+    ]
+    return F.coalesce(*found, *[_match(at, patterns[at]) for at, its in enumerate(firsts) if "" in its])
+
+
+def _match(number: int, pattern: Pattern) -> Column:
+    """Return the pattern's number and the texts of its groups when the message is of it: read as in `_head`."""
+    message = F.col("message")
+    begins = message.startswith(_shared_start(beginnings(pattern.regex)))
+    groups = "\n".join(f"${at}" for at in range(1, len(pattern.fields) + 1))
+    texts = F.split(F.regexp_replace(message, f"{pattern.regex}(?s:.*)", groups), "\n")
     return F.when(
-        text.rlike(layout.regex),
-        F.struct(
-            *(groups.get(name, absent).alias(name) for name in ("at", "level", "thread")),
-            F.substr(text, head_length + 1).alias("message"),
-        ),
+        begins & message.contains(pattern.must_contain) & message.rlike(pattern.regex),
+        F.struct(F.lit(number).alias("pattern"), texts.alias("texts")),
     )
 
 
-def _pattern_columns(pattern: Pattern) -> Column:
-    """Return what a pattern says of a message; NULL when it is not meant for it."""
-    message = F.col("message")
-    values = _values(pattern)
+def _shared_start(texts: frozenset[str]) -> str:
+    first, last = min(texts), max(texts)
+    length = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+    return first[:length]
+
+
+def _pattern_columns(found: Column, patterns: Sequence[Pattern]) -> Column:
+    """Return what its pattern says of a message. `found`: of `_found`."""
+    return F.coalesce(
+        *[
+            F.when(found["pattern"] == number, _columns_of(pattern, found["texts"]))
+            for number, pattern in enumerate(patterns)
+        ]
+    )
+
+
+def _columns_of(pattern: Pattern, texts: Column) -> Column:
+    values = _values(pattern, texts)
     client = F.coalesce(*(values[name] for name in ("client_id", "client_address") if name in values), _absent())
-    return F.when(
-        message.contains(pattern.must_contain) & message.rlike(pattern.regex),
-        F.struct(
-            F.lit(pattern.kind).alias("kind"),
-            F.lit(pattern.routine).alias("routine"),
-            F.left(values.get("consumer_group", _absent()), F.lit(_MAX_NAME_CHARACTERS)).alias("consumer_group"),
-            F.left(values.get("topic", _absent()), F.lit(_MAX_NAME_CHARACTERS)).alias("topic"),
-            values.get("queue_id", _absent()).try_cast("int").alias("queue_id"),
-            F.left(client, F.lit(_MAX_NAME_CHARACTERS)).alias("client_id"),
-            _json(values).alias("fields_json"),
-        ),
+    return F.struct(
+        F.lit(pattern.kind).alias("kind"),
+        F.lit(pattern.routine).alias("routine"),
+        F.left(values.get("consumer_group", _absent()), F.lit(_MAX_NAME_CHARACTERS)).alias("consumer_group"),
+        F.left(values.get("topic", _absent()), F.lit(_MAX_NAME_CHARACTERS)).alias("topic"),
+        values.get("queue_id", _absent()).try_cast("int").alias("queue_id"),
+        F.left(client, F.lit(_MAX_NAME_CHARACTERS)).alias("client_id"),
+        _json(values).alias("fields_json"),
     )
 
 
-def _values(pattern: Pattern) -> dict[str, Column]:
+def _values(pattern: Pattern, texts: Column) -> dict[str, Column]:
     """Return the fields by name, typed; an empty or absent group, or no number of the type, is NULL."""
-    message = F.col("message")
-    values = {
-        field.name: _typed(F.regexp_extract(message, pattern.regex, at), field.type)
-        for at, field in enumerate(pattern.fields, start=1)
-    }
+    values = {field.name: _typed(F.get(texts, F.lit(at)), field.type) for at, field in enumerate(pattern.fields)}
     for part in pattern.parts:
         text = F.regexp_extract(F.coalesce(values[part.of].cast("string"), F.lit("")), part.regex, 1)
         values[part.name] = _typed(text, part.type)

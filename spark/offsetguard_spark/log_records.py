@@ -1,14 +1,14 @@
 r"""Log files as records with their byte positions: the Spark side of `offsetguard.logs.records`.
 
-Goal: files of any size, split among tasks, and each record with the byte at which it begins in the uncompressed file.
-Spark reads lines block by block (a block = what one task reads of a file; a compressed file is one block) and says
-neither where a line begins nor what the other blocks hold. So:
+Goal: files of any size, split among tasks, each record with the byte at which it begins in the uncompressed file, and
+lines that no pattern is meant for at the cost of reading them.
 
-1. Within a block, running sums over its lines in file order give each line's distance from the block's first line and
-   the number of records begun so far.
-2. Where files may have several blocks, the sums of the blocks before are added to both: the lines at a block's
-   beginning then continue the last record of the block before.
-3. Lines of one record become one text.
+1. Of each line two regexes (`logs.prefilter`) say whether it may be a wanted head. Of all others only the size counts.
+2. Spark says neither where a line begins nor what the other blocks of the file hold (a block = what one task reads).
+   Where a block's first line begins was looked up (`logs.blocks`); running sums of the sizes give all others. The sums
+   need the lines of a block in one place and in order: a shuffle of little more than numbers.
+3. Continuation lines are kept behind heads of patterns that read them, and lines before a file's first record. Those
+   that stand beyond the block's end were looked up, too, so no record needs two blocks.
 
 What logs really hold is read exactly as Python reads it. Of bytes that are no UTF-8, Python shows `\xNN` and Spark the
 replacement character; a record beyond 64 KiB is cut behind a line here and within it there.
@@ -16,110 +16,163 @@ replacement character; a record beyond 64 KiB is cut behind a line here and with
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from offsetguard.logs.blocks import blocks_of
 from offsetguard.logs.layouts import RECORD_START
+from offsetguard.logs.patterns import PATTERNS
+from offsetguard.logs.prefilter import SOUND_HEAD, wanted_head
 from offsetguard.logs.records import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.window import WindowSpec
+    from pyspark.sql import DataFrame, SparkSession
 
-ONE_BLOCK_BYTES = 4 * 1024 * 1024  # spark.sql.files.openCostInBytes: Spark splits no smaller file
-_BLOCK = ("path", "block")
+    from offsetguard.logs.pattern import Pattern
+
+BLOCK_BYTES = 32 * 1024 * 1024
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")
+_BLOCK = ("file", "block")
+_BLOCKS = pa.schema(
+    [
+        pa.field("uri", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("file", pa.int32()),
+        pa.field("block", pa.int64()),
+        pa.field("first_position", pa.int64()),
+        pa.field("end_position", pa.int64()),
+        pa.field("continuation", pa.string()),
+    ]
+)
 
 
-def uri_of(spark: SparkSession, path: str) -> str:
-    """Return how Spark calls a file: `path` in the rows of `read_records`."""
-    return re.sub("^file:/+", "file:/", spark.read.text(_escaped(path)).inputFiles()[0])
+def read_records(
+    spark: SparkSession,
+    paths: Sequence[str],
+    *,
+    patterns: Sequence[Pattern] = PATTERNS,
+    block_bytes: int = BLOCK_BYTES,
+) -> DataFrame:
+    """Return (path, position, text, has_head): one row per record that a pattern may be meant for, or that is odd.
 
-
-def read_records(spark: SparkSession, paths: Sequence[str], *, one_block_bytes: int = ONE_BLOCK_BYTES) -> DataFrame:
-    """Return (path, position, text, has_head): one row per record of the files; nothing is read yet.
-
-    `has_head`: false for the lines before the first time stamp of a file, which make one record without a time.
-    `one_block_bytes`: uncompressed files up to this size are read by one task each.
+    Odd is a record that may have no layout, or no time that exists. `has_head`: false for the lines before the first
+    time stamp of a file, which make one record. No line is read yet; the session must keep the settings made here
+    until it is. Raises OSError for a file that cannot be read.
     """
-    lines = _lines(spark, paths)
-    numbered = _numbered(lines)
-    if any(not path.endswith(".gz") and Path(path).stat().st_size > one_block_bytes for path in paths):
-        numbered = _across_blocks(numbered, lines)
-        record = ["path", "record"]
-    else:
-        record = [*_BLOCK, "record"]  # already together: no second shuffle
-    begins = F.col("starts") | (F.col("record") == 0)
-    return (
-        numbered.where(F.col("distance_in_record") < MAX_RECORD_BYTES)
-        .groupBy(*record)
-        .agg(
-            F.min(F.when(begins, F.col("position") + F.col("hole"))).alias("position"),
-            F.array_sort(F.collect_list(F.struct("position", "line"))).alias("lines"),
-        )
-        .select(
-            "path",
-            "position",
-            F.array_join(F.col("lines.line"), "\n").alias("text"),
-            (F.col("record") > 0).alias("has_head"),
-        )
-    )
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(block_bytes))
+    spark.conf.set("spark.sql.files.openCostInBytes", str(block_bytes))  # else Spark makes them smaller, for more tasks
+    blocks = _blocks(spark, paths, block_bytes)
+    return _joined(_kept(_lines(spark, paths, blocks, patterns)), blocks)
 
 
-def _lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the lines with their sizes in bytes, line feed included; `hole`: zero bytes that a truncation left."""
-    raw = spark.read.text([_escaped(path) for path in paths], lineSep="\n").select(
-        F.regexp_replace("_metadata.file_path", "^file:/+", "file:/").alias("path"),
+def _blocks(spark: SparkSession, paths: Sequence[str], block_bytes: int) -> DataFrame:
+    """Return what was looked up, one row per block and form of the file's name: Spark itself uses two."""
+    names = {unquote(urlsplit(uri).path): uri for uri in _read(spark, paths).inputFiles()}
+    rows = [
+        {
+            "uri": re.sub("^file:/+", slashes, names[os.path.abspath(path)]),  # noqa: PTH100 - as Hadoop: `..` goes
+            "path": path,
+            "file": number,
+            "block": block.start,
+            "first_position": block.first_position,
+            "end_position": block.end_position,
+            "continuation": block.continuation,
+        }
+        for number, path in enumerate(paths)
+        for block in blocks_of(path, block_bytes)
+        for slashes in ("file:/", "file:///")
+    ]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_BLOCKS))
+
+
+def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, patterns: Sequence[Pattern]) -> DataFrame:
+    """Return every line with its size in bytes, line feed included; its text where it may be wanted.
+
+    `hole`: zero bytes that a truncation left. `spans`: a head whose pattern reads the lines behind it.
+    """
+    raw = _read(spark, paths).select(
+        F.col("_metadata.file_path").alias("uri"),
         F.col("_metadata.file_block_start").alias("block"),
         F.monotonically_increasing_id().alias("number"),  # grows along each block
         "value",
     )
-    text = F.ltrim("value", F.lit("\0"))
-    return raw.select(
-        *_BLOCK,
+    where = F.broadcast(blocks.select("uri", *_BLOCK, "first_position"))
+    text = F.when(F.col("value").startswith("\0"), F.ltrim("value", F.lit("\0"))).otherwise(F.col("value"))
+    placed = raw.join(where, ["uri", "block"], "left").select(
+        F.coalesce("file", F.raise_error(F.concat(F.lit("read in other blocks than planned: "), "uri"))).alias("file"),
+        "block",
+        "first_position",
         "number",
-        F.left(F.regexp_replace(text, "\r\\z", ""), F.lit(MAX_RECORD_BYTES)).alias("line"),
-        text.rlike(RECORD_START).alias("starts"),
-        (F.octet_length("value") - F.octet_length(text)).alias("hole"),
-        (F.octet_length("value") + 1).cast("bigint").alias("size"),
+        F.octet_length("value").alias("bytes"),
+        text.alias("text"),
+    )
+    is_sound = F.col("text").rlike(SOUND_HEAD)
+    starts = is_sound | F.col("text").rlike(RECORD_START)
+    is_wanted = ~is_sound | F.col("text").rlike(wanted_head(patterns))  # or continues a record
+    spanning = [pattern for pattern in patterns if pattern.spans_lines]
+    spans = F.col("text").rlike(wanted_head(spanning)) if spanning else F.lit(False)
+    told = placed.select("*", starts.alias("starts"), is_wanted.alias("is_wanted"))
+    without_return = F.when(F.col("text").endswith("\r"), F.substr("text", F.lit(1), F.length("text") - 1))
+    line = F.left(F.coalesce(without_return, "text"), F.lit(MAX_RECORD_BYTES))
+    return told.select(
+        *_BLOCK,
+        "first_position",
+        "number",
+        "starts",
+        (F.col("bytes") + 1).cast("bigint").alias("size"),
+        (F.col("bytes") - F.octet_length("text")).alias("hole"),
+        F.when(F.col("is_wanted"), line).alias("line"),
+        (F.col("starts") & F.col("is_wanted") & spans).alias("spans"),
     )
 
 
-def _numbered(lines: DataFrame) -> DataFrame:
-    """Add what is known within a block: each line's position and its record's number, from 1; 0 = of the one before."""
+def _kept(lines: DataFrame) -> DataFrame:
+    """Return wanted heads, and the lines of their records, with position, end and number of the record in the block."""
     so_far = Window.partitionBy(*_BLOCK).orderBy("number").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    placed = lines.withColumns(
-        {
-            "position": F.sum("size").over(so_far) - F.col("size"),
-            "record": F.sum(F.col("starts").cast("bigint")).over(so_far),
-        }
+    record = F.sum(F.col("starts").cast("int")).over(so_far)
+    of_spanning = F.last(F.when(F.col("starts"), F.col("spans")), ignorenulls=True).over(so_far)
+    placed = lines.select(
+        "*",
+        (F.col("first_position") + F.sum("size").over(so_far)).alias("end"),
+        record.alias("record"),
+        of_spanning.alias("of_spanning"),
     )
-    record_position = F.max(F.when(F.col("starts"), F.col("position"))).over(so_far)
-    return placed.withColumn("distance_in_record", F.col("position") - F.coalesce(record_position, F.lit(0)))
+    before_first = (F.col("block") == 0) & (F.col("record") == 0)
+    is_kept = F.col("line").isNotNull() & (F.col("starts") | F.coalesce("of_spanning", before_first))
+    kept = placed.where(is_kept).withColumn("position", F.col("end") - F.col("size"))
+    head = F.max(F.when(F.col("starts"), F.col("position"))).over(so_far)
+    near = kept.withColumn("distance", F.col("position") - F.coalesce(head, F.lit(0)))
+    return near.where(F.col("distance") < MAX_RECORD_BYTES)
 
 
-def _across_blocks(numbered: DataFrame, lines: DataFrame) -> DataFrame:
-    """Add to positions and record numbers what the blocks before hold, found in a pass of its own: a row per block."""
-    before = Window.partitionBy("path").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
-    blocks = (
-        lines.groupBy(*_BLOCK)
-        .agg(F.sum("size").alias("bytes"), F.sum(F.col("starts").cast("bigint")).alias("begun"))
-        .select(*_BLOCK, _sum_or_0("bytes", before), _sum_or_0("begun", before))
+def _joined(kept: DataFrame, blocks: DataFrame) -> DataFrame:
+    """Put the lines of each record together: they are in one place already, so nothing is moved."""
+    begins = F.col("starts") | (F.col("record") == 0)
+    records = kept.groupBy(*_BLOCK, "record").agg(
+        F.min(F.when(begins, F.col("position") + F.col("hole"))).alias("position"),
+        F.max("end").alias("end"),
+        F.max("spans").alias("spans"),
+        F.array_sort(F.collect_list(F.struct("number", "line"))).alias("lines"),
     )
-    joined = numbered.join(F.broadcast(blocks), list(_BLOCK))
-    return joined.withColumns(
-        {"position": F.col("position") + F.col("bytes"), "record": F.col("record") + F.col("begun")}
+    names = blocks.where(F.col("uri").startswith("file:///")).select(*_BLOCK, "path", "end_position", "continuation")
+    goes_on = F.col("spans") & (F.col("end") == F.col("end_position"))
+    behind = F.when(goes_on, F.concat(F.lit("\n"), F.col("continuation")))
+    text = F.concat(F.array_join("lines.line", "\n"), F.coalesce(behind, F.lit("")))
+    return records.join(F.broadcast(names), list(_BLOCK)).select(
+        "path", "position", text.alias("text"), (F.col("record") > 0).alias("has_head")
     )
 
 
-def _sum_or_0(name: str, window: WindowSpec) -> Column:
-    return F.coalesce(F.sum(name).over(window), F.lit(0)).alias(name)
+def _read(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    return spark.read.text([_escaped(path) for path in paths], lineSep="\n")
 
 
 def _escaped(path: str) -> str:

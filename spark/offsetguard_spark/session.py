@@ -36,12 +36,16 @@ LOCAL_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 # A cycle runs for seconds: compiling it further than C1 does, or collecting garbage in parallel, costs more than it
 # gives.
-_LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
+_LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
+_SHORT_JVM_OPTIONS = f"-XX:TieredStopAtLevel=1 {_LOCAL_JVM_OPTIONS}"
 
 
-def make_session(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> SparkSession:
+def make_session(
+    workspace: Workspace, environment: Mapping[str, str] = os.environ, *, runs_for_minutes: bool = False
+) -> SparkSession:
     """Return a session with the Iceberg catalog `offsetguard` on the workspace's files. The caller stops it.
 
+    `runs_for_minutes`: a JVM of our own compiles what it does as well as it can; only long jobs get that time back.
     Raises SparkServerUnusable when SPARK_REMOTE names a server that does not answer, JarsUnavailable.
     """
     if environment.get("SPARK_REMOTE"):
@@ -51,7 +55,7 @@ def make_session(workspace: Workspace, environment: Mapping[str, str] = os.envir
     config = session_config(workspace)
     builder = SparkSession.builder.appName("offsetguard")
     if not environment.get("PYSPARK_GATEWAY_PORT"):  # set by spark-submit for the Python program that it runs
-        config |= local_config()
+        config |= local_config(runs_for_minutes=runs_for_minutes)
         for name, value in LOCAL_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         builder = builder.master(environment.get("OFFSETGUARD_LOCAL_MASTER") or local_master())
@@ -121,12 +125,12 @@ def local_master() -> str:
     return f"local[{min(max(usable, 2), MOST_LOCAL_CORES)}]"
 
 
-def local_config() -> dict[str, str]:
+def local_config(*, runs_for_minutes: bool = False) -> dict[str, str]:
     """Return what a JVM of our own needs besides."""
     return {
         # Not spark.jars: that copies 60 MB for each run.
         "spark.driver.extraClassPath": ":".join(str(path) for path in jar_paths("iceberg")),
-        "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS,
+        "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS if runs_for_minutes else _SHORT_JVM_OPTIONS,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from offsetguard.logs.events import LogEvent, LogOrigin, event_row, read_records
+from offsetguard.logs.events import LogEvent, LogOrigin, event_row
+from offsetguard.logs.events import read_records as outcomes_of
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.moves import moves_from
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
 from offsetguard.time_zones import zone_of
-from offsetguard_spark import log_records
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
+from offsetguard_spark.log_records import read_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ def python_rows(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]],
     with LogStream(str(path)) as stream:
         pieces = iter(lambda: stream.read(7_000), b"")
         origin = LogOrigin("s", str(path), "broker-a", 0)
-        outcomes = list(read_records(pieces, zone_of(ZONE), origin=origin))
+        outcomes = list(outcomes_of(pieces, zone_of(ZONE), origin=origin))
     events = [one for one in outcomes if isinstance(one, LogEvent)]
     unreadable = sum(type(one).__name__ == "Unreadable" for one in outcomes)
     rows = [event_row(event, "demo", event.at.replace(second=0, microsecond=0)) for event in events]
@@ -80,15 +81,10 @@ def test_every_line_gives_the_same_rows_in_spark_and_in_python(spark: SparkSessi
     compressed = tmp_path / "broker.1.log.gz"
     compressed.write_bytes(gzip.compress(EXCERPTS[0].read_bytes()))
     files = [*EXCERPTS, odd, compressed]
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "4096")
-    spark.conf.set("spark.sql.files.openCostInBytes", "1")
-    uris = {log_records.uri_of(spark, str(file)): str(file) for file in files}
-    names = F.create_map(*[F.lit(text) for pair in uris.items() for text in pair])
-
-    messages = laid_out(log_records.read_records(spark, [str(file) for file in files], one_block_bytes=1), ZONE)
+    messages = laid_out(read_records(spark, [str(file) for file in files], block_bytes=4096), ZONE)
     events = (
         recognised(messages)
-        .withColumns({"cluster": F.lit("demo"), "source": F.lit("s"), "file": names[F.col("path")]})
+        .withColumns({"cluster": F.lit("demo"), "source": F.lit("s"), "file": F.col("path")})
         .withColumns({"broker_name": F.lit("broker-a"), "broker_id": F.lit(0).cast("bigint")})
         .persist()
     )

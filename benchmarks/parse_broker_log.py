@@ -1,0 +1,261 @@
+"""Parsing a large broker.log with all patterns: Spark (ours) against DuckDB's regexps on the same file.
+
+    uv run python benchmarks/parse_broker_log.py --folder /tmp/logs            # 1 GiB, 5 rounds
+    uv run python benchmarks/parse_broker_log.py --folder /tmp/logs --size-mib 64
+
+The file is made once, of real lines (tests/unit/logs/excerpts, stack traces included), with a time that goes on. Both
+sides find each line's pattern and its fields as JSON, and keep the events: ours as the ingest job does, DuckDB in a
+temporary table, with what a DuckDB user would write: one scan, one CASE over the same regexps, `regexp_extract` with
+names. Its engine has no look-ahead, back reference or repetition above 1,000, so bounds are taken away (which is
+faster), and the two patterns of members' subscriptions are one there. Each side lives in a process of its own, rounds
+alternate, the first round warms both and does not count. Then the ingest job's parsing is measured in fresh processes
+on a small file and the large one: peak memory must not follow the file's size.
+
+Exit code 1 when the median ratio is above the aim, when the two sides find different numbers of events, or when memory
+grows by more than a quarter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.logs.patterns import PATTERNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.logs.pattern import Pattern
+
+EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "logs" / "excerpts"
+PLUGINS = Path(__file__).parents[1] / "plugins"
+SAMPLES = ("broker-4.9.8.log", "broker-5.3.3.log", "slave-5.3.3.log")
+AIM = 3.0
+MEMORY_AIM = 1.25
+SMALL_MIB = 64
+MIB = 1024 * 1024
+HEAD = "^([0-9-]+ [0-9:]+) [A-Z]+ (.+?) - (.*)$"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="where the logs are made, and kept for the next run")
+    parser.add_argument("--size-mib", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--duckdb-python", default=sys.executable, help="a Python that has duckdb (default: this one)")
+    parser.add_argument("--worker", choices=("spark", "duckdb"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        return work({"spark": SparkSide, "duckdb": DuckSide}[arguments.worker]())
+    if arguments.folder is None:
+        parser.error("--folder is needed")
+    path = made_log(arguments.folder, arguments.size_mib)
+    ok = compare(path, arguments.rounds, arguments.duckdb_python)
+    return 0 if memory_is_flat(arguments.folder, arguments.size_mib) and ok else 1
+
+
+def made_log(folder: Path, size_mib: int) -> Path:
+    """Return a log of that size; made once."""
+    path = folder / f"broker-{size_mib}.log"
+    if path.exists() and path.stat().st_size >= size_mib * MIB:
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    time_stamp = rb"(?m)^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
+    template = b"".join(re.sub(time_stamp, b"@time@", (EXCERPTS / name).read_bytes()) for name in SAMPLES)
+    at = datetime(2026, 11, 1)  # noqa: DTZ001 - as a log says it, without a zone
+    with path.open("wb") as file:
+        while file.tell() < size_mib * MIB:
+            file.write(template.replace(b"@time@", str(at).encode()))
+            at += timedelta(seconds=1)
+    return path
+
+
+def compare(path: Path, rounds: int, duckdb_python: str) -> bool:
+    """Run both sides in turn and print the table; returns whether the aim is met."""
+    sides = {"Spark": Worker("spark", sys.executable), "DuckDB": Worker("duckdb", duckdb_python)}
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    answers: dict[str, dict[str, Any]] = {}
+    for number in range(rounds + 1):
+        for name, side in sides.items():
+            answers[name] = side.ask(str(path))
+            if number:
+                seconds[name].append(answers[name]["seconds"])
+            print(f"round {number or 'warm-up'}: {name} {answers[name]['seconds']:.1f} s", file=sys.stderr, flush=True)
+    for side in sides.values():
+        side.close()
+    size_mib = path.stat().st_size / MIB
+    print(f"{path}: {size_mib:,.0f} MiB, {len(PATTERNS)} patterns, load {os.getloadavg()[0]:.1f}")
+    print("side     median s   min s   MiB/s   events       peak MiB of its processes")
+    for name, its in seconds.items():
+        middle, answer = statistics.median(its), answers[name]
+        peak = ", ".join(f"{what} {mib:,.0f}" for what, mib in answer["peak_mib"].items())
+        print(f"{name:8} {middle:8.1f} {min(its):7.1f} {size_mib / middle:7.1f} {answer['events']:8,}   {peak}")
+    ratios = [ours / theirs for ours, theirs in zip(seconds["Spark"], seconds["DuckDB"], strict=True)]
+    same = answers["Spark"]["events"] == answers["DuckDB"]["events"]
+    print(f"ratio: median {statistics.median(ratios):.2f}, min {min(ratios):.2f} (aim: at most {AIM})")
+    if not same:
+        print("the two sides found different numbers of events: they do not do the same work")
+    return same and statistics.median(ratios) <= AIM
+
+
+def memory_is_flat(folder: Path, size_mib: int) -> bool:
+    """Parse a small file and the large one, each in a fresh process, and compare what they needed at most."""
+    peaks: list[dict[str, float]] = []
+    for size in (min(SMALL_MIB, size_mib), size_mib):
+        side = Worker("spark", sys.executable)
+        peaks.append(side.ask(str(made_log(folder, size)))["peak_mib"])
+        side.close()
+        print(f"memory, {size:5,} MiB: " + ", ".join(f"{what} {mib:,.0f} MiB" for what, mib in peaks[-1].items()))
+    grown = max(peaks[1][what] / peaks[0][what] for what in peaks[0])
+    print(f"memory grows by {grown:.2f} (aim: at most {MEMORY_AIM})")
+    return grown <= MEMORY_AIM
+
+
+class Worker:
+    """One side in a process of its own: a path in, one JSON line out."""
+
+    def __init__(self, side: str, python: str) -> None:
+        command = [python, __file__, "--worker", side]
+        environment = os.environ | {"PYTHONPATH": str(PLUGINS)}  # for a Python that has only DuckDB
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def ask(self, path: str) -> dict[str, Any]:
+        """Have a file parsed; returns seconds, events and peak_mib."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(path + "\n")
+        self._process.stdin.flush()
+        while line := self._process.stdout.readline():
+            if line.startswith("{"):
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        raise SystemExit("a worker died; what it said stands above")
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def work(side: SparkSide | DuckSide) -> int:
+    for line in sys.stdin:
+        begin = time.perf_counter()
+        events = side.parse(line.strip())
+        seconds = time.perf_counter() - begin
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        answer = {"seconds": seconds, "events": events, "peak_mib": {"Python": own} | side.peak_mib()}
+        print(json.dumps(answer), flush=True)
+    side.stop()
+    return 0
+
+
+class SparkSide:
+    """The parsing of the ingest job, with its session."""
+
+    def __init__(self) -> None:
+        from offsetguard.workspace import Workspace  # noqa: PLC0415 - DuckDB's Python need not have what Spark needs
+        from offsetguard_spark.session import make_session  # noqa: PLC0415
+
+        self._folder = tempfile.TemporaryDirectory()
+        home = Path(self._folder.name)
+        workspace = Workspace(home, home / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
+        self._spark = make_session(workspace, {}, runs_for_minutes=True)
+
+    def parse(self, path: str) -> int:
+        """Parse a file and return how many events it has."""
+        from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events  # noqa: PLC0415
+
+        batch = LogBatch("benchmark", (path,), "broker-a", routine=True)
+        parsed = parsed_events(self._spark, batch, {path: "broker.log"}, Path(path).stat().st_size)
+        counts = parsed_counts(parsed)
+        parsed.unpersist()
+        return int(counts["events"])
+
+    def peak_mib(self) -> dict[str, float]:
+        """Return what the JVM's process has needed at most, as Linux counts it."""
+        process = self._spark.sparkContext._gateway.proc.pid  # type: ignore[attr-defined,union-attr]
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+        return {"JVM": int(re.findall(r"VmHWM:\s*([0-9]+)", status)[0]) / 1024}
+
+    def stop(self) -> None:
+        """Give back what it holds."""
+        self._spark.stop()
+        self._folder.cleanup()
+
+
+class DuckSide:
+    """What a DuckDB user would write."""
+
+    def __init__(self) -> None:
+        import duckdb  # noqa: PLC0415 - only this side has it
+
+        self._folder = tempfile.TemporaryDirectory()  # tables beyond its memory go there, as Spark's do
+        self._connection = duckdb.connect(f"{self._folder.name}/events.duckdb")
+
+    def parse(self, path: str) -> int:
+        """Parse a file and return how many events it has."""
+        self._connection.execute(f"CREATE OR REPLACE TABLE events AS {duckdb_query(path)}")
+        row = self._connection.execute("SELECT count(*) FROM events").fetchone()
+        return int(row[0])
+
+    def peak_mib(self) -> dict[str, float]:
+        """Return nothing: it has no process besides Python's."""
+        return {}
+
+    def stop(self) -> None:
+        """Give back what it holds."""
+        self._connection.close()
+        self._folder.cleanup()
+
+
+def duckdb_query(path: str) -> str:
+    patterns = list(duckdb_patterns())
+    kinds = " ".join(
+        f"WHEN regexp_matches(message, {_quoted(regex)}) THEN {at}" for at, (_, regex) in enumerate(patterns)
+    )
+    fields = " ".join(f"WHEN {at} THEN {_extracted(pattern, regex)}" for at, (pattern, regex) in enumerate(patterns))
+    head = f"regexp_extract(line, {_quoted(HEAD)}, ['written', 'thread', 'message']) AS head"
+    lines = f"read_csv({_quoted(path)}, columns = {{'line': 'VARCHAR'}}, header = false, delim = '\x01', quote = '',"
+    return (
+        f"SELECT written, kind, CASE kind {fields} END AS fields FROM ("
+        f"SELECT written, message, CASE {kinds} END AS kind FROM ("
+        f"SELECT head.written, head.message FROM (SELECT {head} FROM {lines} escape = '', auto_detect = false))"
+        ")) WHERE kind IS NOT NULL"
+    )
+
+
+def duckdb_patterns() -> Iterator[tuple[Pattern, str]]:
+    """Yield the patterns that its engine can express in one line."""
+    for pattern in PATTERNS:
+        if not pattern.spans_lines and "\\3" not in pattern.regex:
+            unbounded = re.sub(r"\{1,[0-9]+\}", "+", re.sub(r"\{0,[0-9]+\}", "*", pattern.regex))
+            yield pattern, unbounded.replace(r"(?![^\n])", "$")
+
+
+def _extracted(pattern: Pattern, regex: str) -> str:
+    if not pattern.fields:
+        return "'{}'"
+    names = ", ".join(_quoted(field.name) for field in pattern.fields)
+    return f"to_json(regexp_extract(message, {_quoted(regex)}, [{names}]))::VARCHAR"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

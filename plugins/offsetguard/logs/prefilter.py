@@ -1,0 +1,129 @@
+r"""Which records are worth a closer look: two cheap regexes before a hundred. As data, for Spark; pure.
+
+Goal: most lines of a log are none that we know, so they must cost little, and no line that a pattern is meant for may
+get lost. Every pattern begins with `^` and, mostly, with literal text. So:
+
+- `wanted_head(patterns)` finds lines whose message begins as one of the patterns does: a trie of these beginnings
+  behind the head of whatever layout fits first, which is the one that counts. The head is atomic, `(?>...)`: when the
+  message begins otherwise, the thread's name is not stretched to look for another ` - `.
+- `SOUND_HEAD` finds lines that certainly have a layout and a time. Which neither of the two finds is looked at in full.
+
+Java and Python read both alike (atomic groups: Python since 3.11).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from offsetguard.logs.layouts import LAYOUTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from offsetguard.logs.pattern import Pattern
+
+_SPECIAL = frozenset("\\^$.[]|()?*+{}")
+_LAID_OUT = "|".join(re.sub(r"(?<!\\)\((?!\?)", "(?:", layout.regex.removeprefix("^")) for layout in LAYOUTS)
+_HEAD = f"(?>{_LAID_OUT})"
+# Every date of every year but the 29th of February: what is not certain is looked at in full.
+_DATE = (
+    r"[1-9][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+)
+SOUND_HEAD = f"^(?={_DATE} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]){_HEAD}"
+
+
+def wanted_head(patterns: Iterable[Pattern]) -> str:
+    """Return a regex for the heads of records that one of the patterns may be meant for."""
+    return f"^{_HEAD}{_trie_regex({text for pattern in patterns for text in beginnings(pattern.regex)})}"
+
+
+def beginnings(regex: str) -> frozenset[str]:
+    """Return texts of which each message that the regex finds begins with one; `""` when that can be anything.
+
+    Understands what patterns may hold (`pattern.py`): literals, groups with alternatives, `?`; stops at what varies.
+    """
+    return frozenset(text for text, _ in _Beginnings(regex.removeprefix("^")).alternatives())
+
+
+class _Beginnings:
+    """Reads a regex from the left. A beginning is (text, whether what follows in the regex can make it longer)."""
+
+    def __init__(self, regex: str) -> None:
+        self._regex = regex
+        self._at = 0
+
+    def alternatives(self) -> set[tuple[str, bool]]:
+        """Read up to the end of the regex or of the group."""
+        found = self._sequence()
+        while self._peek() == "|":
+            self._at += 1
+            found |= self._sequence()
+        return found
+
+    def _sequence(self) -> set[tuple[str, bool]]:
+        found = {("", True)}
+        while self._peek() not in {"", "|", ")"}:
+            if not any(is_open for _, is_open in found):
+                self._skip()
+                break
+            following = self._item()
+            closed = {one for one in found if not one[1]}
+            found = closed | {(text + more, goes_on) for text, ok in found if ok for more, goes_on in following}
+        return found
+
+    def _item(self) -> set[tuple[str, bool]]:
+        """Read one literal or group, with `?` behind it; anything else ends what is known."""
+        character = self._peek()
+        if character == "(" and (self._regex.startswith("(?:", self._at) or self._regex[self._at + 1] != "?"):
+            self._at += 3 if self._regex.startswith("(?:", self._at) else 1
+            found = self.alternatives()
+            self._at += 1  # ")"
+        elif character == "\\" and not self._regex[self._at + 1].isalnum():
+            found = {(self._regex[self._at + 1], True)}
+            self._at += 2
+        elif character not in _SPECIAL:
+            found = {(character, True)}
+            self._at += 1
+        else:
+            self._skip()
+            return {("", False)}
+        if self._peek() in {"*", "+", "{"}:
+            return {("", False)}
+        if self._peek() == "?":
+            self._at += 1
+            found |= {("", True)}
+        return found
+
+    def _skip(self) -> None:
+        """Go to the `|`, `)` or end behind this sequence."""
+        depth, in_class = 0, False
+        while self._at < len(self._regex):
+            character = self._regex[self._at]
+            if not in_class and depth == 0 and character in "|)":
+                return
+            if character == "\\":
+                self._at += 1
+            elif in_class or character == "[":
+                in_class = character != "]"
+            else:
+                depth += (character == "(") - (character == ")")
+            self._at += 1
+
+    def _peek(self) -> str:
+        return self._regex[self._at : self._at + 1]
+
+
+def _trie_regex(texts: Iterable[str]) -> str:
+    """Return a regex for texts that begin with one of these, which looks at each character once."""
+    by_first: dict[str, set[str]] = {}
+    for text in texts:
+        if not text:
+            return ""  # whatever follows
+        by_first.setdefault(text[0], set()).add(text[1:])
+    branches = [_escaped(first) + _trie_regex(rest) for first, rest in sorted(by_first.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+def _escaped(character: str) -> str:
+    return f"\\{character}" if character in _SPECIAL else character
