@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,9 @@ from offsetguard.subscription_changes import subscription_facts as pure_subscrip
 from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS
 from offsetguard_peers import log_fact_cases
 from offsetguard_peers.log_fact_cases import INTERVAL, SINCE, WINDOW
+from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.lock_waits import lock_wait_facts
+from offsetguard_spark.log_facts import has_log_lines, has_subscriptions
 from offsetguard_spark.subscriptions import subscription_facts
 from offsetguard_spark.tables import spark_schema
 
@@ -165,3 +168,37 @@ def test_spark_and_pure_python_agree_on_any_subscriptions(spark: SparkSession, l
         for at, (name, own, held, group, more) in enumerate(members)
     ]
     assert subscriptions_in(spark, events, clients) == from_pure(pure_subscriptions(events, clients, SINCE))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Tables that must not be read: only their metadata is asked."""
+
+    earlier_lines: bool = False
+
+    def read(self, table: Table) -> DataFrame:
+        raise AssertionError(f"{table.name} was read")
+
+    read_with_history = read
+
+    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
+        assert (table, last) == (LOG_EVENTS, INTERVAL.start)
+        assert first < SINCE
+        return self.earlier_lines
+
+
+@pytest.mark.parametrize(
+    ("row_counts", "earlier_lines", "work"),
+    [
+        ({}, False, (False, False)),
+        ({"client_snapshots": 1}, False, (False, False)),  # one client agrees with itself
+        ({"client_snapshots": 2}, False, (False, True)),
+        ({"log_events": 1}, False, (True, True)),
+        ({}, True, (True, True)),  # a wait that began in an earlier interval may go on
+    ],
+)
+def test_an_interval_without_lines_or_clients_reads_and_writes_nothing(
+    config, row_counts: dict[str, int], earlier_lines: bool, work: tuple[bool, bool]
+) -> None:
+    sources = FactSources(None, "demo", INTERVAL, config, Nothing(earlier_lines), row_counts)  # type: ignore[arg-type]
+    assert (has_log_lines(sources), has_subscriptions(sources)) == work
