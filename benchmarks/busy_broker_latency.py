@@ -1,10 +1,11 @@
 """What a busy broker's clients feel of a collection: latencies of sends and pulls with and without it.
 
-    uv run python benchmarks/busy_broker_latency.py [--rounds 6] [--seconds 15]
+    uv run python benchmarks/busy_broker_latency.py [--rounds 3] [--seconds 60] [--every 60]
 
 A real broker with 200 groups serves a producer that sends without a pause. A probe sends and pulls one message after
-the other and measures each. Windows with and without `offsetguard collect` (one round every 5 s, twelve times what the
-product does) alternate; the ratio of the medians is the result.
+the other and measures each. Windows with and without `offsetguard collect` alternate (one round a minute, as the
+product does; `--every 5` for twelve times that). The result is what a round adds to the latencies of its window; it
+fails when that is more than 5 %. The collector, which has machines of its own in production, shares the cores here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from offsetguard.rocketmq.requests import PullMessage
 from offsetguard_peers.rocketmq import RocketMQCluster
 
 GROUPS, TOPICS, MESSAGES_PER_QUEUE = 200, 40, 5
-COLLECT_EVERY_S = 5.0
+WARM_S = 15.0
+ALLOWED = 1.05
 BUSY_TOPIC, PROBE_TOPIC = "busy", "probe"
 PAUSE_S = 0.002
 
@@ -80,21 +82,22 @@ def probe(address: str, seconds: float) -> tuple[list[float], list[float]]:
     return sends, pulls
 
 
-def collect_again_and_again(namesrv: str, stop: threading.Event) -> None:
+def collect_again_and_again(namesrv: str, stop: threading.Event, every_s: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = [str(Path(sys.executable).with_name("offsetguard")), "collect", "--namesrv", namesrv, "--out"]
         number = 0
         while not stop.is_set():
             subprocess.run([*command, f"{folder}/{number}"], capture_output=True, check=False)
             number += 1
-            stop.wait(COLLECT_EVERY_S)
+            stop.wait(every_s)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", default="5.3.3")
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each window")
+    parser.add_argument("--every", type=float, default=60.0, help="seconds from round to round")
     arguments = parser.parse_args()
     stop = threading.Event()
     with ExitStack() as stack:
@@ -110,18 +113,19 @@ def main() -> None:
         busy = threading.Thread(target=keep_busy, args=(address, stop))
         busy.start()
         stack.callback(lambda: (stop.set(), busy.join()))
-        probe(address, arguments.seconds)  # warm
+        probe(address, min(arguments.seconds, WARM_S))  # warm
         measured: dict[bool, list[tuple[list[float], list[float]]]] = {False: [], True: []}
         for number in range(2 * arguments.rounds):
             collecting = bool(number % 2)
             ended = threading.Event()
-            collector = threading.Thread(target=collect_again_and_again, args=(cluster.namesrv, ended))
+            collector = threading.Thread(target=collect_again_and_again, args=(cluster.namesrv, ended, arguments.every))
             if collecting:
                 collector.start()
             measured[collecting].append(probe(address, arguments.seconds))
             ended.set()
             if collecting:
                 collector.join()
+    worst = 0.0
     print("| latency | without, ms | with collection, ms | ratio |")
     print("|---|---|---|---|")
     for part, name in enumerate(("send", "pull")):
@@ -131,6 +135,9 @@ def main() -> None:
                 for collecting in (False, True)
             )
             print(f"| {name}, {shown} | {without:.3f} | {during:.3f} | {during / without:.3f} |")
+            worst = max(worst, during / without)
+    if worst > ALLOWED:
+        sys.exit(f"more than the {ALLOWED - 1:.0%} that clients may feel")
 
 
 def _quantile(values: list[float], quantile: float) -> float:

@@ -86,6 +86,7 @@ def main() -> None:
                 )
         check_figures(out, groups)
         print_ratios(peers)
+        check_aims(peers)
 
 
 def parsed_arguments() -> argparse.Namespace:
@@ -149,6 +150,25 @@ def check_figures(out: Path, groups: dict[str, list[str]]) -> None:
 
 def sizes(folder: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in sorted(folder.rglob("*.parquet"))[:3]}
+
+
+def check_aims(peers: list[Peer]) -> None:
+    """Exit with 1 when the command is not as much quicker and cheaper than mqadmin's as it is meant to be."""
+    ours = next(peer for peer in peers if peer.name.startswith("offsetguard"))
+    mqadmin = next(peer for peer in peers if peer.name.startswith("mqadmin"))
+    ratios = [theirs / own for theirs, own in zip(mqadmin.seconds, ours.seconds, strict=True)]
+    cpu = statistics.median(mqadmin.broker_cpu_s) / statistics.median(ours.broker_cpu_s)
+    missed = [
+        f"{what}: {found:.1f} instead of {aim}"
+        for what, found, aim in (
+            ("times quicker, median", statistics.median(ratios), 30),
+            ("times quicker, worst round", min(ratios), 10),
+            ("times less broker CPU", cpu, 20),
+        )
+        if found < aim
+    ]
+    if missed:
+        sys.exit("; ".join(missed))
 
 
 def print_ratios(peers: list[Peer]) -> None:
