@@ -21,6 +21,13 @@ SAMPLE = ("interval_start", *(column.name for column in SAMPLE_COLUMNS))
 STATE = (*SAMPLE, *(column.name for column in FOLDED_COLUMNS))
 Get = Callable[[str], str]
 
+HELD = 0  # the state before stays: the queue is not in the snapshot, or the sample is late or repeated
+UNSEEN = 1  # the sample was not seen, the state before stays but for it
+NEW_UNSEEN = 2  # the same without a state before that counts
+STARTING = 3  # first seen sample of a window
+RECREATED = 4  # the same, because the max offset moved back
+GOING = 5  # the window goes on
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -31,50 +38,55 @@ class Step:
     window: timedelta
 
     def flags(self) -> dict[str, str]:
-        """Return the conditions that many columns share, never NULL.
+        """Return what many columns share: the kind of the sample, how many points move on, and conditions.
 
-        held: the state before counts and stays; the queue is not in the snapshot, or the sample is late or repeated.
-        known: there is a state before that counts. seen: the sample was seen; it is either going on from an earlier
-        one, or starting a window.
+        The conditions are meant for samples that go on, and may be NULL: not true.
         """
         before, new = self.before, self.new
-        at, base_at, was = new("max_offset_read_at"), before("seen_at"), before("committed_offset")
-        interval, before_interval = new("interval_start"), before("interval_start")
-        high, committed = new("max_offset"), new("consumer_offset")
-        held = f"({interval} IS NULL OR {_true(f'{interval} <= {before_interval}')})"
-        known = f"({held} OR {_true(f'{_us_between(interval, before_interval)} < {_us(KEPT_FOR)}')})"
-        based = f"({known} AND {base_at} IS NOT NULL)"
-        read = f"({at} IS NOT NULL AND {high} IS NOT NULL AND {new('consumer_offset_read_at')} IS NOT NULL)"
-        seen = f"(NOT {held} AND {read} AND NOT ({based} AND {_true(f'{at} <= {base_at}')}))"
-        shrunk = _true(f"{high} < {before('seen_max_offset')}")
-        recreated = f"({seen} AND {based} AND {shrunk})"
-        going = f"({seen} AND {based} AND NOT {recreated})"
+        at, committed, was = new("max_offset_read_at"), new("consumer_offset"), before("committed_offset")
         return {
-            "held": held,
-            "known": known,
-            "seen": seen,
-            "recreated": recreated,
-            "going": going,
-            "starting": f"({seen} AND NOT {going})",
-            "unbroken": _true(f"{_us_between(at, base_at)} <= {_us(self.window)}"),
-            "advanced": f"({committed} IS NOT NULL AND ({was} IS NULL OR {_true(f'{committed} > {was}')}))",
-            "rewound": f"({_true(f'{committed} < {was}')} AND {_true(f'{was} <= {high}')})",
-            "rewind_open": f"({before('rewound_at')} IS NOT NULL AND {before('regained_at')} IS NULL)",
-            "min_moved": _true(f"{new('min_offset')} > {before('seen_min_offset')}"),
-            **self._point_flags(going),
+            "kind": self._kind(),
+            "moving": self._moving_points(),
+            "unbroken": f"{_us_between(at, before('seen_at'))} <= {_us(self.window)}",
+            "advanced": f"{committed} IS NOT NULL AND ({was} IS NULL OR {committed} > {was})",
+            "rewound": f"{committed} < {was} AND {was} <= {new('max_offset')}",
+            "rewind_open": f"{before('rewound_at')} IS NOT NULL AND {before('regained_at')} IS NULL",
+            "min_moved": f"{new('min_offset')} > {before('seen_min_offset')}",
         }
+
+    def _kind(self) -> str:
+        """Return one of the numbers HELD to GOING."""
+        before, new = self.before, self.new
+        at, base_at, interval = new("max_offset_read_at"), before("seen_at"), new("interval_start")
+        before_interval = before("interval_start")
+        unread = f"({at} IS NULL OR {new('max_offset')} IS NULL OR {new('consumer_offset_read_at')} IS NULL)"
+        too_old = f"{_us_between(interval, before_interval)} >= {_us(KEPT_FOR)}"
+        return _case(
+            (f"{interval} IS NULL OR {interval} <= {before_interval}", f"{HELD}"),
+            (f"{before_interval} IS NULL OR {too_old}", _case((unread, f"{NEW_UNSEEN}"), otherwise=f"{STARTING}")),
+            (f"{unread} OR {at} <= {base_at}", f"{UNSEEN}"),
+            (f"{base_at} IS NULL", f"{STARTING}"),
+            (f"{new('max_offset')} < {before('seen_max_offset')}", f"{RECREATED}"),
+            otherwise=f"{GOING}",
+        )
 
     def folded(self, flag: Get) -> dict[str, str]:
         """Return every column of the state after the sample but the key, in the table's order."""
         before, new = self.before, self.new
-        columns = {name: _case((flag("held"), before(name)), otherwise=new(name)) for name in SAMPLE}
+        held = f"{flag('kind')} = {HELD}"
+        columns = {name: _case((held, before(name)), otherwise=new(name)) for name in SAMPLE}
         columns |= self._ends(flag) | self._counts(flag) | self._moments(flag) | self._pauses(flag)
         columns |= self._rewind(flag) | self._points(flag)
         return {name: columns[name] for name in STATE}
 
     def _column(self, flag: Get, name: str, going: str, starting: str = "NULL") -> str:
         """Return a folded column: of a sample that goes on or starts a window; else it stays, or is NULL when new."""
-        return _case((flag("going"), going), (flag("starting"), starting), (flag("known"), self.before(name)))
+        kind = flag("kind")
+        return _case(
+            (f"{kind} = {GOING}", going),
+            (f"{kind} >= {STARTING}", starting),
+            (f"{kind} <= {UNSEEN}", self.before(name)),
+        )
 
     def _ends(self, flag: Get) -> dict[str, str]:
         before, new, at = self.before, self.new, self.new("max_offset_read_at")
@@ -93,12 +105,15 @@ class Step:
         before, at = self.before, self.new("max_offset_read_at")
         first = _case((flag("unbroken"), before("first_seen_at")), otherwise=at)
         more = _case((flag("unbroken"), f"{before('sample_count')} + 1"), otherwise="1")
-        unknown = before("unknown_count")
+        kind, unknown = flag("kind"), before("unknown_count")
         return {
             "first_seen_at": self._column(flag, "first_seen_at", first, at),
             "sample_count": f"coalesce({self._column(flag, 'sample_count', more, '1')}, 0)",
             "unknown_count": _case(
-                (flag("seen"), "0"), (flag("held"), unknown), (flag("known"), f"{unknown} + 1"), otherwise="1"
+                (f"{kind} >= {STARTING}", "0"),
+                (f"{kind} = {HELD}", unknown),
+                (f"{kind} = {UNSEEN}", f"{unknown} + 1"),
+                otherwise="1",
             ),
         }
 
@@ -123,7 +138,7 @@ class Step:
             columns[name] = self._column(flag, name, going, _case((event, at)))
         for name, value in {"recreated_at": at, "recreated_from": before("seen_max_offset")}.items():
             stays = self._column(flag, name, before(name))
-            columns[name] = _case((flag("recreated"), value), otherwise=stays)
+            columns[name] = _case((f"{flag('kind')} = {RECREATED}", value), otherwise=stays)
         return columns
 
     def _pauses(self, flag: Get) -> dict[str, str]:
@@ -162,16 +177,13 @@ class Step:
             for name, value in rewound.items()
         }
 
-    def _point_flags(self, going: str) -> dict[str, str]:
-        """Return for each point whether the one before it moves to its place."""
-        moves, moving = {"point_1_moves": going}, going
-        for number in range(2, POINT_COUNT + 1):
+    def _moving_points(self) -> str:
+        """Return how many points get a new place when the newest seen sample becomes point 1."""
+        stays = []
+        for number, parts in enumerate(POINT_SPACINGS, start=2):
             at, newer_at = self.before(f"point_{number}_at"), self.before(f"point_{number - 1}_at")
-            if number - 2 < len(POINT_SPACINGS):
-                spacing = _us(self.window * POINT_SPACINGS[number - 2] // WINDOW_PARTS)
-                moving = f"({moving} AND ({at} IS NULL OR {_true(f'{_us_between(newer_at, at)} >= {spacing}')}))"
-            moves[f"point_{number}_moves"] = moving
-        return moves
+            stays.append((f"{_us_between(newer_at, at)} < {_us(self.window * parts // WINDOW_PARTS)}", f"{number - 1}"))
+        return _case(*stays, otherwise=f"{POINT_COUNT}")
 
     def _points(self, flag: Get) -> dict[str, str]:
         columns = {}
@@ -179,8 +191,8 @@ class Step:
         for number in range(1, POINT_COUNT + 1):
             names = {part: f"point_{number}_{part}" for part in newer}
             for part, name in names.items():
-                moves = (flag(f"point_{number}_moves"), self.before(newer[part]))
-                columns[name] = _case(moves, (flag("starting"), "NULL"), (flag("known"), self.before(name)))
+                moves = (f"{flag('moving')} >= {number}", self.before(newer[part]))
+                columns[name] = self._column(flag, name, _case(moves, otherwise=self.before(name)))
             newer = names
         return columns
 
@@ -199,11 +211,6 @@ def _disordered(new: Get) -> str:
 def _case(*cases: tuple[str, str], otherwise: str = "NULL") -> str:
     """Return the value of the first condition that is true; one that is NULL is not."""
     return f"CASE {' '.join(f'WHEN {condition} THEN {value}' for condition, value in cases)} ELSE {otherwise} END"
-
-
-def _true(condition: str) -> str:
-    """Unknown is not true."""
-    return f"coalesce({condition}, false)"
 
 
 def _us_between(later: str, earlier: str) -> str:
