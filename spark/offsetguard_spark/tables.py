@@ -15,7 +15,7 @@ from pyspark.sql import types as spark_types
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
 from offsetguard.reading.catalog import load_table, open_catalog, table_names
-from offsetguard.tables import PUBLISHED, Column, ColumnType, Table
+from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,6 +55,10 @@ _TABLE_PROPERTIES = {
     "write.spark.fanout.enabled": "true",
     # Readers want one group's rows of a day: small row groups let them skip the others'.
     "write.parquet.row-group-size-bytes": str(1024 * 1024),
+}
+_OWN_PROPERTIES = {
+    # Written and read whole by each cycle, and in no order: small row groups would spare nobody anything.
+    QUEUE_STATE.name: {"write.parquet.row-group-size-bytes": str(64 * 1024 * 1024)},
 }
 _CHANGEABLE_PROPERTIES = tuple(name for name in _TABLE_PROPERTIES if name != "format-version")  # that one is reserved
 
@@ -100,7 +104,7 @@ def create_missing_tables(workspace: Workspace) -> None:
                 _iceberg_schema(table),
                 location=f"{workspace.warehouse_folder.as_uri()}/{NAMESPACE}/{table.name}",
                 partition_spec=_iceberg_partition(table),
-                properties=_TABLE_PROPERTIES | {"comment": table.meaning},
+                properties=_properties(table) | {"comment": table.meaning},
             )
 
 
@@ -146,7 +150,7 @@ def evolve_statements(table: Table, created: Schema, properties: Mapping[str, st
             statements.append(f"{alter} ALTER COLUMN {column.name} DROP NOT NULL")
         if field.doc != column.meaning:
             statements.append(f"{alter} ALTER COLUMN {column.name} COMMENT {_quoted(column.meaning)}")
-    wanted = {"comment": table.meaning} | {name: _TABLE_PROPERTIES[name] for name in _CHANGEABLE_PROPERTIES}
+    wanted = {"comment": table.meaning} | {name: _properties(table)[name] for name in _CHANGEABLE_PROPERTIES}
     if changed := {name: value for name, value in wanted.items() if properties.get(name) != value}:
         statements.append(f"{alter} SET TBLPROPERTIES ({_assignments(changed)})")
     return statements
@@ -172,6 +176,10 @@ def _iceberg_partition(table: Table) -> PartitionSpec:
         rule: Transform[Any, Any] = DayTransform() if by_day else IdentityTransform()
         fields.append(PartitionField(numbers[name], number, rule, f"{name}_day" if by_day else name))
     return PartitionSpec(*fields)
+
+
+def _properties(table: Table) -> dict[str, str]:
+    return _TABLE_PROPERTIES | _OWN_PROPERTIES.get(table.name, {})
 
 
 def _column_clause(column: Column) -> str:

@@ -1,0 +1,271 @@
+"""Reading published facts without Spark: one group's 7 days, and the newest state of 200,000 queues.
+
+The tables are written once, with as many files as the product has after housekeeping: of each past day a few packed
+files, of today a packed file per hour and the last hour's files as they were published. A second table holds one day
+as it was published, 1,440 files, to show what packing is for.
+
+    .venv/bin/python benchmarks/read_facts.py                      1,000 groups, 10 M rows, 200,000 queues: the aim
+    .venv/bin/python benchmarks/read_facts.py --groups 50 --queues 5000 --days 2    a try, no aim
+
+Peers read the same rows in the same rounds: pyiceberg's own scan, and DuckDB over the same planned files.
+Exit code 1: the aim (100 ms for the week, 1 s for the state; medians, process warm) was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import And, EqualTo, Reference
+from pyiceberg.expressions.literals import literal
+
+from offsetguard.cli.history import FIGURES
+from offsetguard.collect.landing import arrow_schema
+from offsetguard.housekeeping.packing import full_rows
+from offsetguard.reading.catalog import load_table, open_catalog
+from offsetguard.reading.fact_reader import FactReader
+from offsetguard.store.database import open_database, writing
+from offsetguard.store.models import PublishedIntervalRow
+from offsetguard.tables import GROUP_FACTS, QUEUE_STATE, Table
+from offsetguard.workspace import Workspace
+from offsetguard_peers.iceberg_writer import append, create_table, new_catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sqlalchemy import Engine
+
+CLUSTER = "main"
+DAY = 1_440  # intervals
+START = datetime(2026, 11, 14, tzinfo=UTC)
+COLUMNS = ["interval_start", "topic", *FIGURES]  # what `offsetguard history` shows
+WEEK_AIM_MS, STATE_AIM_MS = 100.0, 1_000.0
+
+
+def main() -> int:
+    """Write the tables, read them in rounds, print the figures."""
+    parsed = _parser().parse_args()
+    with tempfile.TemporaryDirectory(prefix="read_facts_", dir=parsed.folder) as folder:
+        workspaces = [_workspace(Path(folder) / name) for name in ("packed", "as_published")]
+        packed, as_published = workspaces
+        intervals = parsed.days * DAY
+        _say(f"writing {parsed.groups * intervals:,} rows of group_facts and {parsed.queues:,} of queue_state ...")
+        _write(packed, parsed.groups, _packed(parsed.groups, parsed.days), intervals, parsed.queues)
+        _write(as_published, parsed.groups, [range(number, number + 1) for number in range(DAY)], DAY, 0)
+        names = iter(np.random.default_rng(7).permutation(parsed.groups))
+        reader = FactReader(packed, open_database(packed.database_url))
+        small_reader = FactReader(as_published, open_database(as_published.database_url))
+        span = START, START + timedelta(minutes=intervals)
+        one_day = START, START + timedelta(days=1)
+        files = [str(file) for file in _data_files(packed)]
+        cases: dict[str, Callable[[str], pa.Table]] = {
+            "week": lambda group: reader.group_history(CLUSTER, group, *span, columns=COLUMNS),
+            "week, all columns": lambda group: reader.group_history(CLUSTER, group, *span),
+            "week, pyiceberg scan": lambda group: _scan(packed, group),
+            "week, DuckDB": lambda group: _duckdb(files, group),
+            "state": lambda _: reader.newest_rows(QUEUE_STATE, CLUSTER),
+            "one day as published": lambda group: small_reader.group_history(CLUSTER, group, *one_day, columns=COLUMNS),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in cases}
+        first: dict[str, float] = {}
+        for number in range(parsed.rounds + 1):
+            group = _group_name(int(next(names)))
+            for name, read in cases.items():
+                began = time.perf_counter()
+                rows = read(group)
+                took = (time.perf_counter() - began) * 1e3
+                expected = parsed.queues if name == "state" else DAY if "day" in name else intervals
+                assert rows.num_rows == expected, (name, rows.num_rows, expected)
+                if number:
+                    seconds[name].append(took)
+                else:
+                    first[name] = took
+        return _report(seconds, first, _cold(packed, span), [len(_data_files(one)) for one in workspaces])
+
+
+def _report(seconds: dict[str, list[float]], first: dict[str, float], cold_ms: float, files: list[int]) -> int:
+    week = statistics.median(seconds["week"])
+    _say(f"data files: {files[0]} after housekeeping; {files[1]} of the day as published")
+    _say(f"{'':<24}{'median ms':>10}{'min ms':>10}{'first ms':>10}{'of week':>10}")
+    for name, times in seconds.items():
+        median = statistics.median(times)
+        _say(f"{name:<24}{median:>10.1f}{min(times):>10.1f}{first[name]:>10.1f}{median / week:>9.1f}x")
+    _say(f"week in a new process, imports included: {cold_ms:,.0f} ms")
+    missed = week > WEEK_AIM_MS or statistics.median(seconds["state"]) > STATE_AIM_MS
+    _say(f"aim: week {WEEK_AIM_MS:.0f} ms, state {STATE_AIM_MS:.0f} ms: {'MISSED' if missed else 'met'}")
+    return 1 if missed else 0
+
+
+def _packed(groups: int, days: int) -> Iterator[range]:
+    """Yield the intervals of each file, as housekeeping leaves them at 23:59 of the last day."""
+    at_once = max(1, full_rows(GROUP_FACTS) // groups)
+    for day in range(days - 1):
+        for first in range(day * DAY, (day + 1) * DAY, at_once):
+            yield range(first, min(first + at_once, (day + 1) * DAY))
+    today = (days - 1) * DAY
+    yield from (range(first, first + 60) for first in range(today, today + DAY - 60, 60))
+    yield from (range(number, number + 1) for number in range(today + DAY - 60, today + DAY))
+
+
+def _write(
+    workspace: Workspace, groups: int, files: Iterator[range] | list[range], intervals: int, queues: int
+) -> None:
+    catalog = new_catalog(workspace)
+    facts = create_table(catalog, GROUP_FACTS, GROUP_FACTS.row_group_rows)
+    ids = {GROUP_FACTS.name: append(facts, (_group_rows(groups, minutes) for minutes in files))}
+    if queues:
+        state = create_table(catalog, QUEUE_STATE, QUEUE_STATE.row_group_rows)
+        ids[QUEUE_STATE.name] = append(state, [_queue_rows(queues, intervals)])
+    catalog.close()
+    _publish(open_database(workspace.database_url), intervals, ids)
+
+
+def _publish(engine: Engine, intervals: int, ids: dict[str, int]) -> None:
+    with writing(engine) as session:
+        session.add_all(
+            PublishedIntervalRow(
+                cluster=CLUSTER,
+                interval_start=START + timedelta(minutes=number),
+                run_id=f"run-{number}",
+                published_at=START + timedelta(minutes=number + 1),
+                verdict="published",
+                snapshot_ids=ids,
+                manifest_json=json.dumps({"gaps": ["a broker that did not answer, and what it was asked"] * 40}),
+                settled=False,
+            )
+            for number in range(intervals)
+        )
+
+
+def _group_rows(groups: int, minutes: range) -> pa.Table:
+    """Return rows sorted by group, then time."""
+    count = groups * len(minutes)
+    numbers = np.repeat(np.arange(groups), len(minutes))
+    return _table(
+        GROUP_FACTS,
+        count,
+        {
+            "interval_start": np.tile(_micros(minutes), groups),
+            "consumer_group": pa.array([_group_name(number) for number in range(groups)]).take(pa.array(numbers)),
+            "topic": pa.array([f"topic-{number:05d}-of-orders" for number in range(groups)]).take(pa.array(numbers)),
+        },
+    )
+
+
+def _queue_rows(queues: int, intervals: int) -> pa.Table:
+    names = [f"consumer-group-{number // 40:05d}" for number in range(queues)]
+    topics = [f"topic-{number // 40:05d}-of-orders" for number in range(queues)]
+    own = {"interval_start": np.repeat(_micros(range(intervals - 1, intervals)), queues)}
+    more = {"consumer_group": pa.array(names), "topic": pa.array(topics), "queue_id": np.arange(queues) % 40}
+    return _table(QUEUE_STATE, queues, own | more)
+
+
+def _table(table: Table, count: int, given: dict[str, Any]) -> pa.Table:
+    """Fill all other columns with figures that do not compress to nothing, and a fifth of unknowns."""
+    dice = np.random.default_rng(count)
+    schema = arrow_schema(table)
+    columns = []
+    for field in schema:
+        values = given.get(field.name)
+        if values is None:
+            values = _values(field, count, dice)
+        columns.append(values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values).cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _values(field: pa.Field, count: int, dice: np.random.Generator) -> pa.Array:
+    if field.name == "cluster":
+        return pa.repeat(pa.scalar(CLUSTER), count)
+    if pa.types.is_string(field.type):
+        return pa.array([f"{field.name}-{number}" for number in range(4)]).take(pa.array(dice.integers(0, 4, count)))
+    if pa.types.is_list(field.type):
+        return pa.ListArray.from_arrays(np.zeros(count + 1, np.int32), pa.array([], pa.string())).cast(field.type)
+    if pa.types.is_timestamp(field.type):
+        figures = _micros(range(1))[0] + dice.integers(0, 7 * 86_400_000, count) * 1_000
+    else:
+        figures = dice.integers(0, 2 if pa.types.is_boolean(field.type) else 5_000, count)
+    unknown = dice.random(count) < 0.2 if field.nullable else None
+    return pa.array(figures, mask=unknown).cast(field.type)
+
+
+def _micros(minutes: range) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array([int((START + timedelta(minutes=n)).timestamp()) * 1_000_000 for n in minutes], dtype=np.int64)
+
+
+def _scan(workspace: Workspace, group: str) -> pa.Table:
+    """Read as pyiceberg does by itself: plan again, read the row groups that its filter leaves."""
+    condition = And(
+        EqualTo(term=Reference("cluster"), value=literal(CLUSTER)),
+        EqualTo(term=Reference("consumer_group"), value=literal(group)),
+    )
+    table = load_table(open_catalog(workspace), GROUP_FACTS)
+    return table.scan(row_filter=condition, selected_fields=tuple(COLUMNS)).to_arrow()
+
+
+def _duckdb(files: list[str], group: str) -> pa.Table:
+    """Let DuckDB read the files; which ones is given to it."""
+    query = f"SELECT {', '.join(COLUMNS)} FROM read_parquet(?) WHERE cluster = ? AND consumer_group = ?"
+    return _DUCKDB.execute(query, [files, CLUSTER, group]).to_arrow_table()
+
+
+_DUCKDB = duckdb.connect()
+_DUCKDB.execute("SET parquet_metadata_cache = true")
+
+
+def _cold(workspace: Workspace, span: tuple[datetime, datetime]) -> float:
+    program = (
+        "import sys, pathlib, datetime\n"
+        "from offsetguard.reading.fact_reader import FactReader\n"
+        "from offsetguard.store.database import open_database\n"
+        "from offsetguard.workspace import Workspace\n"
+        "home, url, since, until, *columns = sys.argv[1:]\n"
+        "workspace = Workspace(pathlib.Path(home), pathlib.Path(home), url)\n"
+        "times = [datetime.datetime.fromisoformat(text) for text in (since, until)]\n"
+        "reader = FactReader(workspace, open_database(url))\n"
+        "reader.group_history('main', 'consumer-group-00000', *times, columns=columns)\n"
+    )
+    told = [str(workspace.home), workspace.database_url, *(moment.isoformat() for moment in span), *COLUMNS]
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", program, *told], check=True)
+    return (time.perf_counter() - began) * 1e3
+
+
+def _data_files(workspace: Workspace) -> list[Path]:
+    return sorted((workspace.warehouse_folder / "facts" / "group_facts").rglob("*.parquet"))
+
+
+def _workspace(home: Path) -> Workspace:
+    return Workspace(home, home / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
+
+
+def _group_name(number: int) -> str:
+    return f"consumer-group-{number:05d}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Read published facts without Spark.")
+    parser.add_argument("--groups", type=int, default=1_000, help="consumer groups, a row of each in every interval")
+    parser.add_argument("--days", type=int, default=7)
+    parser.add_argument("--queues", type=int, default=200_000, help="rows of queue_state")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--folder", type=Path, help="where the tables are written for a while (2 GB)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

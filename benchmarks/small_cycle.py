@@ -1,0 +1,359 @@
+"""A small cycle on a warm Spark Connect server: from a landed snapshot of 2,000 queues to published facts.
+
+    uv run --extra spark python benchmarks/small_cycle.py [--rounds 7] [--warm-up 20] [--groups 100] [--queues 20]
+
+In each round, on the same landed snapshot and the same server, each with a Spark session of its own:
+
+published   `Publisher.publish`, until readers see the interval; "with Data Docs" is what it took altogether
+plain       a hand-written script that does the same steps with the same formulas on plain Parquet folders: no Iceberg,
+            no branches, no database, nothing that a rerun or a reader could rely on
+
+After that, what each of the cycle's Spark jobs cost, from Spark's own event log. Exit code 1 when the median of
+`published` is above 3 s, or above 2.5 x that of `plain`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import offsetguard_expectations.suites  # noqa: F401 - before the clock starts: the second cycle of a process has it
+from offsetguard.collect.landing import arrow_schema, land, read_manifest, snapshot_folder
+from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.config import Config
+from offsetguard.intervals import Interval
+from offsetguard.store.database import open_database
+from offsetguard.tables import INVARIANT_RESULTS, LANDED, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
+from offsetguard.workspace import Workspace
+from offsetguard_peers.ports import ReservedPort
+from offsetguard_spark.connect import TOKEN_VARIABLE
+from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.fact_sources import FactSources
+from offsetguard_spark.fact_tables import FACT_TABLES
+from offsetguard_spark.gate import check_written
+from offsetguard_spark.invariants import mark, sound_rows
+from offsetguard_spark.landed import check_landed, read_landed
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.queue_state import fold_snapshot
+from offsetguard_spark.rows import WRITTEN_AS_LANDED
+from offsetguard_spark.session import make_session, suit_row_count
+from offsetguard_spark.tables import spark_schema
+from offsetguard_spark.tags import tagged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+CLUSTER = "demo"
+FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+MOST_SECONDS, MOST_TIMES_PLAIN = 3.0, 2.5
+CONFIG = Config.model_validate(
+    {
+        "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
+        "teams": {"ops": {"mail": ["ops@example.org"]}},
+        "default_team": "ops",
+    }
+)
+
+
+def main() -> int:
+    """Measure, and say whether the aims are met."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--warm-up", type=int, default=20, help="cycles before: a server compiles what it does often")
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--queues", type=int, default=20, help="per group")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        intervals = [Interval(FIRST + timedelta(minutes=number)) for number in range(chosen.warm_up + chosen.rounds)]
+        for number, interval in enumerate(intervals):
+            land_snapshot(bench.workspace, interval, number, chosen.groups, chosen.queues)
+        with bench.server():
+            rounds = [bench.round(interval) for interval in intervals][chosen.warm_up :]
+        jobs = job_costs(Path(folder) / "events", {one.session_id for one in rounds})
+    return say_results(rounds, jobs)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Seconds of one round."""
+
+    session_id: str
+    published: float
+    with_docs: float
+    plain: float
+    steps: dict[str, float]
+
+
+@dataclass(frozen=True)
+class JobCost:
+    """Spark jobs of one purpose, per cycle."""
+
+    jobs: float
+    milliseconds: float
+
+
+@dataclass
+class Bench:
+    """A workspace, a plain folder beside it, and a server."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def workspace(self) -> Workspace:
+        """Where the product works."""
+        home = self.folder / "home"
+        return Workspace(home, self.folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
+
+    def server(self) -> Running:
+        """Return the warm server; it writes an event log."""
+        return Running(self)
+
+    def round(self, interval: Interval) -> Round:
+        """Publish an interval, and do the same by hand."""
+        session_id, published, with_docs, steps = self._publish(interval)
+        spark = make_session(self.workspace, self.environment)
+        started = time.perf_counter()
+        by_hand(spark, self.workspace, interval, self.folder / "plain")
+        plain = time.perf_counter() - started
+        spark.stop()
+        print(f"{interval.name}  published {published:6.2f} s   plain {plain:6.2f} s", flush=True)
+        return Round(session_id, published, with_docs, plain, steps)
+
+    def _publish(self, interval: Interval) -> tuple[str, float, float, dict[str, float]]:
+        moments: dict[str, float] = {}
+
+        def hear(line: str) -> None:
+            moments.setdefault(line.split(":", 1)[0], time.perf_counter())
+
+        sessions: list[SparkSession] = []
+
+        def start_spark() -> SparkSession:
+            sessions.append(make_session(self.workspace, self.environment))
+            return sessions[0]
+
+        engine = open_database(self.workspace.database_url)
+        started = time.perf_counter()
+        report = Publisher(self.workspace, CONFIG, engine, start_spark, Progress(hear)).publish(
+            CLUSTER, interval, now=interval.end
+        )
+        ended = time.perf_counter()
+        session_id = str(sessions[0].session_id)
+        sessions[0].stop()
+        return session_id, moments["document"] - started, ended - started, report.seconds
+
+
+@dataclass
+class Running:
+    """The server of a bench, while it runs."""
+
+    bench: Bench
+
+    def __enter__(self) -> None:
+        """Start it."""
+        events, settings = self.bench.folder / "events", self.bench.folder / "conf"
+        events.mkdir()
+        settings.mkdir()
+        lines = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+        lines |= {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
+        (settings / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in lines.items()), "utf-8")
+        os.environ["SPARK_CONF_DIR"] = str(settings)
+        self.port = ReservedPort()
+        self.started = ConnectServer(self.bench.folder / "spark-server", self.port.port, master="local[2]")
+        self.started.start()
+        self.bench.environment = {"SPARK_REMOTE": self.started.remote, TOKEN_VARIABLE: self.started.token}
+        os.environ[TOKEN_VARIABLE] = self.started.token  # where Spark's client looks for it
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it; its event log is whole then."""
+        self.started.stop()
+        self.port.release()
+
+
+@dataclass(frozen=True)
+class PlainTables:
+    """What the hand-written script has written: a folder per table and interval."""
+
+    spark: SparkSession
+    interval: Interval
+    folder: Path
+    tables: tuple[Table, ...]
+    cluster: str = CLUSTER
+
+    def path(self, table: Table) -> str:
+        """Where the table's rows of the interval lie."""
+        name = "state" if table == QUEUE_STATE else self.interval.name
+        return str(self.folder / table.name / name)
+
+    def write(self, table: Table, rows: DataFrame) -> None:
+        """Replace them."""
+        with tagged(self.spark, f"plain {table.name}"):
+            rows.coalesce(1).write.mode("overwrite").parquet(self.path(table))
+
+    def read(self, table: Table) -> DataFrame:
+        """Return them; none when nothing was written."""
+        if not Path(self.path(table)).exists():
+            return self.spark.createDataFrame([], spark_schema(table))
+        return self.spark.read.schema(spark_schema(table)).parquet(self.path(table))
+
+    def read_with_history(self, table: Table) -> DataFrame:
+        """Return the rows of all intervals."""
+        paths = [str(path) for path in (self.folder / table.name).glob("*")]
+        if not paths:
+            return self.spark.createDataFrame([], spark_schema(table))
+        return self.spark.read.schema(spark_schema(table)).parquet(*paths)
+
+    def may_hold(self, table: Table, _first: datetime, _last: datetime) -> bool:
+        """Whether there are any."""
+        return (self.folder / table.name).exists()
+
+
+def by_hand(spark: SparkSession, workspace: Workspace, interval: Interval, folder: Path) -> None:
+    """Do what a publication does, as one would write it down for plain Parquet."""
+    landing = snapshot_folder(workspace.landing_folder, CLUSTER, interval)
+    manifest = read_manifest(landing)
+    landed = check_landed(landing, manifest)
+    suit_row_count(spark, sum(manifest.row_counts.values()))
+    with_rows = [table for table in WRITTEN_AS_LANDED if landed[table.name].row_count]
+    plain = PlainTables(spark, interval, folder, tuple(with_rows))
+    for name, rows in read_landed(spark, landing, landed).items():
+        table = landed[name].table
+        sound = sound_rows(mark(rows, table)).select(*[column.name for column in table.columns])
+        plain.write(table, sound)
+    before = plain.read(QUEUE_STATE).localCheckpoint()  # the folder that is read is replaced
+    plain.write(QUEUE_STATE, fold_snapshot(before, plain.read(QUEUE_SNAPSHOTS), CLUSTER, interval))
+    counts = {name: found.row_count for name, found in landed.items()}
+    sources = FactSources(spark, CLUSTER, interval, CONFIG, plain, counts, plain.read(QUEUE_STATE))
+    facts = [fact for fact in FACT_TABLES if fact.has_work is None or fact.has_work(sources)]
+    for fact in facts:
+        plain.write(fact.table, fact.make(sources))
+    sources.release()
+    written = PlainTables(spark, interval, folder, (*with_rows, QUEUE_STATE, *(fact.table for fact in facts)))
+    gate = check_written(written, landed, manifest, previous=Interval(interval.start - timedelta(minutes=1)))
+    gate.raise_problems()
+    transaction = {"cluster": CLUSTER, "interval_start": interval.start}
+    results = [transaction | asdict(result) for result in gate.results]
+    results_table = pa.Table.from_pylist(results, schema=arrow_schema(INVARIANT_RESULTS))
+    plain.write(INVARIANT_RESULTS, spark.createDataFrame(results_table))
+    (folder / "newest.json").write_text(json.dumps({"interval": interval.name, "rows": gate.rows}), "utf-8")
+
+
+def land_snapshot(workspace: Workspace, interval: Interval, number: int, groups: int, queues: int) -> None:
+    """Land a snapshot: each group reads one topic; one group in twenty has a backlog that grows."""
+    rows: dict[str, list[dict[str, Any]]] = {table.name: [] for table in LANDED}
+    by_name = {table.name: table for table in LANDED}
+    read_at = interval.start + timedelta(seconds=5)
+
+    def add(table_name: str, **columns: Any) -> None:
+        row = dict.fromkeys(column.name for column in by_name[table_name].columns)
+        rows[table_name].append(row | {"cluster": CLUSTER, "interval_start": interval.start} | columns)
+
+    for broker in range(2):
+        add("broker_snapshots", broker_name=f"broker-{broker}", broker_id=0, address="127.0.0.1:10911", answered=True)
+    high = 1000 + 50 * number
+    for one in range(groups):
+        group, topic, place = (
+            f"group-{one}",
+            f"topic-{one}",
+            {"broker_name": f"broker-{one % 2}", "topic": f"topic-{one}"},
+        )
+        add("group_snapshots", consumer_group=group, system_group=False, online_client_count=2, in_detail=False)
+        kind = {"topic_kind": "normal", "read_queue_nums": queues, "write_queue_nums": queues, "perm": 6}
+        add("topic_settings", **place, **kind, orderly=False)
+        for queue_id in range(queues):
+            add("topic_queue_snapshots", **place, queue_id=queue_id, min_offset=0, max_offset=high, read_at=read_at)
+            behind = one % 20 == 0
+            add(
+                "queue_snapshots",
+                consumer_group=group,
+                **place,
+                queue_id=queue_id,
+                min_offset=0,
+                max_offset=high,
+                consumer_offset=400 + 10 * number if behind else high,
+                oldest_unconsumed_at=interval.start - timedelta(minutes=10) if behind else None,
+                consumer_offset_read_at=read_at,
+                max_offset_read_at=read_at,
+                origin="broker",
+            )
+        assert topic == place["topic"]
+    manifest = Manifest(
+        cluster=CLUSTER,
+        interval_start=interval.start,
+        started_at=read_at,
+        finished_at=read_at + timedelta(seconds=1),
+        requests=RequestCounts(),
+        row_counts={name: len(found) for name, found in rows.items()},
+    )
+    land(workspace.landing_folder, manifest, rows)
+
+
+def job_costs(events: Path, session_ids: set[str]) -> dict[str, JobCost]:
+    """Return per cycle, by what they were for, the number of Spark jobs and the milliseconds that they ran."""
+    starts: dict[int, tuple[str, int]] = {}
+    spent: dict[str, list[int]] = defaultdict(list)
+    for event in _events(events):
+        if event["Event"] == "SparkListenerJobStart":
+            tags = event.get("Properties", {}).get("spark.job.tags", "")
+            if any(session_id in tags for session_id in session_ids):
+                starts[event["Job ID"]] = (_purpose(tags), event["Submission Time"])
+        elif event["Event"] == "SparkListenerJobEnd" and event["Job ID"] in starts:
+            purpose, submitted = starts[event["Job ID"]]
+            spent[purpose].append(event["Completion Time"] - submitted)
+    cycles = len(session_ids)
+    return {purpose: JobCost(len(times) / cycles, sum(times) / cycles) for purpose, times in spent.items()}
+
+
+def _events(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in folder.iterdir():
+        with file.open(encoding="utf-8") as lines:
+            yield from (json.loads(line) for line in lines if '"SparkListenerJob' in line)
+
+
+def _purpose(tags: str) -> str:
+    ours = [tag.split("_Tag_", 1)[1] for tag in tags.split(",") if "_Tag_" in tag]
+    return ours[0] if ours else "other"
+
+
+def say_results(rounds: list[Round], jobs: dict[str, JobCost]) -> int:
+    """Print the tables; returns the exit code."""
+    series = {
+        "published": [one.published for one in rounds],
+        "with Data Docs": [one.with_docs for one in rounds],
+        "plain": [one.plain for one in rounds],
+    }
+    print(f"\n{len(rounds)} rounds, seconds     median   minimum")
+    for name, seconds in series.items():
+        print(f"  {name:20} {statistics.median(seconds):8.2f} {min(seconds):9.2f}")
+    print("\nsteps, seconds            median")
+    for step in rounds[0].steps:
+        print(f"  {step:22} {statistics.median(one.steps[step] for one in rounds):8.2f}")
+    print("\nSpark jobs per cycle        jobs        ms")
+    for purpose, cost in sorted(jobs.items(), key=lambda item: -item[1].milliseconds):
+        print(f"  {purpose:22} {cost.jobs:8.1f} {cost.milliseconds:9.0f}")
+    print(f"  {'all':22} {sum(one.jobs for one in jobs.values()):8.1f}")
+    median, plain = statistics.median(series["published"]), statistics.median(series["plain"])
+    ratio = median / plain
+    print(f"\npublished / plain = {ratio:.2f} (aim: at most {MOST_TIMES_PLAIN})", end="; ")
+    print(f"published in {median:.2f} s (aim: at most {MOST_SECONDS})")
+    return 0 if median <= MOST_SECONDS and ratio <= MOST_TIMES_PLAIN else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
