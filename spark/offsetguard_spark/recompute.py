@@ -143,7 +143,7 @@ class Recomputer:
             return
         with only_publisher(self.publisher.workspace, lambda: self._say("waiting: an interval is being published")):
             for table, state in load_tables(self.publisher.workspace).items():
-                if count := unpack(state, table, cluster, intervals[0].start, intervals[-1].start):
+                if count := unpack(state, table, cluster, min(intervals).start, max(intervals).start):
                     self._say(f"{table.name}: {count} packed files were taken apart")
 
     def _say(self, line: str) -> None:
