@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SPAN = timedelta(hours=24)
 FOLDER = "history"
-LISTED = 50  # intervals with violations, the newest ones
+LISTED = 30  # intervals with violations, the newest ones
 _BUCKET = timedelta(minutes=10)
 _MADE_EVERY_MIN = 10
 _HEIGHT = 120  # of the picture, without its axis

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
 from offsetguard.reading.catalog import check_catalog_is_there
+from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
+from offsetguard_expectations.history import is_due, publish_history
 from offsetguard_spark.branches import Branches, drop_left_over
 from offsetguard_spark.cycle_rows import recorded_cycle
 from offsetguard_spark.fact_sources import FactSources
@@ -177,6 +179,14 @@ class Publisher:
                 self.workspace.data_docs_folder,
                 not_published_because=gate.problems,
             )
+            self._document_history(gate)
+
+    def _document_history(self, gate: GateReport) -> None:
+        """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""
+        folder = self.workspace.data_docs_folder
+        newest = published_intervals.newest(self.engine, gate.cluster)
+        if newest and newest.interval == gate.interval and is_due(folder / gate.cluster, gate.interval):
+            publish_history(FactReader(self.workspace, self.engine), gate.cluster, gate.interval, folder)
 
     def _report(self, branches: Branches, gate: GateReport, landed: Mapping[str, LandedTable]) -> PublishReport:
         return PublishReport(

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from offsetguard.errors import PublishError
 from offsetguard.facts import InvariantResult
 from offsetguard.offsets import OffsetOrderViolation
-from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.invariants import ALL, ROW_INVARIANTS
 from offsetguard_expectations.suites import validate
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOSTILE = "<script>alert('G1')</script> in orders broker-a/0"
-BY_ID = {invariant.id: invariant for invariant in ALL}
+BY_ID = {check.id: check for check in ALL}
+ROW_INVARIANTS_BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
 
 
 def results(**violations: int) -> list[InvariantResult]:
@@ -68,6 +69,16 @@ def test_violations_are_named_and_shown_with_hostile_names_escaped(tmp_path: Pat
     assert page.index(BY_ID["OG-Q01"].violation) < page.index(BY_ID["OG-Q12"].violation)
     assert "&lt;script&gt;alert(&#39;G1&#39;)&lt;/script&gt; in orders broker-a/0" in page
     assert "<script" not in page
+
+
+def test_the_page_of_an_interval_that_was_not_published_begins_with_the_reasons(tmp_path: Path) -> None:
+    why = (f"OG-V01 Groups do not stand for all queues: {HOSTILE}",)
+    report = validate("production", START, results(), tmp_path, not_published_because=why)
+    assert not report.success
+    page = report.data_docs_page.read_text()
+    assert "Not published" in page
+    assert "Why nothing was published" in page
+    assert "OG-V01 Groups do not stand for all queues: &lt;script&gt;" in page
 
 
 @pytest.mark.parametrize("missing", [{"OG-S01"}, set(BY_ID)])
@@ -182,7 +193,12 @@ def judged_by_sql(rows: list[Row]) -> list[set[int]]:
     database.execute(f"CREATE TABLE rows (row, {', '.join(OFFSET_COLUMNS)})")
     database.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", ((at, *row) for at, row in enumerate(rows)))
     verdicts = [
-        {row for (row,) in database.execute(f"SELECT row FROM rows WHERE {BY_ID[violation.value].violated_when}")}
+        {
+            row
+            for (row,) in database.execute(
+                f"SELECT row FROM rows WHERE {ROW_INVARIANTS_BY_ID[violation.value].violated_when}"
+            )
+        }
         for violation in PAIRS
     ]
     database.close()
@@ -205,3 +221,70 @@ def test_with_its_default_null_handling_gx_judges_what_nobody_knows_by_the_colum
     consumer_below_min = judged_by_gx(batches, plain_suite(), rows, column_type)[0]
     assert consumer_below_min == broken
     assert judged_by_sql(rows)[0] == set()
+
+
+def at_least(minimum: int, *columns: str, maximum: int | None = None) -> list[gx.expectations.Expectation]:
+    return [gxe.ExpectColumnValuesToBeBetween(column=name, min_value=minimum, max_value=maximum) for name in columns]
+
+
+def ordered(low: str, high: str) -> list[gx.expectations.Expectation]:
+    pair = {"column_A": high, "column_B": low, "or_equal": True, "ignore_row_if": "either_value_is_missing"}
+    return [gxe.ExpectColumnPairValuesAToBeGreaterThanB(**pair)]
+
+
+# What a user of GX would write for invariants of other tables, in columns of whole numbers.
+PLAIN = {
+    "OG-T01": ordered("min_offset", "max_offset"),
+    "OG-T11": at_least(0, "queue_id", "min_offset", "max_offset"),
+    "OG-S05": ordered("commit_log_min_offset", "commit_log_max_offset"),
+    "OG-A11": at_least(0, "read_queue_nums", "write_queue_nums") + at_least(0, "perm", maximum=15),
+    "OG-G11": at_least(
+        0,
+        "online_client_count",
+        "retry_message_count",
+        "dead_letter_message_count",
+        "retry_max_offset",
+        "dead_letter_max_offset",
+        "retry_growth",
+        "dead_letter_growth",
+    ),
+    "OG-R11": at_least(0, "tps", "minute_sum", "average", "hour_sum", "day_sum"),
+    "OG-F04": at_least(1, "move_count"),
+}
+
+
+def columns_of(expectations: list[Any]) -> list[str]:
+    names = [getattr(one, name, None) for one in expectations for name in ("column", "column_A", "column_B")]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data(), invariant_id=st.sampled_from(sorted(PLAIN)))
+def test_invariants_of_other_tables_judge_dirty_rows_as_plain_gx_does(
+    batches: Any, data: st.DataObject, invariant_id: str
+) -> None:
+    """NULL in every column that may be NULL; all other columns of the row are NULL or a fixed time."""
+    invariant, expectations = ROW_INVARIANTS_BY_ID[invariant_id], PLAIN[invariant_id]
+    names = columns_of(expectations)
+    numbers = st.integers(-2, 17)
+    row = st.tuples(*(st.none() | numbers if invariant.table[name].nullable else numbers for name in names))
+    rows = data.draw(st.lists(row, min_size=1, max_size=20))
+
+    frame = pd.DataFrame(
+        {name: pd.Series(values, dtype="Int64") for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    )
+    frame["row"] = range(len(rows))
+    complete = {"result_format": "COMPLETE", "unexpected_index_column_names": ["row"]}
+    suite = gx.ExpectationSuite(invariant_id, expectations=[one.model_copy() for one in expectations])
+    found = batches.get_batch({"dataframe": frame}).validate(suite, result_format=complete)
+    by_gx = {entry["row"] for one in found.results for entry in one.result.get("unexpected_index_list") or ()}
+
+    others = [column.name for column in invariant.table.columns if column.name not in names]
+    database = sqlite3.connect(":memory:")
+    database.execute(f"CREATE TABLE rows (row, {', '.join([*names, *others])})")
+    marks = ", ".join("?" * (1 + len(names) + len(others)))
+    fixed = ["2026-11-21" if name.endswith("_at") else None for name in others]
+    database.executemany(f"INSERT INTO rows VALUES ({marks})", [(at, *one, *fixed) for at, one in enumerate(rows)])
+    judged = {at for (at,) in database.execute(f"SELECT row FROM rows WHERE {invariant.violated_when}")}
+    database.close()
+    assert judged == by_gx

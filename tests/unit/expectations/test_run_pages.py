@@ -6,20 +6,23 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.intervals import Interval
-from offsetguard_expectations.history import Moment, bars, is_due, render_history_page
+from offsetguard_expectations.history import Moment, bars, is_due, publish_history, render_history_page
 from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from offsetguard.tables import Table
     from offsetguard_expectations.invariants import Check
 
 BY_ID = {invariant.id: invariant for invariant in ALL}
@@ -249,3 +252,27 @@ def test_histories_are_made_every_ten_minutes_or_when_there_are_none(
     if exists:
         (tmp_path / "history").mkdir()
     assert is_due(tmp_path, Interval(INTERVAL.start.replace(minute=minute))) is due
+
+
+class PublishedResults:
+    """`invariant_results` of two intervals, as a reader gives them."""
+
+    def history(
+        self, table: Table, cluster: str, since: datetime, until: datetime, *, columns: Sequence[str]
+    ) -> pa.Table:
+        assert (table.name, cluster, until - since) == ("invariant_results", "production", timedelta(hours=24))
+        rows = [
+            {"interval_start": moment.interval.start, "invariant_id": id_, "rows_checked": 20, "violations": count}
+            for id_, counts in {"OG-Q01": (0, 7), "OG-X99": (1, 1)}.items()
+            for moment, count in zip(moments(*counts), counts, strict=True)
+        ]
+        return pa.Table.from_pylist(rows).select(list(columns))
+
+
+def test_histories_of_all_invariants_are_written_beside_the_runs(tmp_path: Path) -> None:
+    """An id that this release does not know (another one wrote it) has no page."""
+    assert publish_history(PublishedResults(), "production", INTERVAL, tmp_path) == len(ALL)
+    pages = {file.stem: file.read_text() for file in (tmp_path / "production" / "history").iterdir()}
+    assert set(pages) == {invariant.id for invariant in ALL}
+    assert "violated in 1 of 2 intervals, at most 7 rows at once" in " ".join(pages["OG-Q01"].split())
+    assert "not checked in the last 24 hours" in pages["OG-Q03"]
