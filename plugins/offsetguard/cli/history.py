@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TEXT_LIMIT = 1_000
 _ALWAYS = ("interval_start", "topic")
-_FIGURES = (
+FIGURES = (
     *("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "produce_tps", "consume_tps"),
     *("online_client_count", "suspect_queue_count", "unknown_queue_count", "violated_invariants"),
 )
@@ -50,7 +50,7 @@ class _Columns(click.ParamType["tuple[str, ...]"]):
 @click.option("--since", type=Duration(), default="7d", show_default=True, help="How far to look back, e.g. 6h or 7d.")
 @click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]), help="UTC; from there it is looked back.")
 @click.option("--topic", help="Only this topic.")
-@click.option("--columns", type=_Columns(), default=",".join(_FIGURES), help="Other columns of group_facts, a,b,c.")
+@click.option("--columns", type=_Columns(), default=",".join(FIGURES), help="Other columns of group_facts, a,b,c.")
 @click.option(
     "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
 )

@@ -1,0 +1,325 @@
+"""Bad input, a full disk, a lost folder: said clearly, nothing is published, other intervals are unharmed."""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from offsetguard.collect.manifest import Manifest
+from offsetguard.errors import OffsetGuardError, PublishError, SnapshotError
+from offsetguard.intervals import Interval
+from offsetguard.published_facts import read_interval_facts
+from offsetguard.store import cycles, published_intervals
+from offsetguard.store.database import open_database
+from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard_spark.landed import CLOCKS_DIFFER
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.spark_errors import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from offsetguard.facts import IntervalFacts
+    from offsetguard.workspace import Workspace
+
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+EARLIER = Interval(datetime(2026, 11, 21, 10, 38, tzinfo=UTC))
+QUEUES = "queue_snapshots.parquet"
+
+
+class SparkWasStarted(Exception):
+    """What was wrong had to be said before."""
+
+
+def no_spark() -> SparkSession:
+    raise SparkWasStarted
+
+
+def _queues(snapshot) -> None:
+    snapshot.broker()
+    snapshot.topic("orders")
+    snapshot.group("billing")
+    for queue_id in (0, 1):
+        snapshot.topic_queue("orders", queue_id, 0, 9)
+        snapshot.queue("billing", "orders", queue_id, (0, 5, 9))
+
+
+def _rewrite(file: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.ParquetFile(file).read()), file)
+
+
+def _truncated(folder: Path) -> None:
+    (folder / QUEUES).write_bytes((folder / QUEUES).read_bytes()[:-7])
+
+
+def _foreign(folder: Path) -> None:
+    shutil.copy(folder / "topic_settings.parquet", folder / QUEUES)
+
+
+def _wrong_type(folder: Path) -> None:
+    def as_text(table: pa.Table) -> pa.Table:
+        position = table.schema.get_field_index("max_offset")
+        return table.set_column(position, "max_offset", table["max_offset"].cast(pa.string()))
+
+    _rewrite(folder / QUEUES, as_text)
+
+
+def _manifest(**changes: Any) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = folder / "manifest.json"
+        text = file.read_text(encoding="utf-8")
+        for name, moment in changes.items():
+            before = getattr(Manifest.from_json(text), name)
+            old = before.isoformat().replace("+00:00", "Z")
+            assert f'"{name}": "{old}"' in text
+            text = text.replace(f'"{name}": "{old}"', f'"{name}": "{moment.isoformat()}"')
+        file.write_text(text, encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "said"),
+    [
+        (_truncated, SnapshotError, f"{QUEUES}: cannot be read as Parquet"),
+        (_foreign, SnapshotError, f"{QUEUES}: column consumer_group is missing"),
+        (_wrong_type, SnapshotError, f"{QUEUES}: column max_offset is string, expected int64"),
+        (
+            _manifest(interval_start=EARLIER.start),
+            SnapshotError,
+            r"manifest.json: interval_start is 2026-11-21T10:38:00\+00:00, the folder's name says .*T10:39:00",
+        ),
+        (
+            _manifest(finished_at=NOW + CLOCKS_DIFFER + timedelta(microseconds=1)),
+            SnapshotError,
+            r"manifest.json: finished_at .*T10:42:00.000001\+00:00 is in the future, here it is .*T10:41:00\+00:00",
+        ),
+        (_manifest(finished_at=NOW + CLOCKS_DIFFER), SparkWasStarted, ""),
+        (lambda _: None, SparkWasStarted, ""),
+    ],
+)
+def test_what_is_wrong_with_a_snapshot_is_said_before_spark_starts(  # noqa: PLR0917 - fixtures and the three of a case
+    workspace, config, snapshot, damage, error, said
+) -> None:
+    """The last two are right: Spark is started for them."""
+    _queues(snapshot)
+    folder = snapshot.land(workspace)
+    damage(folder)
+    engine = open_database(workspace.database_url)
+    other = PublishedInterval("demo", EARLIER, "run", NOW, "published", {"queue_facts": 7}, "{}")
+    published_intervals.record(engine, other)
+    lines: list[str] = []
+
+    with pytest.raises(error, match=f"(?s){said}"):
+        Publisher(workspace, config, engine, no_spark, Progress(lines.append)).publish(
+            "demo", snapshot.interval, now=NOW
+        )
+
+    assert published_intervals.get(engine, "demo", snapshot.interval) is None
+    assert published_intervals.get(engine, "demo", EARLIER) == other
+    assert not workspace.catalog_file.exists(), "no table was touched"
+    if error is SnapshotError:
+        (cycle,) = cycles.newest(engine)
+        assert (cycle.failed, cycle.failed_step) == (True, "landed")
+        assert cycle.error is not None
+        assert str(folder) in cycle.error
+
+
+def test_a_whole_snapshot_from_the_future_is_refused(workspace, config, snapshot) -> None:
+    """The clock of the machine that publishes counts; a collector whose clock is ahead is found out here."""
+    _queues(snapshot)
+    snapshot.land(workspace)
+    publisher = Publisher(workspace, config, open_database(workspace.database_url), no_spark, Progress(lambda _: None))
+    early = snapshot.interval.start - CLOCKS_DIFFER - timedelta(seconds=1)
+    with pytest.raises(SnapshotError, match=r"manifest.json: interval_start .* is in the future, .*compare the clocks"):
+        publisher.publish("demo", snapshot.interval, now=early)
+    with pytest.raises(SparkWasStarted):
+        publisher.publish("demo", snapshot.interval, now=snapshot.interval.end)
+
+
+def test_two_snapshots_of_one_interval_that_disagree_need_a_person(workspace, config, snapshot) -> None:
+    _queues(snapshot)
+    folder = snapshot.land(workspace)
+    engine = open_database(workspace.database_url)
+    published = snapshot.manifest().to_json()
+    published_intervals.record(
+        engine, PublishedInterval("demo", snapshot.interval, "run-1", NOW, "published", {}, published)
+    )
+    publisher = Publisher(workspace, config, engine, no_spark, Progress(lambda _: None))
+    assert publisher.publish("demo", snapshot.interval, now=NOW).verdict == "already published"
+
+    snapshot.manifest_extra = {"gap_count": 1}
+    assert snapshot.land(workspace) == folder, "what has landed stays: a past moment cannot be looked at again"
+    assert publisher.publish("demo", snapshot.interval, now=NOW).verdict == "already published"
+
+    shutil.rmtree(folder)  # as somebody does who copies another machine's folder
+    snapshot.land(workspace)
+    with pytest.raises(
+        PublishError, match=rf"^{folder}: was collected at .*, but .* \(run run-1\), and the two disagree: say --again"
+    ):
+        publisher.publish("demo", snapshot.interval, now=NOW)
+    found = published_intervals.get(engine, "demo", snapshot.interval)
+    assert found is not None
+    assert found.run_id == "run-1"
+    with pytest.raises(SparkWasStarted):
+        publisher.publish("demo", snapshot.interval, now=NOW, again=True)
+
+
+@contextmanager
+def full_disk(spark: SparkSession, workspace: Workspace) -> Iterator[None]:
+    """Let the kernel refuse the JVM to write more than 4 kB of a file; it says so as it does of a full disk."""
+    del workspace
+    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+    before = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
+    resource.prlimit(jvm, resource.RLIMIT_FSIZE, (4_096, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(jvm, resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def folder_is_gone(spark: SparkSession, workspace: Workspace) -> Iterator[None]:
+    del spark
+    folder = workspace.warehouse_folder / "facts" / "group_snapshots"
+    elsewhere = folder.rename(workspace.home / "elsewhere")
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        elsewhere.rename(folder)
+
+
+@contextmanager
+def catalog_is_missing(spark: SparkSession, workspace: Workspace) -> Iterator[None]:
+    """With what SQLite keeps beside it: its log has all that was written last, and would mend the file."""
+    del spark
+    moved = [
+        (file, file.rename(workspace.home / f"elsewhere{file.name}")) for file in workspace.home.glob("catalog.db*")
+    ]
+    try:
+        yield
+    finally:
+        for file in workspace.home.glob("catalog.db*"):
+            file.unlink()
+        for file, elsewhere in moved:
+            elsewhere.rename(file)
+
+
+@contextmanager
+def catalog_is_no_database(spark: SparkSession, workspace: Workspace) -> Iterator[None]:
+    with catalog_is_missing(spark, workspace):
+        workspace.catalog_file.write_bytes(b"no database " * 1_000)
+        yield
+
+
+@contextmanager
+def catalog_is_locked(spark: SparkSession, workspace: Workspace) -> Iterator[None]:
+    del spark
+    other = sqlite3.connect(workspace.catalog_file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.close()
+
+
+@dataclass
+class Faulty:
+    """A publisher whose world breaks when it begins a step."""
+
+    workspace: Workspace
+    config: Any
+    engine: Any
+    spark: SparkSession
+    lines: list[str] = field(default_factory=list)
+
+    def publish(self, interval: Interval, step: str, fault: AbstractContextManager[None] | None) -> str | None:
+        """Return what an operator is told, or None when it was published."""
+        entered = False
+
+        def say(line: str) -> None:
+            nonlocal entered
+            self.lines.append(line)
+            if fault is not None and not entered and progress.current == step:
+                entered = True
+                fault.__enter__()
+
+        progress = Progress(say)
+        try:
+            Publisher(self.workspace, self.config, self.engine, lambda: self.spark, progress).publish(
+                "demo", interval, now=NOW
+            )
+        except OffsetGuardError as error:
+            return f"{progress.current}: {error}"
+        except (PySparkException, Py4JError) as error:
+            return f"{progress.current}: {first_line(error)}"
+        finally:
+            if entered and fault is not None:
+                fault.__exit__(None, None, None)
+        return None
+
+    def facts(self, interval: Interval) -> IntervalFacts:
+        published = published_intervals.get(self.engine, "demo", interval)
+        assert published is not None
+        return read_interval_facts(self.workspace, published, Manifest.from_json(published.manifest_json))
+
+
+FAULTS: list[tuple[str, Callable[[Any, Any], AbstractContextManager[None]], str]] = [
+    ("session", catalog_is_missing, r"catalog\.db: missing, although demo 20261121T103900Z was published with it"),
+    (
+        "tables",
+        catalog_is_no_database,
+        r"catalog\.db: the catalog cannot be used: file is not a database; bring it back",
+    ),
+    (
+        "tables",
+        folder_is_gone,
+        r"table facts\.group_snapshots: cannot be read: .*No such file.*; if its folder is lost",
+    ),
+    ("write", full_disk, r"home: cannot be written: File too large; make room on the disk"),
+    ("write", catalog_is_locked, r"catalog\.db: the catalog cannot be used: database is locked; another process holds"),
+    ("facts", folder_is_gone, r"group_snapshots"),
+]
+
+
+def test_a_world_that_breaks_under_way_is_told_and_readers_keep_what_they_have(
+    spark: SparkSession, workspace, config, snapshot
+) -> None:
+    """One workspace goes through all faults; then it is whole again, and the same interval is published."""
+    _queues(snapshot)
+    snapshot.land(workspace)
+    faulty = Faulty(workspace, config, open_database(workspace.database_url), spark)
+    assert faulty.publish(snapshot.interval, "", None) is None
+    before = faulty.facts(snapshot.interval)
+    snapshot.interval = Interval(snapshot.interval.end)
+    for rows in snapshot.rows.values():
+        for row in rows:
+            row["interval_start"] = snapshot.interval.start
+    snapshot.land(workspace)
+
+    for step, fault, said in FAULTS:
+        told = faulty.publish(snapshot.interval, step, fault(spark, workspace))
+        assert told is not None, f"{fault.__name__} at {step} was not noticed"
+        assert re.match(f"(?s)^{step}: .*{said}", told), told
+        assert published_intervals.get(faulty.engine, "demo", snapshot.interval) is None
+        assert faulty.facts(Interval(snapshot.interval.start - timedelta(minutes=1))) == before
+    assert faulty.publish(snapshot.interval, "", None) is None
+    assert len(faulty.facts(snapshot.interval).groups) == 1
