@@ -7,6 +7,7 @@ again for more than ten minutes without a word. So the address is put right, and
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 15002
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of Spark's variable, on both sides
 _TIMEOUT_S = 10.0
+_GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)
 
 
 class SparkServerUnusable(OffsetGuardError):
@@ -78,6 +80,13 @@ class ConnectAddress:
                 f"{where} does not answer ({error.strerror or error}): start it (`offsetguard spark-server start`), or "
                 "correct the Airflow connection `spark_default`"
             ) from error
+
+
+def telling_line(text: str) -> str:
+    """Return what an error of Spark says, without its stack trace; of one of gRPC the line that says something."""
+    if details := _GRPC_DETAILS.search(text):
+        return details.group(1)
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def _is_loopback(host: str) -> bool:

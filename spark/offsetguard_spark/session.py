@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, jdbc_properties
-from offsetguard_spark.connect import ConnectAddress
+from offsetguard_spark.connect import ConnectAddress, SparkServerUnusable, telling_line
 from offsetguard_spark.jars import jar_paths
 
 if TYPE_CHECKING:
@@ -71,13 +71,20 @@ def _remote_session(address: ConnectAddress, workspace: Workspace) -> SparkSessi
 
     A session that is not released stays on the server for an hour, and what it had begun is brought to its end.
     """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     address.check()
     builder = SparkSession.builder.remote(address.remote)
     for name, value in session_config(workspace).items():
         builder = builder.config(name, value)  # sent at once, in one request
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except PySparkException as error:
+        raise SparkServerUnusable(
+            f"Spark Connect server {address.host}:{address.port} gives no session: {telling_line(str(error))}; is the "
+            "Airflow connection's password the token that the server was started with?"
+        ) from error
     atexit.register(session.stop)
     return session
 

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.errors import PublishError
+from offsetguard_spark.connect import telling_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +22,9 @@ _FULL = re.compile(r"No space left on device|File too large|Disk quota exceeded|
 
 
 def first_line(error: PySparkException | Py4JError) -> str:
-    """Return the first line."""
+    """Return the first line, or of an error of gRPC the one that says something."""
     text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return telling_line(text) or type(error).__name__
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable
+from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable, telling_line
 
 TOKEN = {TOKEN_VARIABLE: "secret-token"}
 ADDRESSES = {
@@ -54,6 +54,18 @@ def test_a_server_without_tls_is_not_sent_a_token_as_if_it_had_some() -> None:
         address = ConnectAddress.parse(f"sc://127.0.0.1:{listener.getsockname()[1]}/;use_ssl=true", {})
         with pytest.raises(SparkServerUnusable, match="does not speak TLS"):
             address.check()
+
+
+SAID = {
+    'x\n\tstatus = UNAUTHENTICATED\n\tdetails = "Invalid token"\n\tdebug = "no"': "Invalid token",
+    "\n[TABLE_NOT_FOUND] no such table\n  at org.apache.spark": "[TABLE_NOT_FOUND] no such table",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_of_an_error_of_spark_that_line_is_shown_which_says_something(text: str) -> None:
+    assert telling_line(text) == SAID[text]
 
 
 def _answer_in_plain_text(listener: socket.socket) -> None:
