@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from offsetguard.intervals import Interval
 
-LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads: point 5 may be older than the window, but not by as much
+LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads; of a queue seen each minute, point 5 is up to 73 min old
 _COUNTS = {"sample_count": 0, "unknown_count": 0}  # never NULL
 _QUEUE = ("broker_name", "topic", "queue_id", "consumer_group")
 
@@ -53,7 +53,8 @@ def rebuild(history: DataFrame, cluster: str, interval: Interval, window: timede
     """Return the `queue_state` rows of a cluster as of an interval, made of snapshots alone; nothing is read yet.
 
     `history`: `queue_snapshots` rows; those of intervals in [interval - LOOK_BACK, interval] are read. The rows are
-    those that folding these intervals one by one would give.
+    those that folding these intervals one by one would give: what happened before them is not in it, as a rewind that
+    was never regained, when an idle queue last advanced, or a queue that has been missing since.
     """
     since, until = F.lit(interval.start - LOOK_BACK), F.lit(interval.start)
     read = history.where((F.col("cluster") == cluster) & F.col("interval_start").between(since, until))
