@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.errors import PublishError
@@ -36,10 +37,17 @@ def disk_errors_named(workspace: Workspace) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, SQLAlchemyError, OSError) as error:
-        found = _FULL.search(str(error))
+        found = _FULL.search(f"{error}\n{_stack_trace(error)}")
         if found is None:
             raise
         raise PublishError(
             f"{workspace.home}: cannot be written: {found[0]}; make room on the disk (or raise the quota, or the limit"
             " of file sizes), then run it again"
         ) from error
+
+
+def _stack_trace(error: Exception) -> str:
+    """Return Spark's own stack trace: under an "internal error" it alone says what went wrong."""
+    if isinstance(error, SparkConnectGrpcException):
+        return error.getStackTrace() or ""
+    return str(getattr(error, "_stackTrace", ""))  # of a JVM of our own; PySpark has no public name for it

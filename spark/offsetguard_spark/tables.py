@@ -14,7 +14,7 @@ from pyiceberg.types import NestedField
 from pyspark.sql import types as spark_types
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
-from offsetguard.reading.catalog import load_table, open_catalog, table_names
+from offsetguard.reading.catalog import catalog_errors_named, load_table, open_catalog, table_names
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
 
 if TYPE_CHECKING:
@@ -94,8 +94,9 @@ def create_missing_tables(workspace: Workspace) -> None:
     """Create catalog, namespace and tables where they are missing: metadata alone, which needs no Spark."""
     workspace.home.mkdir(parents=True, exist_ok=True)
     is_new = not workspace.catalog_file.exists()
-    catalog = SqlCatalog(CATALOG_NAME, **(sql_properties(workspace) | {"init_catalog_tables": str(is_new).lower()}))
-    catalog.create_namespace_if_not_exists(NAMESPACE)
+    with catalog_errors_named(workspace.catalog_file):
+        catalog = SqlCatalog(CATALOG_NAME, **(sql_properties(workspace) | {"init_catalog_tables": str(is_new).lower()}))
+        catalog.create_namespace_if_not_exists(NAMESPACE)
     existing = table_names(catalog)
     for table in PUBLISHED:
         if table.name not in existing:

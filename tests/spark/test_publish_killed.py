@@ -1,32 +1,42 @@
-"""A driver killed with SIGKILL leaves readers on the last good state, and the rerun repairs what it left."""
+"""A driver killed with SIGKILL at any step leaves readers on the last good state, and the rerun repairs what it left.
+
+The drivers are the real job in processes of their own, against one warm Spark Connect server.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
+import resource
+import shutil
+import sqlite3
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.intervals import Interval
-from offsetguard.published_facts import load_table, open_catalog, read_interval_facts
+from offsetguard.published_facts import load_table, open_catalog, read_interval_facts, read_rows
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
-from offsetguard.tables import PUBLISHED
-from offsetguard_spark.progress import Progress
-from offsetguard_spark.publish import Publisher
+from offsetguard.tables import PUBLISHED, QUEUE_STATE
+from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.publish_driver import running_job
+from offsetguard_spark.connect import TOKEN_VARIABLE
+from offsetguard_spark.connect_server import ConnectServer
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from collections.abc import Iterator
 
     from offsetguard.facts import IntervalFacts
     from offsetguard.workspace import Workspace
 
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
-NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 CONFIG = """\
 clusters:
   demo:
@@ -36,86 +46,223 @@ teams:
     mail: ["ops@example.org"]
 default_team: ops
 """
+STEPS_BEFORE_SHOWN = (
+    "landed",
+    "session",
+    "tables",
+    "write",
+    "state",
+    "facts",
+    "gate",
+    "results",
+    "forward",
+    "show",
+)
+AMIDST = ("write", "state", "facts", "results", "forward")  # killed once more there, after a first commit
+BYTES_ON_A_FULL_DISK = 4096
 
 
-def _kill_at(step: str, workspace: Workspace, interval: Interval) -> None:
-    """Run the real job, and kill it and its JVM at the moment when it announces a step."""
-    command, environment = _job(workspace, interval)
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as job:
-        assert job.stdout is not None
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    port = ReservedPort()
+    folder = tmp_path_factory.mktemp("server") / "spark-server"
+    server = ConnectServer(folder, port.port, memory="1g", master="local[2]")
+    server.start()
+    yield server
+    server.stop()
+    port.release()
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Runs the job on a workspace and reads what readers see."""
+
+    workspace: Workspace
+    server: ConnectServer
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "OFFSETGUARD_HOME": str(self.workspace.home),
+            "OFFSETGUARD_CONFIG": str(self.workspace.config_file),
+            "OFFSETGUARD_DATABASE_URL": self.workspace.database_url,
+            "SPARK_REMOTE": self.server.remote,
+            TOKEN_VARIABLE: self.server.token,
+        }
+
+    def run(self, interval: Interval, largest_file_bytes: int | None = None) -> tuple[int, list[str]]:
+        """Run it to its end; returns exit code and lines."""
+        with running_job(self.environment, _arguments(interval), largest_file_bytes) as job:
+            lines = list(job.lines())
+            job.process.join()
+            assert job.process.exitcode is not None
+            return job.process.exitcode, lines
+
+    def kill_at(self, step: str, interval: Interval, *, amidst: bool) -> None:
+        """Kill it when it announces a step, or after the first commit of that step."""
+        with running_job(self.environment, _arguments(interval)) as job:
+            seen = []
+            for line in job.lines():
+                seen.append(line)
+                if line.startswith(f"{step}:"):
+                    break
+            assert seen[-1].startswith(f"{step}:"), seen
+            before = self.commits()
+            while amidst and job.process.is_alive() and self.commits() == before:
+                pass
+            job.kill()
+
+    def commits(self) -> list[tuple[str, str]]:
+        """Return what the catalog says of every table: it changes with each commit."""
+        if not self.workspace.catalog_file.exists():
+            return []
+        with closing(sqlite3.connect(self.workspace.catalog_file, timeout=60)) as catalog:
+            return catalog.execute("SELECT table_name, metadata_location FROM iceberg_tables ORDER BY 1").fetchall()
+
+    def facts(self, interval: Interval) -> IntervalFacts | None:
+        engine = open_database(self.workspace.database_url)
+        published = published_intervals.get(engine, "demo", interval)
+        if published is None:
+            return None
+        return read_interval_facts(self.workspace, published, Manifest.from_json(published.manifest_json))
+
+    def rows(self, table: Any, interval: Interval) -> list[dict[str, Any]]:
+        published = published_intervals.get(open_database(self.workspace.database_url), "demo", interval)
+        assert published is not None
+        return read_rows(open_catalog(self.workspace), table, published)
+
+    def branch_names(self) -> set[str]:
+        catalog = open_catalog(self.workspace)
+        return {name for table in PUBLISHED for name in load_table(catalog, table).metadata.refs}
+
+
+def _arguments(interval: Interval) -> list[str]:
+    return ["--cluster", "demo", "--interval-start", interval.start.isoformat()]
+
+
+@pytest.fixture
+def jobs(workspace: Workspace, server: ConnectServer) -> Jobs:
+    workspace.config_file.write_text(CONFIG, encoding="utf-8")
+    return Jobs(workspace, server)
+
+
+def _next_minute(snapshot: Any) -> Interval:
+    """Move the snapshot on by a minute, with a queue more; returns its interval."""
+    snapshot.interval = Interval(snapshot.interval.start + timedelta(minutes=1))
+    for rows in snapshot.rows.values():
+        for row in rows:
+            row["interval_start"] = snapshot.interval.start
+            for name in row:
+                if name.endswith("_read_at") and row[name] is not None:
+                    row[name] = snapshot.read_at
+    snapshot.queue("g", "orders", 1, (0, 1, 9))
+    snapshot.topic_queue("orders", 1, 0, 9)
+    return snapshot.interval
+
+
+def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_repairs(
+    jobs: Jobs, snapshot: Any
+) -> None:
+    snapshot.queue("g", "orders", 0, (0, 5, 9))
+    snapshot.topic_queue("orders", 0, 0, 9)
+    snapshot.land(jobs.workspace)
+    first = snapshot.interval
+    assert jobs.run(first)[0] == 0
+    last_good, last_state = jobs.facts(first), jobs.rows(QUEUE_STATE, first)
+    assert last_good is not None
+    interval = _next_minute(snapshot)
+    snapshot.land(jobs.workspace)
+
+    for step in STEPS_BEFORE_SHOWN:
+        for amidst in (False, True) if step in AMIDST else (False,):
+            jobs.kill_at(step, interval, amidst=amidst)
+            assert jobs.facts(first) == last_good, (step, amidst)
+            assert jobs.facts(interval) is None, (step, amidst)
+
+    jobs.kill_at("document", interval, amidst=False)
+    facts = jobs.facts(interval)
+    assert facts is not None
+    assert [(group.queue_count, group.lag) for group in facts.groups] == [(2, 12)]
+    assert jobs.facts(first) == last_good
+    assert jobs.rows(QUEUE_STATE, first) == last_state
+    counts = {row["queue_id"]: row["sample_count"] for row in jobs.rows(QUEUE_STATE, interval)}
+    assert counts == {0: 2, 1: 1}, "the snapshot was folded once, however often it was tried"
+    assert jobs.branch_names() == {"main"}
+
+
+def test_a_full_disk_is_an_error_that_says_so_and_the_next_run_is_fine(jobs: Jobs, snapshot: Any) -> None:
+    """First the server's disk is full, then the driver's; both end when there is room again."""
+    snapshot.queue("g", "orders", 0, (0, 5, 9))
+    snapshot.land(jobs.workspace)
+    interval = snapshot.interval
+    process_id = jobs.server.process_id()
+    assert process_id is not None
+    limits = resource.prlimit(process_id, resource.RLIMIT_FSIZE)
+    resource.prlimit(process_id, resource.RLIMIT_FSIZE, (BYTES_ON_A_FULL_DISK, limits[1]))
+    try:
+        code, lines = jobs.run(interval)
+    finally:
+        resource.prlimit(process_id, resource.RLIMIT_FSIZE, limits)
+    assert code == 1
+    assert "File too large" in lines[-1], lines
+    assert lines[-1].startswith("error: ")
+    assert jobs.facts(interval) is None
+
+    code, lines = jobs.run(interval, BYTES_ON_A_FULL_DISK)
+    assert code == 1
+    assert "File too large" in lines[-1], lines
+    assert lines[-1].startswith("error: ")
+    assert jobs.facts(interval) is None
+
+    assert jobs.run(interval)[0] == 0
+    assert jobs.facts(interval) is not None
+
+
+def test_a_table_folder_deleted_under_way_is_named_and_other_intervals_stay(jobs: Jobs, snapshot: Any) -> None:
+    snapshot.queue("g", "orders", 0, (0, 5, 9))
+    snapshot.topic_queue("orders", 0, 0, 9)
+    snapshot.land(jobs.workspace)
+    first = snapshot.interval
+    assert jobs.run(first)[0] == 0
+    last_good = jobs.facts(first)
+    interval = _next_minute(snapshot)
+    snapshot.land(jobs.workspace)
+    folder = jobs.workspace.warehouse_folder / "facts" / "queue_snapshots"
+    kept = folder.with_name("kept")
+
+    with running_job(jobs.environment, _arguments(interval)) as job:
         lines = []
-        for line in job.stdout:
+        for line in job.lines():
             lines.append(line)
-            if line.startswith(f"{step}:"):
-                break
-        os.killpg(job.pid, signal.SIGKILL)
-        assert job.stderr is not None
-        assert lines[-1].startswith(f"{step}:"), (lines, job.stderr.read())
+            if line.startswith("facts:"):
+                shutil.copytree(folder, kept)
+                shutil.rmtree(folder)
+        job.process.join()
+    assert job.process.exitcode == 1
+    assert "queue_snapshots" in lines[-1], lines
+    assert lines[-1].startswith("error: ")
+    assert jobs.facts(interval) is None
+    assert jobs.facts(first) == last_good
+
+    shutil.rmtree(folder, ignore_errors=True)
+    kept.rename(folder)
+    code, lines = jobs.run(interval)
+    assert code == 0, lines
+    assert jobs.facts(interval) is not None
+    assert jobs.facts(first) == last_good
 
 
-def _job(workspace: Workspace, interval: Interval) -> tuple[list[str], dict[str, str]]:
-    """Return command and environment of the real job."""
-    command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", interval.start.isoformat()]
-    return command, os.environ | {
+def test_a_truncated_file_is_one_line_on_stderr_and_exit_code_1(workspace: Workspace, snapshot: Any) -> None:
+    workspace.config_file.write_text(CONFIG, encoding="utf-8")
+    file = snapshot.land(workspace) / "topic_settings.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    environment = os.environ | {
         "OFFSETGUARD_HOME": str(workspace.home),
         "OFFSETGUARD_CONFIG": str(workspace.config_file),
         "OFFSETGUARD_DATABASE_URL": workspace.database_url,
     }
-
-
-def test_a_truncated_file_is_one_line_on_stderr_and_exit_code_1(workspace, snapshot) -> None:
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
-    file = snapshot.land(workspace) / "topic_settings.parquet"
-    file.write_bytes(file.read_bytes()[:100])
-    command, environment = _job(workspace, snapshot.interval)
+    command = [sys.executable, str(JOB), *_arguments(snapshot.interval)]
     job = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert job.returncode == 1
     assert job.stderr.startswith(f"error: {file}: cannot be read as Parquet: ")
     assert job.stderr.count("\n") == 1
-
-
-def _read(engine: Engine, workspace: Workspace, interval: Interval) -> IntervalFacts | None:
-    published = published_intervals.get(engine, "demo", interval)
-    if published is None:
-        return None
-    return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
-
-
-def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_repairs(
-    workspace, config, spark, snapshot
-) -> None:
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
-    engine = open_database(workspace.database_url)
-    lines: list[str] = []
-    publisher = Publisher(workspace, config, engine, lambda: spark, Progress(lines.append))
-    snapshot.queue("g", "orders", 0, (0, 5, 9))
-    snapshot.topic_queue("orders", 0, 0, 9)
-    snapshot.land(workspace)
-    publisher.publish("demo", snapshot.interval, now=NOW)
-    first = snapshot.interval
-    last_good = _read(engine, workspace, first)
-    assert last_good is not None
-    interval = Interval(first.start + timedelta(minutes=1))
-    for row in (*snapshot.rows["queue_snapshots"], *snapshot.rows["topic_queue_snapshots"]):
-        row["interval_start"] = interval.start
-    snapshot.interval = interval
-    snapshot.queue("g", "orders", 1, (0, 1, 9))
-    snapshot.topic_queue("orders", 1, 0, 9)
-    snapshot.land(workspace)
-
-    for step in ("facts", "forward"):
-        _kill_at(step, workspace, interval)
-        assert _read(engine, workspace, first) == last_good, step
-        assert _read(engine, workspace, interval) is None, step
-
-    report = publisher.publish("demo", interval, now=NOW)
-    assert any(line.endswith("branches of a run that did not end") for line in lines)
-    assert report.rows["queue_snapshots"] == 2
-    facts = _read(engine, workspace, interval)
-    assert facts is not None
-    assert [(group.queue_count, group.lag) for group in facts.groups] == [(2, 12)]
-    assert _read(engine, workspace, first) == last_good
-    catalog = open_catalog(workspace)
-    assert {name for table in PUBLISHED for name in load_table(catalog, table).metadata.refs} == {"main"}

@@ -1,0 +1,71 @@
+"""The publishing job as a process of its own that has imported everything already: for tests that kill many of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+_PRELOADED = ["offsetguard_spark.publish_job", "offsetguard_expectations.suites", "pyspark.sql.connect.session"]
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A running job; `lines` yields what it says until it ends."""
+
+    process: BaseProcess
+    _output: Connection
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines of stdout and stderr as they come."""
+        with os.fdopen(os.dup(self._output.fileno()), encoding="utf-8") as output:
+            for line in output:
+                yield line.rstrip("\n")
+
+    def kill(self) -> None:
+        """End it at once, without any chance to tidy up."""
+        self.process.kill()
+        self.process.join()
+
+
+@contextmanager
+def running_job(
+    environment: Mapping[str, str], arguments: Sequence[str], largest_file_bytes: int | None = None
+) -> Iterator[Driver]:
+    """Start the real job; it is killed at the end of the block if it still runs.
+
+    `largest_file_bytes`: what a file may grow to, as on a full disk.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    output, its_end = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(dict(environment), list(arguments), its_end, largest_file_bytes))
+    process.start()
+    its_end.close()
+    try:
+        yield Driver(process, output)
+    finally:
+        process.kill()
+        process.join()
+        output.close()
+
+
+def _run(environment: dict[str, str], arguments: list[str], output: Connection, largest_file_bytes: int | None) -> None:
+    os.environ.update(environment)
+    for descriptor in (1, 2):
+        os.dup2(output.fileno(), descriptor)
+    output.close()
+    if largest_file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_bytes, resource.RLIM_INFINITY))
+    from offsetguard_spark.publish_job import main  # noqa: PLC0415 - imported before the fork, if all went well
+
+    sys.exit(main(arguments))
