@@ -141,6 +141,7 @@ class GreatExpectations:
 
         self._gx = gx
         self._context = gx.get_context(mode="ephemeral")
+        self._context.variables.progress_bars = {"globally": False}  # they cost nothing and spoil the table
         asset = self._context.data_sources.add_spark("benchmark").add_dataframe_asset("queues")
         self._batches = asset.add_batch_definition_whole_dataframe("all")
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
 
 
+EVERY_ROW = "TRUE"  # as `applies_when`
+
+
 class ViolationMeans(StrEnum):
     """What a violation says, and so what becomes of the row."""
 
@@ -45,12 +48,13 @@ class Invariant:
     @property
     def speaks_about(self) -> str:
         """SQL condition, never NULL: the invariant applies to the row (`rows_checked` counts these)."""
-        return f"(({self.applies_when}) IS TRUE)"
+        return EVERY_ROW if self.applies_when == EVERY_ROW else f"(({self.applies_when}) IS TRUE)"
 
     @property
     def violated_when(self) -> str:
         """SQL condition, never NULL: the row violates the invariant; NULL counts as violated, never as held."""
-        return f"({self.speaks_about} AND (({self.holds_when}) IS NOT TRUE))"
+        fails = f"(({self.holds_when}) IS NOT TRUE)"
+        return fails if self.speaks_about == EVERY_ROW else f"({self.speaks_about} AND {fails})"
 
     @property
     def rule_version(self) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from offsetguard_expectations.invariant import EVERY_ROW
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -106,7 +108,7 @@ def _query(counting: Counting) -> DataFrame:
 
 
 def _count(condition: str) -> str:
-    return "COUNT(*)" if condition == "TRUE" else f"COUNT_IF({condition})"
+    return "COUNT(*)" if condition == EVERY_ROW else f"COUNT_IF({condition})"
 
 
 def _first(sought: Sequence[Sought]) -> DataFrame:
