@@ -3,7 +3,7 @@
 The patterns and layouts are the ones of Python, tried in the same order; a test holds both sides equal, row by row.
 DataFrame API only. An `explode` stands where a step must be computed once: Spark never merges it with its neighbours,
 as it would merge a projection and a filter and then run hundreds of regular expressions twice. The functions of arrays
-around the patterns do one thing more: Spark interprets them. Java code for a hundred patterns is longer than a method
+within the patterns do one thing more: Spark interprets them. Java code for a hundred patterns is longer than a method
 may be, so Spark would compile it, fail, and interpret everything.
 """
 
@@ -66,11 +66,10 @@ def outcomes(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> Dat
     `messages`: any columns with `message`, `at` and `is_text`.
     """
     others = [name for name in messages.columns if name not in {"message", "is_text"}]
-    found = F.filter(F.array(F.when(F.col("at").isNotNull(), _found(patterns))), lambda one: one.isNotNull())
-    sorted_out = F.explode_outer(F.transform(found, lambda one: _pattern_columns(one, patterns)))
+    found = F.when(F.col("at").isNotNull(), _found(patterns))
     is_unreadable = F.col("at").isNull() & F.col("is_text")
     return (
-        messages.select(*others, "is_text", sorted_out.alias("pattern"))
+        messages.select(*others, "is_text", F.explode(F.array(found)).alias("pattern"))
         .where(F.col("pattern").isNotNull() | is_unreadable)
         .drop("is_text")
     )
@@ -133,7 +132,7 @@ def _head(layout: Layout) -> Column:
 
 
 def _found(patterns: Sequence[Pattern]) -> Column:
-    """Return the number of the first pattern that a message is of and the texts of its groups; NULL when it is none.
+    """Return what the first pattern that a message is of says of it; NULL when there is none.
 
     Patterns are looked for by the message's first character: no message can be of those that begin otherwise.
     """
@@ -141,39 +140,27 @@ def _found(patterns: Sequence[Pattern]) -> Column:
     found = [
         F.when(
             F.left("message", F.lit(1)) == first,
-            F.coalesce(*[_match(at, patterns[at]) for at, its in enumerate(firsts) if its & {first, ""}]),
+            F.coalesce(*[_of(patterns[at]) for at, its in enumerate(firsts) if its & {first, ""}]),
         )
         for first in sorted(set().union(*firsts) - {""})
     ]
-    return F.coalesce(*found, *[_match(at, patterns[at]) for at, its in enumerate(firsts) if "" in its])
+    return F.coalesce(*found, *[_of(patterns[at]) for at, its in enumerate(firsts) if "" in its])
 
 
-def _match(number: int, pattern: Pattern) -> Column:
-    """Return the pattern's number and the texts of its groups when the message is of it: read as in `_head`."""
+def _of(pattern: Pattern) -> Column:
+    """Return what a pattern says of a message; NULL when it is not meant for it. Its groups are read as in `_head`."""
     message = F.col("message")
     begins = message.startswith(_shared_start(beginnings(pattern.regex)))
     groups = "\n".join(f"${at}" for at in range(1, len(pattern.fields) + 1))
     texts = F.split(F.regexp_replace(message, f"{pattern.regex}(?s:.*)", groups), "\n")
-    return F.when(
-        begins & message.contains(pattern.must_contain) & message.rlike(pattern.regex),
-        F.struct(F.lit(number).alias("pattern"), texts.alias("texts")),
-    )
+    said = F.transform(F.array(texts), lambda once: _columns_of(pattern, once))
+    return F.when(begins & message.contains(pattern.must_contain) & message.rlike(pattern.regex), F.get(said, F.lit(0)))
 
 
 def _shared_start(texts: frozenset[str]) -> str:
     first, last = min(texts), max(texts)
     length = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
     return first[:length]
-
-
-def _pattern_columns(found: Column, patterns: Sequence[Pattern]) -> Column:
-    """Return what its pattern says of a message. `found`: of `_found`."""
-    return F.coalesce(
-        *[
-            F.when(found["pattern"] == number, _columns_of(pattern, found["texts"]))
-            for number, pattern in enumerate(patterns)
-        ]
-    )
 
 
 def _columns_of(pattern: Pattern, texts: Column) -> Column:
