@@ -216,7 +216,7 @@ def _scan(workspace: Workspace, group: str) -> pa.Table:
 def _duckdb(files: list[str], group: str) -> pa.Table:
     """Let DuckDB read the files; which ones is given to it."""
     query = f"SELECT {', '.join(COLUMNS)} FROM read_parquet(?) WHERE cluster = ? AND consumer_group = ?"
-    return _DUCKDB.execute(query, [files, CLUSTER, group]).to_arrow_table()
+    return _DUCKDB.sql(query, params=[files, CLUSTER, group]).to_arrow_table()
 
 
 _DUCKDB = duckdb.connect()

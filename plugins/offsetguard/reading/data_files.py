@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ _FIELD_ID = b"PARQUET:field_id"
 _THREADS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Projection:
     """The columns of a table, and those of them that are asked for."""
 
@@ -41,17 +42,17 @@ class Projection:
     field_ids: Mapping[str, int | None]  # by column name, as Iceberg numbers them; None = the table has it not yet
     asked: Sequence[str]
 
-    @property
+    @cached_property
     def asked_schema(self) -> pa.Schema:
         """The schema of what is returned."""
         return pa.schema([self.schema.field(name) for name in self.asked])
 
-    @property
+    @cached_property
     def needed(self) -> list[str]:
         """The columns that must be read: those asked for, and those that rows are chosen by."""
         return [name for name in self.schema.names if name in self.asked or name in FILTERED_BY]
 
-    @property
+    @cached_property
     def needed_schema(self) -> pa.Schema:
         """The schema of the needed columns."""
         return pa.schema([self.schema.field(name) for name in self.needed])
@@ -98,10 +99,9 @@ class DataFiles:
     def _rows_of(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
         """Return rows among which are all that match."""
         try:
-            footer = self._footers.get(file.path, lambda: _footer(io, file.path, columns))
             if file.row_count <= self._keep_up_to_rows:
-                rows = self._small.get(file.path, lambda: _read_whole(io, file.path, footer, columns))
-                return rows.select(columns.needed)
+                return self._small.get(file.path, lambda: _read_whole(io, file.path, columns)).select(columns.needed)
+            footer = self._footers.get(file.path, lambda: _footer(io, file.path, columns))
             rows = _read(io, file.path, footer, columns, footer.row_groups(wanted))
         except (OSError, pa.ArrowInvalid) as error:
             raise OSError(f"{file.path}: cannot be read: {error}") from error
@@ -127,7 +127,8 @@ def _first_and_last(metadata: pq.FileMetaData, row_group: int, position: int | N
     return statistics.min, statistics.max
 
 
-def _read_whole(io: FileIO, path: str, footer: Footer, columns: Projection) -> pa.Table:
+def _read_whole(io: FileIO, path: str, columns: Projection) -> pa.Table:
+    footer = _footer(io, path, columns)
     row_groups = list(range(footer.metadata.num_row_groups))
     return _read(io, path, footer, Projection(columns.schema, columns.field_ids, columns.schema.names), row_groups)
 

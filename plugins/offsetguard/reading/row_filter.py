@@ -72,7 +72,7 @@ class RowFilter:
             positions
         ):  # as in a sorted file: nothing to copy
             return rows.slice(first, len(positions))
-        return rows.take(positions)
+        return rows.filter(mask)
 
     def _conditions(self, rows: pa.Table) -> list[pa.ChunkedArray]:
         start = rows.column(INTERVAL_START)
