@@ -93,7 +93,7 @@ def test_an_invariant_without_a_result_fails_the_gate(tmp_path: Path, missing: s
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (lambda found: [*found, found[0]], "repeated ids ['OG-S01']"),
+        (lambda found: [*found, found[0]], f"repeated ids ['{ALL[0].id}']"),
         (lambda found: [*found, InvariantResult("OG-X99", "t", "trouble", 1, 0)], "unknown ids ['OG-X99']"),
     ],
 )
@@ -275,7 +275,7 @@ def test_invariants_of_other_tables_judge_dirty_rows_as_plain_gx_does(
     )
     frame["row"] = range(len(rows))
     complete = {"result_format": "COMPLETE", "unexpected_index_column_names": ["row"]}
-    suite = gx.ExpectationSuite(invariant_id, expectations=[one.model_copy() for one in expectations])
+    suite = gx.ExpectationSuite(invariant_id, expectations=[one.copy() for one in expectations])
     found = batches.get_batch({"dataframe": frame}).validate(suite, result_format=complete)
     by_gx = {entry["row"] for one in found.results for entry in one.result.get("unexpected_index_list") or ()}
 
