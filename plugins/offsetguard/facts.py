@@ -39,6 +39,8 @@ class QueueFacts:
     last_lock_at: datetime | None = None
     last_pull_at: datetime | None = None
     last_consume_at: datetime | None = None
+    produce_tps: float | None = None  # between the newest two samples
+    consume_tps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
