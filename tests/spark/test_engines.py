@@ -1,0 +1,235 @@
+"""One job, three engines, chosen by the Airflow connection alone: what is published is the same to the row."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from offsetguard.published_facts import open_catalog, read_rows
+from offsetguard.store import published_intervals
+from offsetguard.store.database import open_database
+from offsetguard.tables import PUBLISHED
+from offsetguard.workspace import Workspace
+from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.sessions import SessionGuard
+from offsetguard_peers.standalone_spark import StandaloneSpark
+from offsetguard_spark.connect import TOKEN_VARIABLE
+from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.intervals import Interval
+
+JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
+CONFIG = """\
+clusters:
+  demo:
+    name_servers: ["127.0.0.1:9876"]
+teams:
+  ops:
+    mail: ["ops@example.org"]
+default_team: ops
+"""
+RUN_TASK = """\
+import sys
+from offsetguard_airflow.operators.publish import PublishIntervalOperator
+PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.argv[1]).execute({})
+"""
+# No worker of a cluster ever starts a Python: one that tried would fail. Executors fit into the small workers.
+CLUSTER_DEFAULTS = """\
+spark.executor.memory 512m
+spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+spark.pyspark.python /nonexistent/python
+"""
+QUICKLY_STARTED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+RUN_SPECIFIC = {"run_id"}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What an operator configures: a connection, and what belongs to it on this machine."""
+
+    connection: str | None
+    environment: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """One warm server for all tests of this file."""
+    port = ReservedPort()
+    server = ConnectServer(
+        tmp_path_factory.mktemp("server") / "spark-server", port.port, memory="1g", master="local[2]"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", QUICKLY_STARTED)
+        process_id = server.start()
+    guard = SessionGuard()  # a server outlives whoever started it, also a run of tests that was killed
+    guard.add(process_id)
+    yield server
+    assert server.stop()
+    assert server.process_id() is None
+    guard.close()
+    port.release()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
+    with StandaloneSpark(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+def test_the_same_interval_is_published_alike_by_every_engine(
+    server: ConnectServer, cluster: StandaloneSpark, snapshot: Any, tmp_path: Path
+) -> None:
+    """Also what went to quarantine, what invariants counted, and the state that the next interval starts from."""
+    _fill(snapshot)
+    connect = {"conn_type": "spark_connect", "host": "localhost", "port": server.port, "password": server.token}
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(CLUSTER_DEFAULTS, encoding="utf-8")
+    engines = {
+        "local": Engine(None, {}),
+        "connect": Engine(json.dumps(connect), {}),
+        "standalone": Engine(cluster.master, {"SPARK_CONF_DIR": str(tmp_path / "conf"), "SPARK_LOCAL_IP": "127.0.0.1"}),
+    }
+    published = {name: _publish(engine, tmp_path / name, snapshot) for name, engine in engines.items()}
+
+    assert {name for name, rows in published["local"].items() if rows} >= {
+        "queue_snapshots",
+        "group_facts",
+        "quarantine",
+    }
+    for name in PUBLISHED_NAMES:
+        assert published["connect"][name] == published["local"][name], name
+        assert published["standalone"][name] == published["local"][name], name
+    assert all(list(folder.glob("app-*")) for folder in cluster.worker_folders), "a worker had no part in it"
+
+
+PUBLISHED_NAMES = [table.name for table in PUBLISHED]
+
+
+def _fill(snapshot: Any) -> None:
+    """Add a group with a backlog, one that has read all, a corrupt row, one that is there twice, a moved offset."""
+    snapshot.broker()
+    for group, topic, committed in (("billing", "orders", 400), ("stock", "goods", 1000)):
+        snapshot.topic(topic)
+        snapshot.group(group)
+        for queue_id in range(3):
+            snapshot.topic_queue(topic, queue_id, 0, 1000)
+            snapshot.queue(group, topic, queue_id, (0, committed, 1000))
+    snapshot.queue("billing", "orders", 3, (0, -7, 1000))
+    snapshot.topic_queue("orders", 3, 0, None)
+    snapshot.move(1, 900, 400, snapshot.interval.start + timedelta(seconds=2), consumer_group="billing")
+    snapshot.rows["queue_snapshots"].append(dict(snapshot.rows["queue_snapshots"][0]))
+
+
+def _publish(engine: Engine, folder: Path, snapshot: Any) -> dict[str, list[dict[str, Any]]]:
+    """Run Airflow's task in a process of its own; returns what readers then see, by table."""
+    workspace = Workspace(folder, folder / "offsetguard.yml", f"sqlite:///{folder / 'offsetguard.db'}")
+    folder.mkdir()
+    workspace.config_file.write_text(CONFIG, encoding="utf-8")
+    snapshot.land(workspace)
+    connection = {} if engine.connection is None else {"AIRFLOW_CONN_SPARK_DEFAULT": engine.connection}
+    airflow = {
+        "AIRFLOW_HOME": str(folder / "airflow"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "none"),
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+    }
+    task = subprocess.run(
+        [sys.executable, "-c", RUN_TASK, snapshot.interval.start.isoformat()],
+        env=os.environ | airflow | connection | engine.environment | _workspace_variables(workspace),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert task.returncode == 0, task.stdout
+    assert '"verdict": "published"' in task.stdout, "the job's lines are in the task's log"
+    if engine.connection and "password" in engine.connection:
+        assert json.loads(engine.connection)["password"] not in task.stdout
+    return _seen_by_readers(workspace, snapshot.interval)
+
+
+def _seen_by_readers(workspace: Workspace, interval: Interval) -> dict[str, list[dict[str, Any]]]:
+    published = published_intervals.get(open_database(workspace.database_url), "demo", interval)
+    assert published is not None
+    catalog = open_catalog(workspace)
+    return {
+        table.name: [
+            {name: value for name, value in row.items() if name not in RUN_SPECIFIC}
+            for row in read_rows(catalog, table, published)
+        ]
+        for table in PUBLISHED
+    }
+
+
+def test_the_server_listens_on_this_machine_only_and_keeps_its_token_to_itself(server: ConnectServer) -> None:
+    """Spark's own default is every interface, and no token."""
+    listening = subprocess.run(["ss", "-ltnH", f"sport = :{server.port}"], capture_output=True, text=True, check=True)
+    assert [line.split()[3].rsplit(":", 1)[0] for line in listening.stdout.splitlines()] in (
+        ["127.0.0.1"],
+        ["[::ffff:127.0.0.1]"],
+    )
+    assert stat.S_IMODE((server.folder / "token").stat().st_mode) == 0o600
+    assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
+    command_line = Path(f"/proc/{server.process_id()}/cmdline").read_text(encoding="utf-8")
+    assert str(server.port) in command_line
+    assert server.token not in command_line
+
+
+def test_a_second_server_is_refused_before_it_harms_the_first(server: ConnectServer) -> None:
+    with pytest.raises(SparkServerFailed, match=f"a server runs already .process {server.process_id()}."):
+        server.start()
+    elsewhere = ConnectServer(server.folder.with_name("other"), server.port)
+    with pytest.raises(SparkServerFailed, match=f"port {server.port}: Address already in use; choose another"):
+        elsewhere.start()
+    assert elsewhere.process_id() is None
+    assert server.process_id() is not None
+
+
+def test_a_wrong_token_is_an_error_of_one_line(server: ConnectServer, workspace: Workspace, snapshot: Any) -> None:
+    """And nobody asks again for ten minutes."""
+    workspace.config_file.write_text(CONFIG, encoding="utf-8")
+    _fill(snapshot)
+    snapshot.land(workspace)
+    command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", snapshot.interval.start.isoformat()]
+    remote = {"SPARK_REMOTE": server.remote, TOKEN_VARIABLE: "wrong"}
+    job = subprocess.run(
+        command, env=os.environ | _workspace_variables(workspace) | remote, capture_output=True, text=True, check=False
+    )
+    assert job.returncode == 1
+    error = job.stderr.strip().splitlines()[-1]
+    assert error.startswith(f"error: Spark Connect server localhost:{server.port} gives no session: Invalid ")
+    assert "is the Airflow connection's password the token" in error
+
+
+def test_a_stopped_server_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Started without enough memory, Spark ends at once: the error says so, and the folder is free for the next one."""
+    port = ReservedPort()
+    server = ConnectServer(tmp_path / "spark-server", port.port, memory="16m")
+    with pytest.raises(SparkServerFailed, match=r"Spark ended with code 1: .*server\.log\)"):
+        server.start()
+    assert server.process_id() is None
+    assert not server.stop()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port.port)) != 0
+    port.release()
+
+
+def _workspace_variables(workspace: Workspace) -> dict[str, str]:
+    return {
+        "OFFSETGUARD_HOME": str(workspace.home),
+        "OFFSETGUARD_CONFIG": str(workspace.config_file),
+        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
+    }
