@@ -107,11 +107,13 @@ class Branches:
         return self.spark.table(table_name(table, self.name if table in self.tables else None))
 
     def only_this_interval(self, table: Table) -> Column:
-        """Return the predicate of the transaction: what an interval's publication replaces in a table."""
-        if table.partition == ("cluster",):  # a state: the newest rows of the cluster, replaced as a whole
-            return F.col("cluster") == self.cluster
+        """Return the condition of the interval's rows; of a state: those of the queues that the interval saw."""
         this = (F.col("cluster") == self.cluster) & (F.col("interval_start") == F.lit(self.interval.start))
         return this & ~F.col("source").startswith(INGESTED_PREFIX) if table in INGESTED_TABLES else this
+
+    def of_cluster(self, table: Table) -> DataFrame:
+        """Return the cluster's rows of all intervals: a state's rows, each of its queue's newest interval."""
+        return self.read_with_history(table).where(F.col("cluster") == self.cluster)
 
     def added_row_counts(self) -> dict[Table, int]:
         """Return how many rows each branch's last write added: Iceberg counted them when it wrote."""
@@ -175,7 +177,12 @@ class Branches:
     def _replace(self, table: Table, rows: DataFrame, row_count: int) -> None:
         writer = rows.coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
         with tagged(self.spark, f"write {table.name}"):
-            writer.options(**self.write_options).overwrite(self.only_this_interval(table))
+            writer.options(**self.write_options).overwrite(self._replaced(table))
+
+    def _replaced(self, table: Table) -> Column:
+        """Return the predicate of the transaction: a state is replaced as a whole, all else by interval."""
+        is_state = table.partition == ("cluster",)
+        return F.col("cluster") == self.cluster if is_state else self.only_this_interval(table)
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...]) -> None:
         """Change a table's references, provided that main is where it was when the run began.

@@ -35,9 +35,9 @@ def fold_interval(branches: Branches, row_count: int, previous: PublishedInterva
     if branches.may_hold(QUEUE_STATE, interval.start, _EVER):  # this interval's own, of an earlier run, or newer ones
         before = _published_state(branches, previous)
     elif row_count:
-        before = branches.read(QUEUE_STATE)
+        before = branches.of_cluster(QUEUE_STATE)
     else:
-        return branches.read(QUEUE_STATE)
+        return branches.of_cluster(QUEUE_STATE)
     if before is None:
         folded = rebuild(branches.read_with_history(QUEUE_SNAPSHOTS), branches.cluster, interval)
     else:
@@ -46,7 +46,7 @@ def fold_interval(branches: Branches, row_count: int, previous: PublishedInterva
         return folded
     branches.start([QUEUE_STATE])
     branches.write({QUEUE_STATE: (folded, row_count)})
-    return branches.read(QUEUE_STATE)
+    return branches.of_cluster(QUEUE_STATE)
 
 
 def _published_state(branches: Branches, previous: PublishedInterval | None) -> DataFrame | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,11 +19,11 @@ from offsetguard.published_facts import load_table, open_catalog, read_interval_
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
-from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS
+from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher, PublishReport
-from offsetguard_spark.tables import load_tables
+from offsetguard_spark.tables import load_tables, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -236,6 +238,67 @@ def test_rows_changed_behind_the_writer_stop_at_the_gate_and_readers_stay(public
     assert publications.publish(snapshot.interval).verdict == "published"
     assert any(line.endswith("branches of a run that did not end") for line in publications.lines)
     assert publications.branch_names() == {"main"}
+
+
+def test_two_publishers_at_once_take_turns_and_a_reader_never_sees_half_of_an_interval(publications, snapshot) -> None:
+    _backlog(snapshot)
+    snapshot.land(publications.workspace)
+    publications.publish(snapshot.interval)
+    newer = replace_interval(snapshot, snapshot.interval.end)
+    newer.land(publications.workspace)
+    seen: list[IntervalFacts] = []
+    ended = Event()
+
+    def read_again_and_again() -> None:
+        while not ended.is_set():
+            newest = published_intervals.newest(publications.engine, "demo")
+            assert newest is not None
+            facts = publications.facts(newest.interval)
+            if facts not in seen:
+                seen.append(facts)
+
+    with ThreadPoolExecutor(3) as pool:
+        reader = pool.submit(read_again_and_again)
+        try:
+            publishers = [
+                pool.submit(publications.publish, snapshot.interval, again=True),
+                pool.submit(publications.publish, newer.interval),
+            ]
+            verdicts = [publisher.result().verdict for publisher in publishers]
+        finally:
+            ended.set()
+        reader.result()
+
+    assert verdicts == ["published", "published"]
+    assert "waiting: another interval is being published" in publications.lines
+    assert seen[0] == publications.facts(snapshot.interval)
+    assert seen[1:] in ([], [publications.facts(newer.interval)])
+
+
+def test_an_older_interval_published_again_disturbs_nothing_newer(publications, snapshot) -> None:
+    _backlog(snapshot)
+    intervals = [Interval(snapshot.interval.start + timedelta(minutes=number)) for number in range(3)]
+    for interval in intervals:
+        replace_interval(snapshot, interval.start).land(publications.workspace)
+        publications.publish(interval)
+    catalog = open_catalog(publications.workspace)
+
+    def newer() -> list[object]:
+        state = publications.spark.table(table_name(QUEUE_STATE)).orderBy(*QUEUE_STATE.key).collect()
+        published = [publications.published(interval) for interval in intervals[1:]]
+        rows = [read_rows(catalog, table, one) for one in published for table in PUBLISHED]
+        return [state, rows, [publications.facts(interval) for interval in intervals[1:]]]
+
+    before = newer()
+    older = replace_interval(snapshot, intervals[0].start)
+    older.rows["queue_snapshots"] = older.rows["queue_snapshots"][:1]
+    _land_again(publications, older)
+
+    report = publications.publish(intervals[0], again=True)
+
+    assert report.rows["queue_snapshots"] == 1
+    assert [group.consumer_group for group in publications.facts(intervals[0]).groups] == ["billing"]
+    assert newer() == before
 
 
 def test_a_reader_is_told_when_nothing_was_published_in_the_workspace(workspace, snapshot) -> None:
