@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,17 +37,12 @@ class Driver:
 
 
 @contextmanager
-def running_job(
-    environment: Mapping[str, str], arguments: Sequence[str], largest_file_bytes: int | None = None
-) -> Iterator[Driver]:
-    """Start the real job; it is killed at the end of the block if it still runs.
-
-    `largest_file_bytes`: what a file may grow to, as on a full disk.
-    """
+def running_job(environment: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Driver]:
+    """Start the real job; it is killed at the end of the block if it still runs."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     output, its_end = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(dict(environment), list(arguments), its_end, largest_file_bytes))
+    process = context.Process(target=_run, args=(dict(environment), list(arguments), its_end))
     process.start()
     its_end.close()
     try:
@@ -59,13 +53,11 @@ def running_job(
         output.close()
 
 
-def _run(environment: dict[str, str], arguments: list[str], output: Connection, largest_file_bytes: int | None) -> None:
+def _run(environment: dict[str, str], arguments: list[str], output: Connection) -> None:
     os.environ.update(environment)
     for descriptor in (1, 2):
         os.dup2(output.fileno(), descriptor)
     output.close()
-    if largest_file_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_bytes, resource.RLIM_INFINITY))
     from offsetguard_spark.publish_job import main  # noqa: PLC0415 - imported before the fork, if all went well
 
     sys.exit(main(arguments))
