@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 CLUSTER = "demo"
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MOST_SECONDS, MOST_TIMES_PLAIN = 3.0, 2.5
-CONFIG = Config.model_validate(
+CONFIG = Config.from_values(
     {
         "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
         "teams": {"ops": {"mail": ["ops@example.org"]}},

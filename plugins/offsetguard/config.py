@@ -247,7 +247,7 @@ class Config:
             raise ValueError("; ".join(problems))
 
     @classmethod
-    def model_validate(cls, values: object) -> Config:
+    def from_values(cls, values: object) -> Config:
         """Return the configuration that plain values say, as YAML or JSON gives them; raises pydantic's errors."""
         return read_python(cls, values)
 

@@ -141,7 +141,7 @@ def _read_document(path: pathlib.Path) -> LinedDocument:
 def _validate(document: dict[str, Any]) -> tuple[Config | None, list[tuple[Path, str]]]:
     config, problems = None, []
     try:
-        config = Config.model_validate(document)
+        config = Config.from_values(document)
     except ValidationError as error:
         # What a Config says about itself as a whole (path ()) is said below with the path of each part
         problems = [_explain(details) for details in error.errors() if details["loc"]]

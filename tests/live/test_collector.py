@@ -54,7 +54,7 @@ def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster
 
 
 def config_for(cluster: RocketMQCluster, *, connection: str | None = None) -> Config:
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {"main": {"name_servers": [cluster.namesrv], "connection": connection}},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -39,7 +39,7 @@ def test_killed_anywhere_no_event_is_lost_and_none_counted_twice(tmp_path: Path)
 
     async def run() -> None:
         async with scripted_cluster(broker) as (name_server, _):
-            config = Config.model_validate(
+            config = Config.from_values(
                 {
                     "clusters": {"main": {"name_servers": [name_server]}},
                     "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -82,7 +82,7 @@ def collect(cluster: RocketMQCluster) -> dict[str, list[dict[str, Any]]]:
         "request_timeout_ms": 20_000,
         "collection": {"share_rounds": 1},
     }
-    config = Config.model_validate(
+    config = Config.from_values(
         {
             "clusters": {"main": settings},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

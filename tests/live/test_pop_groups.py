@@ -120,7 +120,7 @@ def wait_until(condition: Callable[[], bool], what: str, within_s: float = 120.0
 
 def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:
     described = {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000, **settings}
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {"main": described},
             "groups": [{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}],

@@ -49,7 +49,7 @@ def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
 
 def config_for(cluster: RocketMQCluster) -> Config:
     settings = {"name_servers": [cluster.namesrv], "collection": EVERYTHING, "request_timeout_ms": 30_000}
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {"main": settings},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -61,7 +61,7 @@ def spark(jvm_session: SparkSession, workspace: Workspace) -> SparkSession:
 
 @pytest.fixture
 def config() -> Config:
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
             "teams": {"ops": {"mail": ["ops@example.org"]}},

@@ -98,7 +98,7 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
         ]
         + [{"name": "clients", "files": [f"{stage.consumers.log_file.parent}/*.log"]}],
     }
-    config = Config.model_validate(
+    config = Config.from_values(
         {
             "clusters": {CLUSTER: settings},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

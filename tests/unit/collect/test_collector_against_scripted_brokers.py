@@ -38,7 +38,7 @@ INTERVAL = Interval.containing(NOW)
 
 
 def config_for(*name_servers: str, **cluster: object) -> Config:
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
             "groups": [{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],

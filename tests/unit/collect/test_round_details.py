@@ -54,7 +54,7 @@ class Rounds:
         self._config = {"name_servers": [name_server], "request_timeout_ms": 5_000, "collection": NO_SHARE, **cluster}
 
     async def run(self, **cluster: object) -> Manifest:
-        config = Config.model_validate(
+        config = Config.from_values(
             {
                 "clusters": {"main": {**self._config, **cluster}},
                 "teams": {"operators": {"mail": ["operators@example.com"]}},

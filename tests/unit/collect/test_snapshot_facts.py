@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)
-CONFIG = Config.model_validate(
+CONFIG = Config.from_values(
     {
         "clusters": {"main": {"name_servers": ["127.0.0.1:9876"]}},
         "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -26,7 +26,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def config(**delivery: Any) -> Config:
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
             "groups": [{"match": "billing*", "team": "billing"}, {"match": "quiet*", "team": "nobody"}],
@@ -293,7 +293,7 @@ def test_a_judgement_of_some_groups_and_then_of_all_counts_the_interval_once(eng
 
 def test_a_group_that_gets_another_owner_leaves_the_first_teams_list(engine: Engine) -> None:
     judge(engine, facts(0, group("somebody", 20_000)))
-    settings = Config.model_validate({**asdict(config()), "groups": [{"match": "somebody", "team": "billing"}]})
+    settings = Config.from_values({**asdict(config()), "groups": [{"match": "somebody", "team": "billing"}]})
     report = judge(engine, facts(1, group("somebody", 20_000)), config=settings)
     by_team = {message.view.team: message.view for message in report.messages}
     assert by_team["billing"].reason is NotificationReason.FIRST

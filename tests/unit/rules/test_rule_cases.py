@@ -82,7 +82,7 @@ def _message_queue(entry: dict[str, Any]) -> MessageQueue:
 
 
 def _config(policies: list[dict[str, Any]]) -> Config:
-    return Config.model_validate(
+    return Config.from_values(
         {
             "clusters": {"demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"]}},
             "teams": {"operations": {"mail": ["operations@example.org"]}},
