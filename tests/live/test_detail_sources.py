@@ -12,7 +12,7 @@ import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_rows import broker_rows
-from offsetguard.collect.broker_stats import group_rates, items_for, items_of_replica, read_broker_stats
+from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.replica import Replica, ReplicaLink
@@ -21,6 +21,7 @@ from offsetguard.collect.running_info import read_running_info
 from offsetguard.config import Config
 from offsetguard.errors import BrokerRefused
 from offsetguard.intervals import Interval
+from offsetguard.rate_facts import group_rates
 from offsetguard.rocketmq.client import RocketMQClient
 from offsetguard.rocketmq.refusals import NotThere
 from offsetguard.rocketmq.requests import (
@@ -366,10 +367,11 @@ def test_a_group_that_reads_from_the_slave_is_seen_there_and_not_on_the_master(c
 
         def served_by_slave() -> bool | None:
             rows = list(broker_stats_rows("main", now_interval(), readings_of(cluster.brokers, groups)))
-            rate = group_rates(rows)["slave-group", "SlaveTopic"]
-            master_tps = rate.tps_by_replica[cluster.masters[0].name, 0]
-            assert rate.tps == master_tps + rate.slave_tps
-            return (rate.slave_tps > 0 and master_tps == 0) or None
+            pair, name = ("slave-group", "SlaveTopic"), cluster.masters[0].name
+            rate = group_rates(rows, {name: 1}, {pair: [name]})[pair]
+            assert rate.unseen_rate_count == 0
+            assert rate.get_tps == (rate.master_get_tps or 0) + (rate.slave_get_tps or 0)
+            return rate.reads_moved_to_slave or None
 
         assert wait_for(served_by_slave, "a rate on the slave and none on the master")
         assert 0 < consumers.consumed() < 40_000, "it works all the time, and it is not done"

@@ -9,13 +9,11 @@ SNDBCK_PUT_NUMS has the original topic, not %RETRY%), apache/rocketmq 4.9.8 and 
 
 from __future__ import annotations
 
-from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.stats_item import StatsItem
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
-from offsetguard.records import record
 from offsetguard.rocketmq.refusals import NotThere
 from offsetguard.rocketmq.requests import ViewBrokerStatsData
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.landing import Row
     from offsetguard.collect.replica import ReplicaLink
 
 LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
@@ -91,29 +88,3 @@ def _counts_pops(reading: BrokerReading) -> bool:
 def _counts_per_queue(reading: BrokerReading) -> bool:
     """Whether the replica keeps latencies per queue: enableDetailStat, on by default."""
     return (reading.settings or {}).get("enableDetailStat", "true") == "true"
-
-
-@record
-class GroupRate:
-    """How fast a group reads a topic, over all replicas; messages per second, pulled rather than consumed."""
-
-    tps: float  # sum of the replicas that answered
-    tps_by_replica: Mapping[tuple[str, int], float] = field(default_factory=dict)  # (broker name, broker id) -> tps
-
-    @property
-    def slave_tps(self) -> float:
-        """What slaves serve of it."""
-        return sum(tps for (_, broker_id), tps in self.tps_by_replica.items() if broker_id != 0)
-
-
-def group_rates(rows: Iterable[Row]) -> dict[tuple[str, str], GroupRate]:
-    """Return (consumer group, topic) -> rate, from rows of `broker_stats`.
-
-    A replica that was not seen has no row, so it is missing in `tps_by_replica` and the sum is a lower bound.
-    """
-    by_replica: dict[tuple[str, str], dict[tuple[str, int], float]] = {}
-    for row in rows:
-        if row["stats_name"] == "GROUP_GET_NUMS":
-            replicas = by_replica.setdefault((row["consumer_group"], row["topic"]), {})
-            replicas[row["broker_name"], row["broker_id"]] = row["tps"]
-    return {key: GroupRate(sum(replicas.values()), replicas) for key, replicas in by_replica.items()}

@@ -12,9 +12,7 @@ import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_stats import (
-    GroupRate,
     StatsItem,
-    group_rates,
     items_for,
     items_of_replica,
     read_broker_stats,
@@ -278,32 +276,6 @@ def test_a_replicas_own_rates_have_the_clusters_name_of_its_settings() -> None:
     assert items_of_replica(replica()) == []
 
 
-def rate_row(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP_GET_NUMS") -> dict[str, object]:
-    return {
-        "stats_name": stats_name,
-        "broker_name": broker_name,
-        "broker_id": broker_id,
-        "consumer_group": "billing",
-        "topic": "orders",
-        "tps": tps,
-    }
-
-
-def test_a_group_that_reads_from_the_slave_is_seen() -> None:
-    """Incident I1: TPS 0 on the master, 15,714/s on the slave, and dashboards asked the master only."""
-    rates = group_rates(
-        [
-            rate_row("broker-a", 0, 0.0),
-            rate_row("broker-a", 1, 15_714.0),
-            rate_row("broker-b", 0, 10.0),
-            rate_row("broker-a", 0, 77.0, "TOPIC_PUT_NUMS"),
-        ]
-    )
-    rate = rates["billing", "orders"]
-    assert rate == GroupRate(15_724.0, {("broker-a", 0): 0.0, ("broker-a", 1): 15_714.0, ("broker-b", 0): 10.0})
-    assert rate.slave_tps == 15_714.0
-
-
 def test_running_info_becomes_columns_of_the_client_and_rows_of_its_queues() -> None:
     reading = BrokerReading(
         Replica("broker-a", 0, "h:1"),
@@ -365,4 +337,3 @@ def test_rates_of_all_replicas_become_rows() -> None:
         ("broker-a", 0, 1.0),
         ("broker-a", 1, 1.0),
     ]
-    assert group_rates(rows)["G", "T"].tps == 2.0
