@@ -4,7 +4,7 @@
 
 In each round, on the same landed snapshot and the same server, each with a Spark session of its own:
 
-published   `Publisher.publish`, until readers see the interval; "with Data Docs" is what it took altogether
+published   `Publisher.publish`, until readers see the interval; "with history pages" is what it took altogether
 plain       a hand-written script that does the same steps with the same formulas on plain Parquet folders: no Iceberg,
             no branches, no database, nothing that a rerun or a reader could rely on
 
@@ -156,7 +156,7 @@ class Bench:
         ended = time.perf_counter()
         session_id = str(sessions[0].session_id)
         sessions[0].stop()
-        return session_id, moments["document"] - started, ended - started, report.seconds
+        return session_id, moments["history"] - started, ended - started, report.seconds
 
 
 @dataclass
@@ -335,7 +335,7 @@ def say_results(rounds: list[Round], jobs: dict[str, JobCost]) -> int:
     """Print the tables; returns the exit code."""
     series = {
         "published": [one.published for one in rounds],
-        "with Data Docs": [one.with_docs for one in rounds],
+        "with history pages": [one.with_docs for one in rounds],
         "plain": [one.plain for one in rounds],
     }
     print(f"\n{len(rounds)} rounds, seconds     median   minimum")

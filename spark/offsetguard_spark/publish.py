@@ -7,10 +7,11 @@ write      sound rows, and corrupt ones to quarantine, each to a branch of its t
 state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
 facts      made of what was written, to branches as well
 gate       everything that was written is read back, counted and judged by all invariants, in one query
+document   Great Expectations validates what the gate found, and tells it in Data Docs; a stopped run ends here
 results    the invariants' results, to their branch
 forward    every table's main state becomes the branch; readers do not look at it
 show       one `published_intervals` row with the snapshot id of every table: the moment from which readers see them
-document   Data Docs of the results (Great Expectations); when the gate stops the run, they are made before it fails
+history    the pages of each invariant's last day are renewed, if that is due
 
 Killed anywhere before the end of `show`, readers stay on the last good state, and a rerun starts from main again.
 """
@@ -19,10 +20,12 @@ from __future__ import annotations
 
 import importlib
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.errors import PublishError
 from offsetguard.reading.catalog import check_catalog_is_there
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
@@ -45,7 +48,9 @@ from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
     from datetime import datetime
+    from types import ModuleType
 
     from pyspark.sql import SparkSession
     from sqlalchemy import Engine
@@ -113,18 +118,23 @@ class Publisher:
                     if before is not None:
                         return _already_published(before)
                 landed = check_landed(folder, manifest)
-            with self.progress.step("session", "starting Spark"):
-                spark = self.start_spark()
-                suit_row_count(spark, sum(manifest.row_counts.values()))
-            return self._publish(spark, manifest, interval, landed, now)
+            with ThreadPoolExecutor(1) as background:
+                # Importing GX takes seconds of one core; while Spark starts and writes, this process mostly waits.
+                suites = background.submit(importlib.import_module, "offsetguard_expectations.suites")
+                with self.progress.step("session", "starting Spark"):
+                    spark = self.start_spark()
+                    suit_row_count(spark, sum(manifest.row_counts.values()))
+                return self._publish(spark, manifest, interval, landed=landed, now=now, suites=suites)
 
     def _publish(
         self,
         spark: SparkSession,
         manifest: Manifest,
         interval: Interval,
+        *,
         landed: Mapping[str, LandedTable],
         now: datetime,
+        suites: Future[ModuleType],
     ) -> PublishReport:
         step = self.progress.step
         newest = published_intervals.newest(self.engine, manifest.cluster)
@@ -144,9 +154,8 @@ class Publisher:
             rows.write_facts(sources)
         with step("gate", "checking what was written"), tagged(spark, "gate"):
             gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
-        if gate.problems:
-            self._document(gate)
-            gate.raise_problems()
+        with step("document", "validating the results and writing Data Docs"):
+            self._document(gate, suites.result())
         with step("results", "writing the results of the invariants"):
             rows.write_results(gate.results)
         report = self._report(branches, gate, landed)
@@ -156,7 +165,8 @@ class Publisher:
         with step("show", "making the interval visible to readers"):
             published_intervals.record(self.engine, _row_of(report, manifest, interval, now))
             forwarding.end()
-        self._document(gate)
+        with step("history", "renewing the history of each invariant"):
+            self._renew_history(gate)
         return report
 
     def _start_branches(self, spark: SparkSession, cluster: str, interval: Interval) -> Branches:
@@ -168,20 +178,22 @@ class Publisher:
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
         return Branches(spark, self.workspace, cluster, interval, run_id, states)
 
-    def _document(self, gate: GateReport) -> None:
-        """Write the Data Docs. Not before readers see the interval: importing GX takes seconds of one core."""
-        with self.progress.step("document", "writing Data Docs"):
-            suites = importlib.import_module("offsetguard_expectations.suites")
-            suites.validate(
-                gate.cluster,
-                gate.interval.start,
-                gate.results,
-                self.workspace.data_docs_folder,
-                not_published_because=gate.problems,
+    def _document(self, gate: GateReport, suites: ModuleType) -> None:
+        """Let GX validate the results and write their page; raises PublishError unless the interval may be shown."""
+        validation = suites.validate(
+            gate.cluster,
+            gate.interval.start,
+            gate.results,
+            self.workspace.data_docs_folder,
+            not_published_because=gate.problems,
+        )
+        gate.raise_problems()
+        if validation.not_checked_ids:  # violations are published as what they are; what was not checked is not
+            raise PublishError(
+                f"invariants without a result: {', '.join(validation.not_checked_ids)}; nothing published"
             )
-            self._document_history(gate)
 
-    def _document_history(self, gate: GateReport) -> None:
+    def _renew_history(self, gate: GateReport) -> None:
         """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""
         folder = self.workspace.data_docs_folder
         newest = published_intervals.newest(self.engine, gate.cluster)

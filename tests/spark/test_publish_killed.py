@@ -55,6 +55,7 @@ STEPS_BEFORE_SHOWN = (
     "state",
     "facts",
     "gate",
+    "document",
     "results",
     "forward",
     "show",
@@ -180,7 +181,7 @@ def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_re
             assert jobs.facts(first) == last_good, (step, amidst)
             assert jobs.facts(interval) is None, (step, amidst)
 
-    jobs.kill_at("document", interval, amidst=False)
+    jobs.kill_at("history", interval, amidst=False)
     facts = jobs.facts(interval)
     assert facts is not None
     assert [(group.queue_count, group.lag) for group in facts.groups] == [(2, 12)]
