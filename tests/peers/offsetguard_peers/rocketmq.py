@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from offsetguard.rocketmq.refusals import BrokerSystemError
 from offsetguard.rocketmq.requests import GetBrokerClusterInfo
 from offsetguard_peers import acl as access_control
 from offsetguard_peers.admin import Admin
@@ -164,7 +165,11 @@ class RocketMQCluster:
                 time.sleep(0.1)
 
     def _listed_by(self, name_server: NameServer) -> set[str]:
-        brokers = Admin(self).read(name_server.address, GetBrokerClusterInfo()).brokers
+        try:
+            brokers = Admin(self).read(name_server.address, GetBrokerClusterInfo()).brokers
+        except BrokerSystemError:
+            # 4.9.7 walks a map that a broker is just being struck out of (ConcurrentModificationException): ask again
+            brokers = Admin(self).read(name_server.address, GetBrokerClusterInfo()).brokers
         return {address for data in brokers for address in data.addresses.values()}
 
     def start_namesrv(self) -> None:
