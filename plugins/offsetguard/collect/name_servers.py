@@ -9,6 +9,7 @@ from offsetguard.collect.replica import Replica
 from offsetguard.collect.request_ledger import outcome_of
 from offsetguard.errors import RocketMQError
 from offsetguard.records import record
+from offsetguard.rocketmq.refusals import BrokerSystemError
 from offsetguard.rocketmq.requests import GetBrokerClusterInfo
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ async def find_members(
         request = GetBrokerClusterInfo()
         key = f"clusters.{name}.name_servers.{position}"
         try:
-            info = await asker.call(address, request)
+            info = await _cluster_info(asker, address, request, ledger)
         except RocketMQError as error:
             outcome = outcome_of(error)
             ledger.count(outcome)
@@ -76,6 +77,20 @@ async def find_members(
     if found is not None:
         _count_unmatched_addresses(name, cluster, found, ledger)
     return found
+
+
+async def _cluster_info(
+    asker: Asker, address: str, request: GetBrokerClusterInfo, ledger: RequestLedger
+) -> ClusterInfo:
+    """Ask a name server; once more when it trips: 4.9.7 walks a map that a broker is just being struck out of.
+
+    It says code 1, ConcurrentModificationException, and a cluster whose only name server says so is not unseen.
+    """
+    try:
+        return await asker.call(address, request)
+    except BrokerSystemError as error:
+        ledger.count(outcome_of(error))
+        return await asker.call(address, request)
 
 
 def _members(info: ClusterInfo) -> ClusterMembers:

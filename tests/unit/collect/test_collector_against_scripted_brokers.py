@@ -380,6 +380,24 @@ def test_a_name_server_that_has_just_started_does_not_hide_what_another_one_list
     assert after.complete, after.gaps
 
 
+def test_a_name_server_that_trips_over_a_brokers_going_is_asked_once_more() -> None:
+    async def run() -> Manifest:
+        async with scripted_cluster(healthy_broker()) as (_, listed):
+
+            async def trips_first(conversation: Conversation) -> None:
+                request = await conversation.next_request()
+                conversation.answer(request, code=1, remark="java.util.ConcurrentModificationException")
+                await name_server_of(listed)(conversation)
+
+            async with ScriptedPeer(trips_first) as name_server:
+                config = config_for(name_server.address)
+                return (await collect_snapshot("main", config, INTERVAL, started_at=NOW))[0]
+
+    manifest = asyncio.run(run())
+    assert manifest.complete, manifest.gaps
+    assert manifest.requests.refused == 1
+
+
 async def silence(conversation: Conversation) -> None:
     await conversation.hang()
 
