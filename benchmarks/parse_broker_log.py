@@ -1,7 +1,7 @@
 """Parsing a large broker.log with all patterns: Spark (ours) against DuckDB's regexps on the same file.
 
-    uv run python benchmarks/parse_broker_log.py --folder /tmp/logs            # 1 GiB, 5 rounds
-    uv run python benchmarks/parse_broker_log.py --folder /tmp/logs --size-mib 64
+    uv run python benchmarks/parse_broker_log.py --folder logs            # 1 GiB, 5 rounds
+    uv run python benchmarks/parse_broker_log.py --folder logs --size-mib 64
 
 The file is made once, of real lines (tests/unit/logs/excerpts, stack traces included), with a time that goes on. Both
 sides find each line's pattern and its fields as JSON, and keep the events: ours as the ingest job does, DuckDB in a
