@@ -22,7 +22,8 @@ TIDIES_UP = """
 import atexit, pathlib, sys, time
 atexit.register(lambda: pathlib.Path(sys.argv[1]).write_text("tidied up"))
 print("waiting")
-time.sleep(600)
+while True:  # a signal just before one long sleep would be noticed only after it
+    time.sleep(0.1)
 """
 
 
