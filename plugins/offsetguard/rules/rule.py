@@ -1,4 +1,4 @@
-"""The one shape of all rules: data on top, one `find` method; and what they give: findings."""
+"""The one shape of all rules: data on top, one `find` method; and what they give: findings, and what none can tell."""
 
 from __future__ import annotations
 
@@ -64,6 +64,26 @@ class QueueEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Explained:
+    """A finding that another one explains: it is named there and stands nowhere else."""
+
+    rule_id: str
+    consumer_group: str | None
+    topic: str | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """A rule that could not look, and why: facts that it needs were not seen. Neither a finding nor "all is well"."""
+
+    rule_id: str
+    consumer_group: str | None  # None: of every group, or of the cluster
+    broker_names: frozenset[str]  # behind which the facts lie; empty where no broker in particular is to blame
+    because: str  # one sentence
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A rule's output for one cluster, group and topic (None where it concerns more than one)."""
 
@@ -77,6 +97,12 @@ class Finding:
     variant: str = "default"
     state: str = "OK"  # state word of design: LOST, ANOMALY, STOPPED, FALLING_BEHIND, UNKNOWN, ...
     broker_names: frozenset[str] = frozenset()  # brokers that it concerns besides those of its queues
+    explains: tuple[Explained, ...] = ()  # set by `subsumption.subsume`, never by a rule
+
+    @property
+    def all_broker_names(self) -> frozenset[str]:
+        """Every broker that it concerns, with those of its queues."""
+        return self.broker_names.union(evidence.message_queue.broker_name for evidence in self.queues)
 
     @property
     def summary(self) -> str:

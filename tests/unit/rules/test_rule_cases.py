@@ -1,7 +1,11 @@
 """Every case in `cases/<rule>.yml` gives exactly the findings that it says.
 
-A case: `why` (a sentence), `facts` (only what matters; see `_facts`), `config` (group policies), `expect` (findings).
-An expected finding names the fields that matter: variant, severity, state, summary, cause, do_next, figures, queues.
+A case: `why` (a sentence), `facts` (only what matters; see `_facts`), `config` (group policies), `expect` (findings of
+the rule by itself, before one finding explains another). An expected finding names the fields that matter: variant,
+severity, state, summary, cause, do_next, figures, queues, brokers. Where they matter:
+- `cannot_tell`: all that the rule cannot tell, each with the fields that matter (consumer_group, brokers, because);
+- `explains`: what the findings of the rule explain in the end ("rule_id consumer_group topic", - for none), sorted;
+- `others`: the rules that are found besides this one in the end, sorted; an empty list: there is no other warning.
 """
 
 from __future__ import annotations
@@ -14,18 +18,46 @@ import pytest
 import yaml
 
 from offsetguard.config import Config
-from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts, OffsetMoveFacts, QueueFacts
+from offsetguard.facts import (
+    BrokerFacts,
+    ClusterFacts,
+    CollectionGap,
+    GroupFacts,
+    IntervalFacts,
+    LockWaitFacts,
+    OffsetMoveFacts,
+    QueueFacts,
+    SubscriptionFacts,
+    TopicFacts,
+)
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.rules.reference import LABELS
-from offsetguard.rules.registry import ALL_RULES, RULE_FILES, find_all
+from offsetguard.rules.registry import ALL_RULES, RULE_FILES, judge, look
 
 if TYPE_CHECKING:
-    from offsetguard.rules.rule import Finding
+    from offsetguard.rules.rule import CannotTell, Finding
 
 CASES = Path(__file__).parent / "cases"
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 END = Interval(START).end
+# fields without a default, where a case does not say them
+UNSAID: dict[type, dict[str, Any]] = {
+    TopicFacts: {"topic_kind": "normal", "queue_count": 4, "consumer_group_count": 1, "message_count": None},
+    BrokerFacts: {"broker_id": 0, "listed": True, "answered": True},
+    ClusterFacts: dict.fromkeys(
+        ("broker_count", "replica_count", "answered_replica_count", "topic_count", "consumer_group_count"), 1
+    ),
+    LockWaitFacts: {
+        **dict.fromkeys(("holder_client_id", "waiter_client_id", "ended_at", "ended_by", "next_holder_client_id")),
+        "topic": "orders",
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "told_by": "broker",
+        "refusal_count": 1,
+    },
+    SubscriptionFacts: {"topic": "orders"},
+}
 
 
 def _facts(given: dict[str, Any]) -> IntervalFacts:
@@ -40,14 +72,34 @@ def _facts(given: dict[str, Any]) -> IntervalFacts:
         gaps=tuple(CollectionGap(**entry) for entry in given.get("gaps", ())),
         unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
         cluster_unseen=given.get("cluster_unseen", False),
+        topics=tuple(_record(TopicFacts, entry) for entry in given.get("topics", ())),
+        brokers=tuple(_record(BrokerFacts, entry) for entry in given.get("brokers", ())),
+        cluster_facts=_record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
+        lock_waits=tuple(_record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
+        subscriptions=tuple(_record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
     )
+
+
+def _record(kind: type, entry: dict[str, Any]) -> Any:
+    """Build a typed record by its field names: `x_s_ago` gives x_at, a list a tuple; the rest stays as it is."""
+    return kind(**{**UNSAID.get(kind, {}), **dict(_field(*item) for item in entry.items())})
+
+
+def _field(name: str, value: Any) -> tuple[str, Any]:
+    if name.endswith("_s_ago"):
+        return f"{name.removesuffix('_s_ago')}_at", END - timedelta(seconds=value)
+    return name, tuple(value) if isinstance(value, list) else value
 
 
 def _queue(entry: dict[str, Any]) -> QueueFacts:
     min_offset, consumer_offset, pull_offset, max_offset = entry["offsets"]
     offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
     violations = tuple(violation.value for violation in offsets.order_violations())
-    return QueueFacts(entry["consumer_group"], _message_queue(entry), offsets, None, entry.get("lag_ms"), violations)
+    said = {name: value for name, value in entry.items() if name not in ("offsets", "queue", "topic")}
+    fixed = {"message_queue": _message_queue(entry), "offsets": offsets, "violated_invariants": violations}
+    return QueueFacts(
+        **{"last_timestamp": None, "lag_ms": None, **fixed, **dict(_field(*item) for item in said.items())}
+    )
 
 
 def _group(entry: dict[str, Any]) -> GroupFacts:
@@ -55,7 +107,8 @@ def _group(entry: dict[str, Any]) -> GroupFacts:
         ("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "online_client_count", "message_model")
     )
     counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
-    return GroupFacts(**{"topic": "orders", "topic_kind": "normal", **unknown, **counts, **entry})  # type: ignore[arg-type]
+    said = dict(_field(*item) for item in entry.items())
+    return GroupFacts(**{"topic": "orders", "topic_kind": "normal", **unknown, **counts, **said})  # type: ignore[arg-type]
 
 
 def _move(entry: dict[str, Any]) -> OffsetMoveFacts:
@@ -106,23 +159,57 @@ def _shown(finding: Finding, wanted: dict[str, Any]) -> dict[str, Any]:
     if "queues" in wanted:
         queues = (evidence.message_queue for evidence in finding.queues)
         shown["queues"] = [f"{queue.broker_name}/{queue.queue_id}" for queue in queues]
+    if "brokers" in wanted:
+        shown["brokers"] = sorted(finding.broker_names)
     return shown
 
 
-def _cases() -> list[Any]:
+def _untold(entry: CannotTell, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return of what a rule cannot tell what the case wants to know."""
+    told = {"consumer_group": entry.consumer_group, "brokers": sorted(entry.broker_names), "because": entry.because}
+    return {name: value for name, value in told.items() if name in wanted}
+
+
+def _cases(*saying: str) -> list[Any]:
+    """Return the cases as parameters; with `saying`, those that have one of these keys."""
     return [
         pytest.param(file.stem, case, id=f"{file.stem}: {case['why']}")
         for file in sorted(CASES.glob("*.yml"))
         for case in yaml.safe_load(file.read_text(encoding="utf-8"))
+        if not saying or any(key in case for key in saying)
     ]
 
 
 @pytest.mark.parametrize(("rule_id", "case"), _cases())
 def test_a_case_gives_exactly_the_findings_that_it_says(rule_id: str, case: dict[str, Any]) -> None:
-    findings = [f for f in find_all(_facts(case["facts"]), _config(case.get("config", []))) if f.rule.id == rule_id]
+    found, _ = look(_facts(case["facts"]), _config(case.get("config", [])))
+    findings = [finding for finding in found if finding.rule.id == rule_id]
     expected = case["expect"] or []
     shown = [_shown(finding, wanted) for finding, wanted in zip(findings, expected, strict=False)]
     assert (shown, len(findings)) == (expected, len(expected)), [finding.cause for finding in findings]
+
+
+@pytest.mark.parametrize(("rule_id", "case"), _cases("cannot_tell"))
+def test_a_case_leaves_untold_exactly_what_it_says(rule_id: str, case: dict[str, Any]) -> None:
+    _, cannot_tell = look(_facts(case["facts"]), _config(case.get("config", [])))
+    untold = [entry for entry in cannot_tell if entry.rule_id == rule_id]
+    expected = case["cannot_tell"] or []
+    shown = [_untold(entry, wanted) for entry, wanted in zip(untold, expected, strict=False)]
+    assert (shown, len(untold)) == (expected, len(expected)), untold
+
+
+@pytest.mark.parametrize(("rule_id", "case"), _cases("explains", "others"))
+def test_a_case_explains_and_leaves_exactly_what_it_says(rule_id: str, case: dict[str, Any]) -> None:
+    findings = judge(_facts(case["facts"]), _config(case.get("config", []))).findings
+    explains = sorted(
+        f"{one.rule_id} {one.consumer_group or '-'} {one.topic or '-'}"
+        for finding in findings
+        for one in finding.explains
+        if finding.rule.id == rule_id
+    )
+    others = sorted({finding.rule.id for finding in findings} - {rule_id})
+    shown = {"explains": explains, "others": others}
+    assert {name: shown[name] for name in shown if name in case} == {name: case[name] for name in shown if name in case}
 
 
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
