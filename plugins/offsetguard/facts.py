@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from offsetguard.intervals import Interval
     from offsetguard.offsets import MessageQueue, QueueOffsets
+    from offsetguard.queue_state import QueueState
+    from offsetguard.verdicts import QueueVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class QueueFacts:
     last_consume_at: datetime | None = None
     produce_tps: float | None = None  # between the newest two samples
     consume_tps: float | None = None
+    window: QueueState | None = None  # None: published by an earlier release
+    verdict: QueueVerdict | None = None  # given by `windows.judge_queues`; None: not judged yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class GroupFacts:
     slave_get_tps: float | None = None
     unseen_rate_count: int | None = None
     reads_moved_to_slave: bool | None = None
+    slave_read_broker_names: tuple[str, ...] | None = None  # brokers on which they moved
+    slave_read_since: datetime | None = None  # or earlier
     send_back_tps: float | None = None
     filtered: bool | None = None
     hit_ratio: float | None = None
@@ -109,6 +115,8 @@ class GroupFacts:
     consume_enabled: bool | None = None
     which_broker_when_consume_slowly: int | None = None
     members_differ: bool | None = None
+    members_differ_since: datetime | None = None  # or earlier
+    missing_members: tuple[str, ...] | None = None  # `client_id broker_name`: who is missing where
     retry_message_count: int | None = None
     retry_growth: int | None = None
     dead_letter_message_count: int | None = None
@@ -210,6 +218,10 @@ class BrokerFacts:
     file_reserved_time_hours: int | None = None
     delete_when: str | None = None
     disk_max_used_space_ratio: int | None = None
+    disk_clean_forcibly_ratio: int | None = None
+    clean_file_forcibly: bool | None = None
+    commit_log_file_bytes: int | None = None
+    commit_log_disk_bytes: int | None = None
     access_message_in_memory_max_ratio: int | None = None
     broker_permission: int | None = None
     read_at: datetime | None = None
@@ -283,6 +295,8 @@ class LockWaitFacts:
     ended_by: str | None  # expired or released
     next_holder_client_id: str | None
     waited_ms: int
+    holder_online: bool | None = None  # at the interval; None: no holder is named, or the connections were not seen
+    holder_start_at: datetime | None = None  # the process of that client id that is online
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +323,37 @@ class SubscriptionFacts:
     unsubscribed_client_ids: tuple[str, ...] = ()
     newest_member_start_at: datetime | None = None
     mismatch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogLineFacts:
+    """Lines of one kind that one log has about a group, within the look-back window."""
+
+    consumer_group: str
+    topic: str | None  # None: the lines name none
+    kind: str
+    source: str  # the log: one broker replica's, or one client's
+    broker_name: str | None  # that wrote the lines, or that a client's lines are about
+    queue_id: int | None
+    line_count: int
+    first_at: datetime
+    last_at: datetime
+    spell_line_count: int  # of the newest run of lines without a silence longer than 45 s
+    spell_first_at: datetime
+    client_ids: tuple[str, ...] = ()  # clients, or addresses, that the lines name; the first 20
+    newest_fields_json: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMark:
+    """How far a master's commit log reached at a moment of the last days: about one an hour (`store.broker_marks`)."""
+
+    broker_name: str
+    at: datetime
+    commit_log_min_offset: int
+    commit_log_max_offset: int
+    earliest_message_at: datetime | None
+    disk_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,3 +399,5 @@ class IntervalFacts:
     cluster_facts: ClusterFacts | None = None  # None: published by an earlier release, or nothing was seen
     lock_waits: tuple[LockWaitFacts, ...] = ()
     subscriptions: tuple[SubscriptionFacts, ...] = ()
+    broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
+    log_lines: tuple[LogLineFacts, ...] = ()

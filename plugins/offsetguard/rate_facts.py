@@ -15,6 +15,7 @@ from offsetguard.known_figures import any_of, sum_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
 
     Row = Mapping[str, Any]
 
@@ -29,18 +30,22 @@ LEAST_COMMITTED_TPS = 0.5  # 30 messages in the minute that the brokers' rates c
 class BrokerRates:
     """What the replicas of one broker name say of one group and topic; None = not seen."""
 
+    broker_name: str = ""
     master_tps: float | None = None
     slave_tps: float | None = None  # sum of the slaves that were seen
     unseen_slave_count: int = 0
+    slave_since: datetime | None = None  # first round in a row with a slave's rate above 0
 
     @property
     def reads_moved(self) -> bool | None:
-        """Whether the master hands out nothing and a slave does; None = a replica that could tell was not seen."""
+        """Whether the slaves hand out more than the master; None = a replica that could tell was not seen.
+
+        Rates cover the last minute: half a minute after reads have moved the slave's is the greater one, and only after
+        65 s the master's is 0.
+        """
         if self.master_tps is None:
             return None
-        if self.master_tps > 0:
-            return False
-        if self.slave_tps is not None and self.slave_tps > 0:
+        if self.slave_tps is not None and self.slave_tps > self.master_tps:
             return True
         return None if self.unseen_slave_count else False
 
@@ -59,6 +64,8 @@ class GroupRates:
     slave_get_tps: float | None
     unseen_rate_count: int | None  # None: no replica was asked
     reads_moved_to_slave: bool | None
+    slave_read_broker_names: tuple[str, ...] | None
+    slave_read_since: datetime | None
     send_back_tps: float | None
 
 
@@ -81,19 +88,21 @@ def group_rates(
             sent_back[row["consumer_group"], row["topic"]].append(row["tps"])
     return {
         pair: _merged(
-            [_broker_rates(read.get((*pair, name), ()), slave_counts.get(name, 0)) for name in broker_names],
+            [_broker_rates(name, read.get((*pair, name), ()), slave_counts.get(name, 0)) for name in broker_names],
             sent_back.get(pair, ()),
         )
         for pair, broker_names in places.items()
     }
 
 
-def _broker_rates(rows: Collection[Row], slave_count: int) -> BrokerRates:
-    slaves = [row["tps"] for row in rows if row["broker_id"] != 0]
+def _broker_rates(broker_name: str, rows: Collection[Row], slave_count: int) -> BrokerRates:
+    slaves = [row for row in rows if row["broker_id"] != 0]
     return BrokerRates(
+        broker_name,
         master_tps=next((row["tps"] for row in rows if row["broker_id"] == 0), None),
-        slave_tps=sum(slaves) if slaves else None,
+        slave_tps=sum(row["tps"] for row in slaves) if slaves else None,
         unseen_slave_count=max(0, slave_count - len(slaves)),
+        slave_since=min((row["counting_since"] for row in slaves if row["counting_since"]), default=None),
     )
 
 
@@ -101,12 +110,15 @@ def _merged(brokers: Collection[BrokerRates], sent_back: Collection[float]) -> G
     masters = sum_of_known(one.master_tps for one in brokers)
     slaves = sum_of_known(one.slave_tps for one in brokers)
     get_tps = sum_of_known((masters, slaves))
+    moved = [one for one in brokers if one.reads_moved]
     return GroupRates(
         get_tps=get_tps,
         master_get_tps=masters,
         slave_get_tps=slaves,
         unseen_rate_count=None if get_tps is None else sum(one.unseen_count for one in brokers),
         reads_moved_to_slave=any_of(one.reads_moved for one in brokers),
+        slave_read_broker_names=tuple(sorted(one.broker_name for one in moved)) or None,
+        slave_read_since=min((one.slave_since for one in moved if one.slave_since), default=None),
         send_back_tps=sum_of_known(sent_back),
     )
 

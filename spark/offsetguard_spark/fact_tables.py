@@ -13,6 +13,7 @@ from offsetguard.tables import (
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
     LOCK_WAIT_FACTS,
+    LOG_LINE_FACTS,
     OFFSET_MOVE_FACTS,
     OFFSET_MOVES,
     QUEUE_FACTS,
@@ -32,7 +33,7 @@ from offsetguard_spark.facts import (
     topic_facts,
     traffic_baselines,
 )
-from offsetguard_spark.log_facts import has_log_lines, has_subscriptions, lock_waits_of, subscriptions_of
+from offsetguard_spark.log_facts import has_log_lines, has_subscriptions, lock_waits_of, log_lines_of, subscriptions_of
 from offsetguard_spark.moves import offset_move_facts, oldest_interval
 
 if TYPE_CHECKING:
@@ -91,4 +92,5 @@ FACT_TABLES: tuple[FactTable, ...] = (
     FactTable(OFFSET_MOVE_FACTS, _offset_move_facts, _has_moves),
     FactTable(LOCK_WAIT_FACTS, lock_waits_of, has_log_lines),
     FactTable(SUBSCRIPTION_FACTS, subscriptions_of, has_subscriptions),
+    FactTable(LOG_LINE_FACTS, log_lines_of, has_log_lines),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS
-from offsetguard_spark.lock_waits import lock_wait_facts
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS
+from offsetguard_spark.lock_waits import lock_wait_facts, with_holders
+from offsetguard_spark.log_lines import log_line_facts
 from offsetguard_spark.moves import oldest_interval
 from offsetguard_spark.subscriptions import subscription_facts
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 def lock_waits_of(sources: FactSources) -> DataFrame:
     """Return the interval's rows of `lock_wait_facts`."""
-    return lock_wait_facts(sources.history(LOG_EVENTS), sources.cluster, sources.interval, _window(sources))
+    waits = lock_wait_facts(sources.history(LOG_EVENTS), sources.cluster, sources.interval, _window(sources))
+    return with_holders(waits, sources.rows(CLIENT_SNAPSHOTS), sources.rows(GROUP_SNAPSHOTS))
+
+
+def log_lines_of(sources: FactSources) -> DataFrame:
+    """Return the interval's rows of `log_line_facts`."""
+    return log_line_facts(sources.history(LOG_EVENTS), sources.cluster, sources.interval, _window(sources))
 
 
 def has_log_lines(sources: FactSources) -> bool:

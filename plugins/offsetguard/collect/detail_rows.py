@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+from offsetguard.rate_facts import READ
 
-    from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.collect.broker_reading import Answer, BrokerReading, ClientAnswer
+    from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures
     from offsetguard.collect.landing import Row
+    from offsetguard.collect.stats_item import StatsItem
     from offsetguard.intervals import Interval
     from offsetguard.offsets import MessageQueue
     from offsetguard.rocketmq.detail_bodies import (
@@ -83,7 +88,9 @@ def client_queue_rows(cluster: str, interval: Interval, readings: Sequence[Broke
                 yield {**base, **_queue(queue), **_popped_columns(popped)}
 
 
-def broker_stats_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReading]) -> Iterator[Row]:
+def broker_stats_rows(
+    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures | None = None
+) -> Iterator[Row]:
     """Yield the rows of `broker_stats`, of every replica."""
     for reading in readings:
         for item, answer in reading.broker_stats.items():
@@ -99,6 +106,7 @@ def broker_stats_rows(cluster: str, interval: Interval, readings: Sequence[Broke
                 "queue_id": item.queue_id,
                 "counted": answer.body is not None,
                 **_stats_columns(answer.body),
+                "counting_since": _counting_since(reading, item, answer, earlier.counting_since if earlier else {}),
                 "read_at": answer.at,
             }
 
@@ -111,6 +119,16 @@ def _stats_columns(stats: BrokerStats | None) -> Row:
         "hour_sum": stats.hour.sum if stats else 0,
         "day_sum": stats.day.sum if stats else 0,
     }
+
+
+def _counting_since(
+    reading: BrokerReading, item: StatsItem, answer: Answer[BrokerStats], earlier: Mapping[CountedPlace, datetime]
+) -> datetime | None:
+    """Of rates of reading only: since when a replica serves a group is asked for, of other rates it is not."""
+    if item.stats_name != READ or answer.body is None or answer.body.minute.tps <= 0:
+        return None
+    place = (reading.broker_name, reading.replica.broker_id, item.stats_name, item.stats_key)
+    return earlier.get(place) or answer.at
 
 
 def _rates(info: ConsumerRunningInfo) -> Row:

@@ -16,10 +16,17 @@ from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
 from offsetguard.intervals import Interval
 from offsetguard.records import record
-from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    GROUP_SNAPSHOTS,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     import pyarrow as pa
@@ -32,9 +39,12 @@ MISSING_MASTER_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
 _ENDS = ("broker_name", "topic", "queue_id", "max_offset")
 _AGES = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
-_GROUPS = ("consumer_group", "retry_max_offset", "dead_letter_max_offset", "consumption")
+_GROUPS = ("consumer_group", "retry_max_offset", "dead_letter_max_offset", "consumption", "members_differ_since")
+_COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
+CountedPlace = tuple[str, int, str, str]
+"""(broker name, broker id, stats name, stats key)."""
 
 
 @record
@@ -113,6 +123,7 @@ class EarlierFigures:
     ages: Ages = field(default_factory=dict)  # of what waited then
     groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
+    counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
 
     @classmethod
     def of(cls, earlier: EarlierRound) -> EarlierFigures:
@@ -125,6 +136,7 @@ class EarlierFigures:
             _ages(earlier.parts(QUEUE_SNAPSHOTS, _AGES)),
             _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
+            _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
         )
 
     def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
@@ -165,6 +177,10 @@ def _ages(parts: Iterable[pa.Table]) -> Ages:
 
 def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:
     return {row["consumer_group"]: row for row in (rows.to_pylist() if rows else ())}
+
+
+def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:
+    return {(name, id_, stats, key): since for name, id_, stats, key, since in _values(rows) if since is not None}
 
 
 def _values(rows: pa.Table | None) -> zip[tuple[Any, ...]]:

@@ -44,12 +44,12 @@ def merge_members(readings: Iterable[BrokerReading]) -> dict[str, GroupMembers]:
     return {group: _merge([one for one in answers if one is not None]) for group, answers in seen.items()}
 
 
-def members_differ(group: str, masters: Iterable[BrokerReading]) -> bool | None:
-    """Whether two masters list different clients for a group; None = fewer than two masters could be compared.
+def missing_members(group: str, masters: Iterable[BrokerReading]) -> list[tuple[str, str]] | None:
+    """Return (client id, broker name) of each client that a master lacks and another one lists.
 
-    A client sends its heartbeats to every broker that has one of its topics, and to no other. So those masters are
-    compared that have a topic that the group subscribes to (its retry topic apart, which each heartbeat creates). One
-    that does not even know the group has never had a heartbeat of it.
+    None = fewer than two masters could be compared. A client sends its heartbeats to every broker that has one of its
+    topics, and to no other. So those masters are compared that have a topic that the group subscribes to (its retry
+    topic apart, which each heartbeat creates). One that does not even know the group has never had a heartbeat of it.
     """
     masters = [one for one in masters if one.topics is not None and _tells_of(one, group)]
     if len(masters) < 2:
@@ -61,8 +61,11 @@ def members_differ(group: str, masters: Iterable[BrokerReading]) -> bool | None:
         for topic in connections.subscriptions
         if topic_kind(topic) is TopicKind.NORMAL
     }
-    lists = [_client_ids(one, group) for one in masters if not subscribed.isdisjoint(one.topics or ())]
-    return any(one != lists[0] for one in lists) if len(lists) > 1 else None
+    lists = {one.broker_name: _client_ids(one, group) for one in masters if not subscribed.isdisjoint(one.topics or ())}
+    if len(lists) < 2:
+        return None
+    everybody = frozenset().union(*lists.values())
+    return sorted((client_id, name) for name, listed in lists.items() for client_id in everybody - listed)
 
 
 class SharedSubscriptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.group_members import members_differ
+from offsetguard.collect.group_members import missing_members
 from offsetguard.collect.lite_topics import lite_figures
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from offsetguard.collect.pop_figures import GroupConsumption
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
+
+
+_MOST_MISSING = 20
 
 
 @record
@@ -77,7 +80,18 @@ class GroupRows:
             "online_client_count": member.online_client_count if member else None,
             "message_model": member.message_model if member else None,
             "consume_type": member.consume_type if member else None,
-            "members_differ": members_differ(group, self.masters),
+            **self._difference_columns(group),
+        }
+
+    def _difference_columns(self, group: str) -> Row:
+        missing = missing_members(group, self.masters)
+        if not missing:
+            return {"members_differ": None if missing is None else False}
+        seen_at = max((one.answered_at for one in self.masters if one.answered_at), default=None)
+        return {
+            "members_differ": True,
+            "members_differ_since": self.earlier.groups.get(group, {}).get("members_differ_since") or seen_at,
+            "missing_members": [f"{client_id} {broker_name}" for client_id, broker_name in missing[:_MOST_MISSING]],
         }
 
     def _suspect_reason(self, group: str) -> str | None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.earlier_round import EarlierRound
+    from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
     from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.landing import Row
     from offsetguard.collect.pop_figures import GroupConsumption
@@ -119,7 +119,7 @@ class SnapshotMaker:
         groups = self._group_rows(one_round, masters, members, consumption)
         tables = {
             table.name: table_of(table, rows.fitting(table, made, undecodable))
-            for table, made in self._small_tables(rows, readings, logs, groups)
+            for table, made in self._small_tables(rows, readings, logs, groups, one_round.earlier_figures)
         }
         moves = [*rows.moves(masters), *log_move_rows(logs, self.cluster, self.interval)]
         tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(self.cluster, self.interval, masters, own_names)
@@ -140,7 +140,12 @@ class SnapshotMaker:
         return tables
 
     def _small_tables(
-        self, rows: SnapshotRows, readings: Sequence[BrokerReading], logs: LogReading | None, groups: Iterable[Row]
+        self,
+        rows: SnapshotRows,
+        readings: Sequence[BrokerReading],
+        logs: LogReading | None,
+        groups: Iterable[Row],
+        earlier: EarlierFigures,
     ) -> Iterator[tuple[Table, Iterable[Row]]]:
         masters = [reading for reading in readings if reading.replica.is_master]
         yield TOPIC_SETTINGS, rows.topic_settings(masters)
@@ -148,7 +153,7 @@ class SnapshotMaker:
         yield CLIENT_SNAPSHOTS, rows.clients(readings)
         yield CLIENT_QUEUE_SNAPSHOTS, client_queue_rows(self.cluster, self.interval, readings)
         yield BROKER_SNAPSHOTS, broker_rows(self.cluster, self.interval, readings)
-        yield BROKER_STATS, broker_stats_rows(self.cluster, self.interval, readings)
+        yield BROKER_STATS, broker_stats_rows(self.cluster, self.interval, readings, earlier)
         yield LOG_EVENTS, log_event_rows(logs, self.cluster, self.interval)
 
     def _group_rows(

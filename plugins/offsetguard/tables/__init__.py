@@ -13,7 +13,7 @@ from offsetguard.tables.columns import BROKER_NAME, CLUSTER, CONSUMER_GROUP, INT
 from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
 from offsetguard.tables.group_facts import GROUP_FACTS
-from offsetguard.tables.log_facts import LOCK_WAIT_FACTS, SUBSCRIPTION_FACTS
+from offsetguard.tables.log_facts import LOCK_WAIT_FACTS, LOG_LINE_FACTS, SUBSCRIPTION_FACTS
 from offsetguard.tables.records import LOG_EVENTS, OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard.tables.snapshots import (
     BROKER_SNAPSHOTS,
@@ -63,6 +63,7 @@ PUBLISHED = (
     OFFSET_MOVE_FACTS,
     LOCK_WAIT_FACTS,
     SUBSCRIPTION_FACTS,
+    LOG_LINE_FACTS,
     INVARIANT_RESULTS,
     QUARANTINE,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "LANDED",
     "LOCK_WAIT_FACTS",
     "LOG_EVENTS",
+    "LOG_LINE_FACTS",
     "MANIFEST",
     "OFFSET_MOVES",
     "OFFSET_MOVE_FACTS",

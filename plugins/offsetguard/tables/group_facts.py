@@ -40,7 +40,13 @@ _RATES = (
     Column(
         "reads_moved_to_slave",
         _B,
-        "on a broker the master hands out nothing and a slave does; NULL = a replica was not seen",
+        "on a broker a slave hands out more than the master, which lives; NULL = a replica was not seen",
+    ),
+    Column("slave_read_broker_names", ColumnType.STRING_LIST, "brokers of which that is so, sorted; NULL = none"),
+    Column(
+        "slave_read_since",
+        _T,
+        "when one of their slaves was first seen to hand out messages, in every round since; NULL = none",
     ),
     Column("send_back_tps", _F, "messages sent back for a retry per second, over its masters; NULL = not asked"),
     Column("filtered", _B, "clients subscribe to a part of the topic only (tags or SQL); NULL = no client was seen"),
@@ -90,6 +96,12 @@ _SETTINGS = (
     Column("consume_enabled", _B, "false = the broker refuses the group's pulls"),
     Column("which_broker_when_consume_slowly", _I8, "broker id that is suggested for reads far behind the end"),
     Column("members_differ", _B, "the masters list different clients; NULL = fewer than two masters could be compared"),
+    Column("members_differ_since", _T, "first of the rounds in a row that saw them differ; NULL = they do not"),
+    Column(
+        "missing_members",
+        ColumnType.STRING_LIST,
+        "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
+    ),
     Column("retry_message_count", _I8, "messages kept in the group's retry topics; NULL = not seen"),
     Column("retry_growth", _I8, "messages sent to its retry topics since the round before; NULL = not known"),
     Column("dead_letter_message_count", _I8, "messages kept in %DLQ% of the group; NULL = not seen"),

@@ -1,4 +1,4 @@
-"""What log lines and clients say about rebalance locks and subscriptions, as facts."""
+"""What log lines and clients say about rebalance locks, subscriptions and rebalances, as facts."""
 
 from __future__ import annotations
 
@@ -38,9 +38,16 @@ LOCK_WAIT_FACTS = Table(
         Column("holder_client_id", _S, "the client that held the lock; NULL = only a client's log tells of the wait"),
         Column("waiter_client_id", _S, "the client that was refused; NULL = only its own log tells, without its id"),
         Column("told_by", _S, "broker or client: whose log", nullable=False),
-        Column("refusal_count", _I8, "how often the lock was refused within the window", nullable=False),
-        Column("first_refused_at", _T, "first refusal of this wait within the window", nullable=False),
-        Column("last_refused_at", _T, "last refusal of this wait", nullable=False),
+        Column(
+            "refusal_count",
+            _I8,
+            "how often the lock was refused within the window; 0 = a client got an expired lock at once",
+            nullable=False,
+        ),
+        Column(
+            "first_refused_at", _T, "first refusal of this wait within the window, or else ended_at", nullable=False
+        ),
+        Column("last_refused_at", _T, "last refusal of this wait, or else ended_at", nullable=False),
         Column("ended_at", _T, "when some client got the lock; NULL = not seen: it still waits, or gave up"),
         Column(
             "ended_by",
@@ -49,6 +56,16 @@ LOCK_WAIT_FACTS = Table(
         ),
         Column("next_holder_client_id", _S, "who got the lock; NULL = not seen, or the log does not say"),
         Column("waited_ms", _I8, "ended_at, or else last_refused_at, - first_refused_at, ms", nullable=False),
+        Column(
+            "holder_online",
+            _B,
+            "the holder is among the group's clients in this interval; NULL = not named, or the clients were not seen",
+        ),
+        Column(
+            "holder_start_at",
+            _T,
+            "when the client that has the holder's id now was started; NULL = not online, or not told",
+        ),
     ),
     retention=FACT_RETENTION,
 )
@@ -93,6 +110,31 @@ SUBSCRIPTION_FACTS = Table(
         Column("unsubscribed_client_ids", _L, "the first 20 of them, sorted", nullable=False),
         Column("newest_member_start_at", _T, "when the youngest member seen was started; NULL = not known"),
         Column("mismatch", _B, "the members seen do not all subscribe to the same", nullable=False),
+    ),
+    retention=FACT_RETENTION,
+)
+LOG_LINE_FACTS = Table(
+    "log_line_facts",
+    "log lines of the look-back window about a group: rebalances, resets, refused pulls, full caches; counted",
+    ("cluster", "consumer_group", "topic", "kind", "source", "broker_name", "queue_id", "interval_start"),
+    (
+        CLUSTER,
+        INTERVAL_START,
+        CONSUMER_GROUP,
+        Column("topic", _S, "topic of the lines; NULL = they name none"),
+        Column(
+            "kind", _S, "name of the pattern, see docs/logs.md; code 25 has one kind in all versions", nullable=False
+        ),
+        Column("source", _S, "log source that told: one broker replica's, or one client's", nullable=False),
+        Column("broker_name", _S, "broker that wrote the lines, or that a client's lines are about; NULL = not named"),
+        Column("queue_id", _I4, "queue of the lines; NULL = they name none"),
+        Column("line_count", _I8, "lines within the window", nullable=False),
+        Column("first_at", _T, "first of them", nullable=False),
+        Column("last_at", _T, "last of them", nullable=False),
+        Column("spell_line_count", _I8, "lines of the newest run without a silence longer than 45 s", nullable=False),
+        Column("spell_first_at", _T, "first line of that run", nullable=False),
+        Column("client_ids", _L, "the first 20 clients, or addresses, that the lines name, sorted", nullable=False),
+        Column("newest_fields_json", _S, "every field of the last line, as JSON", nullable=False),
     ),
     retention=FACT_RETENTION,
 )

@@ -21,6 +21,8 @@ RATE_COLUMNS = (
     "slave_get_tps",
     "unseen_rate_count",
     "reads_moved_to_slave",
+    "slave_read_broker_names",
+    "slave_read_since",
     "send_back_tps",
 )
 _PAIR = ["consumer_group", "topic", "broker_name"]
@@ -39,11 +41,10 @@ def with_broker_rates(pairs: DataFrame, sources: FactSources) -> DataFrame:
 
 
 def reads_moved() -> Column:
-    """Return whether the master hands out nothing and a slave does; NULL = a replica that could tell was not seen."""
+    """Return whether slaves hand out more than the master; NULL = a replica that could tell was not seen."""
     return (
         F.when(F.col("master_tps").isNull(), F.lit(None))
-        .when(F.col("master_tps") > 0, F.lit(False))
-        .when(F.col("slave_tps") > 0, F.lit(True))
+        .when(F.col("slave_tps") > F.col("master_tps"), F.lit(True))
         .when(F.col("unseen_slave_count") > 0, F.lit(None))
         .otherwise(F.lit(False))
         .cast("boolean")
@@ -55,6 +56,7 @@ def group_rates() -> list[Column]:
     master, slave = rate_sum(F.col("master_tps")), rate_sum(F.col("slave_tps"))
     both = F.coalesce(master, F.lit(0.0)) + F.coalesce(slave, F.lit(0.0))
     seen = master.isNotNull() | slave.isNotNull()
+    moved_to = F.collect_list(F.when(F.col("reads_moved"), F.col("broker_name")))
     unseen = F.col("master_tps").isNull().cast("int") + F.col("unseen_slave_count")
     return [
         F.when(seen, both).alias("get_tps"),
@@ -62,6 +64,8 @@ def group_rates() -> list[Column]:
         slave.alias("slave_get_tps"),
         F.when(seen, F.sum(unseen)).cast("int").alias("unseen_rate_count"),
         any_of(F.col("reads_moved")).alias("reads_moved_to_slave"),
+        F.when(F.size(moved_to) > 0, F.array_sort(moved_to)).alias("slave_read_broker_names"),
+        F.min(F.when(F.col("reads_moved"), F.col("slave_since"))).alias("slave_read_since"),
         rate_sum(F.col("send_back_tps")).alias("send_back_tps"),
     ]
 
@@ -92,6 +96,7 @@ def _by_broker(stats: DataFrame) -> DataFrame:
             F.max(F.when(master, tps)).alias("master_tps"),
             rate_sum(F.when(slave, tps)).alias("slave_tps"),
             F.count_if(slave).alias("seen_slave_count"),
+            F.min(F.when(slave, F.col("counting_since"))).alias("slave_since"),
             rate_sum(F.when(F.col("stats_name") == SENT_BACK, tps)).alias("send_back_tps"),
         )
     )
