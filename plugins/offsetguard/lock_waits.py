@@ -10,6 +10,10 @@ property test hold the two equal. What both do, in this order:
 4. A wait is the refusals of one (queue, holder, waiter) between two such moments. A waiter is refused at each of its
    rebalances (20 s); where it is silent for longer than SILENCE it gave up, and a later refusal begins a new wait.
 5. A wait ends when a client gets the lock within SILENCE of the last refusal; otherwise its end is not known.
+6. A client that gets an expired lock without a refusal since somebody last got it has not waited: its wait has no
+   refusals and lasts 0 ms. It tells that the holder had not renewed in time.
+
+Whether the holder lives is not in the lines: `with_holders` looks it up among the group's clients.
 
 Source of the lines: `logs.lock`, `logs.client`. A renewal prints nothing.
 """
@@ -18,6 +22,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,6 +84,30 @@ def lock_wait_facts(events: Iterable[Row], since: datetime) -> list[LockWaitFact
     return [wait for queue, lines in queues.items() for wait in _waits(queue, lines)]
 
 
+def with_holders(waits: Iterable[LockWaitFacts], clients: Iterable[Row], groups: Iterable[Row]) -> list[LockWaitFacts]:
+    """Return the waits with what the clients of this interval tell of their holders.
+
+    `clients`: rows of `client_snapshots`. `groups`: rows of `group_snapshots`; a group without `online_client_count`
+    has clients that nobody saw.
+    """
+    started: dict[tuple[str, str], datetime | None] = {}
+    for row in clients:
+        key, start = (row["consumer_group"], row["client_id"]), row["consumer_start_at"]
+        known = started.get(key)
+        started[key] = start if known is None or (start is not None and start > known) else known
+    seen = {row["consumer_group"] for row in groups if row["online_client_count"] is not None}
+    return [
+        replace(
+            wait,
+            holder_online=(wait.consumer_group, wait.holder_client_id) in started,
+            holder_start_at=started.get((wait.consumer_group, wait.holder_client_id)),
+        )
+        if wait.holder_client_id is not None and wait.consumer_group in seen
+        else wait
+        for wait in waits
+    ]
+
+
 def _line(event: Mapping[str, Any], fields: Mapping[str, Any]) -> _Line | None:
     at, position = event["at"], event["position"]
     if event["kind"] in OF_BROKERS:
@@ -96,9 +125,11 @@ def _waits(queue: _Queue, lines: Iterable[_Line]) -> Iterator[LockWaitFacts]:
             continue
         if line.said is Said.REFUSED:
             refusals.append(line)
-        else:
-            yield from _ended(queue, refusals, line)
-            refusals = []
+            continue
+        if line.said is Said.EXPIRED and not refusals:
+            yield _wait(queue, (line,), line, refusal_count=0)
+        yield from _ended(queue, refusals, line)
+        refusals = []
     yield from _ended(queue, refusals, None)
 
 
@@ -111,19 +142,20 @@ def _ended(queue: _Queue, refusals: Iterable[_Line], got: _Line | None) -> Itera
         begins = 0
         for number, (line, following) in enumerate(zip(same, [*same[1:], None], strict=True), start=1):
             if following is None or following.at - line.at > SILENCE:
-                yield _wait(queue, same[begins:number], got)
+                yield _wait(queue, same[begins:number], got, refusal_count=number - begins)
                 begins = number
 
 
-def _wait(queue: _Queue, refusals: Sequence[_Line], got: _Line | None) -> LockWaitFacts:
-    first, last = refusals[0], refusals[-1]
+def _wait(queue: _Queue, lines: Sequence[_Line], got: _Line | None, *, refusal_count: int) -> LockWaitFacts:
+    """Return the wait of refusals of one client, or of the line by which it got an expired lock without any."""
+    first, last = lines[0], lines[-1]
     end = got if got is not None and got.at - last.at <= SILENCE else None
     return LockWaitFacts(
         **queue._asdict(),
         holder_client_id=first.holder or None,
         waiter_client_id=first.client or None,
         told_by=first.told_by,
-        refusal_count=len(refusals),
+        refusal_count=refusal_count,
         first_refused_at=first.at,
         last_refused_at=last.at,
         ended_at=end.at if end else None,

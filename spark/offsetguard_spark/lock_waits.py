@@ -27,7 +27,7 @@ _PAIR = (*_QUEUE, "got", "holder", "client")
 
 
 def lock_wait_facts(events: DataFrame, cluster: str, interval: Interval, window: timedelta) -> DataFrame:
-    """Return the rows of `lock_wait_facts`. `events`: the rows of `log_events`, with all their history.
+    """Return the rows of `lock_wait_facts`, but for the holders. `events`: the rows of `log_events`, with all history.
 
     Only rows of this interval and older ones count: the answer is the same when newer ones are there already.
     """
@@ -45,8 +45,29 @@ def lock_wait_facts(events: DataFrame, cluster: str, interval: Interval, window:
         "ended_by": F.when(F.col("end.said") != Said.GRANTED.value, F.col("end.said")),
         "next_holder_client_id": _known("end.client"),
         "waited_ms": waited,
+        "holder_online": F.lit(None).cast("boolean"),
+        "holder_start_at": F.lit(None).cast("timestamp"),
     }
     return ended.withColumns(figures).select(*[column.name for column in LOCK_WAIT_FACTS.columns])
+
+
+def with_holders(waits: DataFrame, clients: DataFrame, groups: DataFrame) -> DataFrame:
+    """Return the waits with what the clients of this interval tell of their holders.
+
+    `clients`, `groups`: the interval's rows of `client_snapshots` and `group_snapshots`.
+    """
+    key = ["consumer_group", "holder_client_id"]
+    started = clients.groupBy("consumer_group", F.col("client_id").alias("holder_client_id")).agg(
+        F.max("consumer_start_at").alias("started_at"), F.lit(True).alias("online")
+    )
+    seen = groups.where(F.col("online_client_count").isNotNull()).select("consumer_group", F.lit(True).alias("seen"))
+    joined = waits.join(F.broadcast(started), key, "left").join(F.broadcast(seen), "consumer_group", "left")
+    known = F.col("seen") & F.col("holder_client_id").isNotNull()
+    figures = {
+        "holder_online": F.when(known, F.coalesce("online", F.lit(False))),
+        "holder_start_at": F.when(known, F.col("started_at")),
+    }
+    return joined.withColumns(figures).select(*[column.name for column in LOCK_WAIT_FACTS.columns])
 
 
 def _lines(events: DataFrame) -> DataFrame:
@@ -75,12 +96,19 @@ def _lines(events: DataFrame) -> DataFrame:
 
 
 def _refusals(lines: DataFrame) -> DataFrame:
-    """Return the refusals with `got`: the line of the client that got the lock next, NULL when none did."""
+    """Return the refusals with `got`: the line of the client that got the lock next, NULL when none did.
+
+    And the lines by which a client got an expired lock without a refusal since somebody last got it.
+    """
     is_refusal = F.col("said") == Said.REFUSED.value
-    from_here = Window.partitionBy(*_QUEUE).orderBy(*_LINE).rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    of_queue = Window.partitionBy(*_QUEUE).orderBy(*_LINE)
     line = F.struct("at", "position", "said", "client")
+    from_here = of_queue.rowsBetween(Window.currentRow, Window.unboundedFollowing)
     next_got = F.first(F.when(~is_refusal, line), ignorenulls=True).over(from_here)
-    return lines.withColumn("got", next_got).where(is_refusal)
+    after_refusal = F.coalesce(F.lag(is_refusal).over(of_queue), F.lit(False))
+    at_once = (F.col("said") == Said.EXPIRED.value) & ~after_refusal
+    kept = lines.withColumns({"got": next_got, "at_once": at_once})
+    return kept.where(is_refusal | F.col("at_once"))
 
 
 def _waits(refusals: DataFrame) -> DataFrame:
@@ -91,7 +119,7 @@ def _waits(refusals: DataFrame) -> DataFrame:
         "number", F.sum("begins").over(of_pair.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     )
     return numbered.groupBy(*_PAIR, "told_by", "number").agg(
-        F.count("*").alias("refusal_count"),
+        F.count_if(~F.col("at_once")).alias("refusal_count"),
         F.min("at").alias("first_refused_at"),
         F.max("at").alias("last_refused_at"),
     )

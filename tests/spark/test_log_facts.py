@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from offsetguard.facts import LockWaitFacts, SubscriptionFacts
 from offsetguard.lock_waits import lock_wait_facts as pure_lock_waits
+from offsetguard.lock_waits import with_holders as pure_holders
 from offsetguard.subscription_changes import subscription_facts as pure_subscriptions
-from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard_peers import log_fact_cases
 from offsetguard_peers.log_fact_cases import INTERVAL, SINCE, WINDOW
 from offsetguard_spark.fact_sources import FactSources
-from offsetguard_spark.lock_waits import lock_wait_facts
+from offsetguard_spark.lock_waits import lock_wait_facts, with_holders
 from offsetguard_spark.log_facts import has_log_lines, has_subscriptions
 from offsetguard_spark.subscriptions import subscription_facts
 from offsetguard_spark.tables import spark_schema
@@ -90,6 +91,15 @@ def test_spark_gives_the_subscriptions_of_every_case(spark: SparkSession) -> Non
         expected.append(log_fact_cases.subscription_fact(case["fact"], f"group-{number}"))
     topics = [fact for fact in subscriptions_in(spark, events, clients) if fact[1] == "orders"]
     assert topics == from_pure(fact for fact in expected if fact)
+
+
+def test_spark_looks_up_the_holders_as_pure_python_does(spark: SparkSession) -> None:
+    waits, clients, groups = log_fact_cases.holder_rows()
+    rows = [asdict(wait) | {"cluster": "demo", "interval_start": INTERVAL.start} for wait in waits]
+    groups = [row | {"interval_start": INTERVAL.start, "system_group": False, "in_detail": False} for row in groups]
+    asked = (frame(spark, *given) for given in ((CLIENT_SNAPSHOTS, clients), (GROUP_SNAPSHOTS, groups)))
+    found = with_holders(frame(spark, LOCK_WAIT_FACTS, rows), *asked)
+    assert from_spark(found, LockWaitFacts) == from_pure(pure_holders(waits, clients, groups))
 
 
 CLIENTS = st.sampled_from([None, "a", "b", "c"])

@@ -14,7 +14,7 @@ import yaml
 
 from offsetguard.facts import LockWaitFacts, SubscriptionFacts
 from offsetguard.intervals import Interval
-from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS, Table
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, Table
 
 Row = dict[str, Any]
 
@@ -97,6 +97,37 @@ def lock_wait(given: dict[str, Any], consumer_group: str = "billing") -> LockWai
         next_holder_client_id=who,
         waited_ms=given["waited_s"] * 1000,
     )
+
+
+HOLDERS = {
+    ("billing", "alive"): (True, INTERVAL.start),
+    ("billing", "silent"): (True, None),
+    ("billing", "dead"): (False, None),
+    ("billing", None): (None, None),
+    ("offline", "dead"): (False, None),
+    ("unseen", "dead"): (None, None),
+    ("unlisted", "dead"): (None, None),
+}
+"""(group, holder) of the waits of `holder_rows` -> whether it is online, and since when."""
+
+
+def holder_rows() -> tuple[list[LockWaitFacts], list[Row], list[Row]]:
+    """Return waits, rows of `client_snapshots` and of `group_snapshots`."""
+    wait = {"waiter": "w", "refused": [1, 60, 60], "waited_s": 0}
+    waits = [lock_wait({**wait, "holder": holder}, group) for group, holder in HOLDERS]
+    clients = [
+        client_row("alive", None, None, consumer_start_at=SINCE),
+        client_row("alive", None, None, broker_id=1, consumer_start_at=INTERVAL.start),
+        client_row("alive", None, None, broker_id=2),
+        client_row("silent", None, None),
+        client_row("dead", None, None, "another"),
+    ]
+    online = {"billing": 2, "offline": 0, "unseen": None}
+    groups = [
+        _row(GROUP_SNAPSHOTS, {"cluster": "demo", "consumer_group": group, "online_client_count": count})
+        for group, count in online.items()
+    ]
+    return waits, clients, groups
 
 
 def subscription_line(number: int, line: list[Any], consumer_group: str = "billing", topic: str = "orders") -> Row:

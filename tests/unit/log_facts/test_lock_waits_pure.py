@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offsetguard.lock_waits import lock_wait_facts
+from offsetguard.lock_waits import lock_wait_facts, with_holders
 from offsetguard.logs.events import LogEvent, LogOrigin, event_row, parse_records
 from offsetguard.time_zones import zone_of
 from offsetguard_peers import log_fact_cases
@@ -33,3 +33,13 @@ def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
     expired = {(one.topic, one.queue_id, one.waited_ms) for one in waits if one.ended_by == "expired"}
     assert expired
     assert all(one.next_holder_client_id == one.waiter_client_id for one in waits if one.ended_by == "expired")
+
+
+def test_the_holder_of_a_lock_is_looked_up_among_the_clients_of_its_group() -> None:
+    """None where nobody could tell: the line names no holder, or the group's clients were not seen."""
+    waits, clients, groups = log_fact_cases.holder_rows()
+    found = {
+        (one.consumer_group, one.holder_client_id): (one.holder_online, one.holder_start_at)
+        for one in with_holders(waits, clients, groups)
+    }
+    assert found == log_fact_cases.HOLDERS
