@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from offsetguard.intervals import Interval
-    from offsetguard.rules.rule import Figure, Finding, QueueEvidence, Severity
+    from offsetguard.rules.rule import CannotTell, Explained, Figure, Finding, QueueEvidence, Severity
 
-EVIDENCE_KEPT = 20  # queues kept with an incident, worst first; all of them are counted
+EVIDENCE_KEPT = 20  # queues, explained findings, ... kept with an incident, worst first; all of them are counted
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,9 +50,13 @@ class Evidence:
     queues: tuple[QueueEvidence, ...]  # worst first, at most EVIDENCE_KEPT
     queue_count: int
     broker_names: frozenset[str]  # of all its queues and moves: what must be seen before the incident may end
+    explains: tuple[Explained, ...] = ()  # at most EVIDENCE_KEPT
+    explained_count: int = 0
+    cannot_tell: tuple[CannotTell, ...] = ()  # what could not be told about the same group or brokers; EVIDENCE_KEPT
+    cannot_tell_count: int = 0
 
     @classmethod
-    def of(cls, finding: Finding) -> Evidence:
+    def of(cls, finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evidence:
         """Keep of a finding what readers and the next judgement need."""
         return cls(
             severity=finding.severity,
@@ -64,7 +68,11 @@ class Evidence:
             figures={name: finding.figures.get(name) for name in finding.rule.table},
             queues=finding.queues[:EVIDENCE_KEPT],
             queue_count=len(finding.queues),
-            broker_names=finding.broker_names.union(queue.message_queue.broker_name for queue in finding.queues),
+            broker_names=finding.all_broker_names,
+            explains=finding.explains[:EVIDENCE_KEPT],
+            explained_count=len(finding.explains),
+            cannot_tell=tuple(cannot_tell[:EVIDENCE_KEPT]),
+            cannot_tell_count=len(cannot_tell),
         )
 
 
@@ -86,7 +94,7 @@ class Incident:
     resolution: str | None = None
 
     @classmethod
-    def opened_by(cls, finding: Finding, interval: Interval) -> Incident:
+    def opened_by(cls, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
         """Open an incident; the same finding in the same interval always gets the same id."""
         subject = Subject.of(finding)
         return cls(
@@ -95,7 +103,7 @@ class Incident:
             opened_at=interval.start,
             last_seen_at=interval.start,
             seen_count=1,
-            evidence=Evidence.of(finding),
+            evidence=Evidence.of(finding, cannot_tell),
             peak_figure=finding.rule.peak,
             peak=_peak_of(finding),
         )
@@ -110,15 +118,25 @@ class Incident:
         """The state word that readers see: UNKNOWN while its evidence cannot be seen."""
         return "UNKNOWN" if self.unknown_since is not None else self.evidence.state
 
-    def seen_again(self, finding: Finding, interval: Interval) -> Incident:
+    def seen_again(self, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
         """Take over what a newer finding shows."""
         peak = _peak_of(finding)
         return replace(
             self,
             last_seen_at=interval.start,
             seen_count=self.seen_count + 1,
-            evidence=Evidence.of(finding),
+            evidence=Evidence.of(finding, cannot_tell),
             peak=peak if self.peak is None else max(self.peak, self.peak if peak is None else peak),
+            unknown_since=None,
+            unknown_because=None,
+        )
+
+    def explained(self, interval: Interval) -> Incident:
+        """Go on with the words that it has: it was found, and another finding explains it."""
+        return replace(
+            self,
+            last_seen_at=interval.start,
+            seen_count=self.seen_count + 1,
             unknown_since=None,
             unknown_because=None,
         )

@@ -17,6 +17,7 @@ from offsetguard.messages.view import MessageView
 ELLIPSIS = "…"
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
+_LIMITS |= {"explains": 400, "cannot_tell": 400}
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
 

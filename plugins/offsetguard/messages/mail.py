@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INCIDENTS_IN_FULL = 10
 INCIDENTS_IN_SHORT = 40
 QUEUES_SHOWN = 10
+BESIDE_SHOWN = 10
 SUBJECT_LIMIT = 200  # characters; mail programs on phones show about 40, on desks about 120
 
 
@@ -103,4 +104,5 @@ def _words(view: MessageView) -> dict[str, object]:
         "history": wording.history,
         "resolution": wording.resolution,
         "more": wording.more,
+        "beside": lambda incident: wording.beside(incident, BESIDE_SHOWN),
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.messages import wording
-from offsetguard.messages.hostile import harmless_view
+from offsetguard.messages.hostile import harmless_view, shorten
 from offsetguard.messages.mrkdwn import code, fit, fit_plain, link, quiet, units
 from offsetguard.rules.text import format_moment
 
@@ -27,6 +27,7 @@ MAX_TOTAL_UNITS = 12_000  # of the blocks as JSON, keys and punctuation included
 FIELDS_SHOWN = 10
 QUEUES_SHOWN = 5
 NAMES_SHOWN = 10
+BESIDE_SHOWN = 5
 
 _MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵", wording.RESOLVED: "✅"}
 
@@ -102,6 +103,9 @@ def _story(incident: IncidentView, *, alone: bool) -> list[Block]:
     hidden = wording.more(incident.queue_count - len(lines), "queue")
     if lines:
         story.append(_section("\n".join([*lines, *([hidden] if hidden else [])])))
+    for head, told, untold in wording.beside(incident, BESIDE_SHOWN):
+        text = "\n".join([f"{head}:", *(f"• {shorten(line, 120)}" for line in told), *([untold] if untold else [])])
+        story.append({"type": "section", "text": _plain(text, 700)})
     story.append(_context(f"Since {wording.history(incident)}", *_peak(incident)))
     return story
 

@@ -51,6 +51,10 @@ class IncidentView(_Record):
     figures: tuple[FigureView, ...] = ()
     queues: tuple[QueueView, ...] = ()  # worst first, capped
     queue_count: int = 0  # all of them
+    explains: tuple[str, ...] = ()  # findings that are named here and nowhere else, capped
+    explained_count: int = 0
+    cannot_tell: tuple[str, ...] = ()  # what could not be told about the same group or brokers, capped
+    cannot_tell_count: int = 0
 
 
 class MessageView(_Record):

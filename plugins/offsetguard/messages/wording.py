@@ -9,6 +9,8 @@ from offsetguard.messages.view import NotificationReason
 from offsetguard.rules.text import format_duration, format_messages, format_moment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from offsetguard.messages.view import FigureView, IncidentView, MessageView
 
 RESOLVED = "resolved"
@@ -86,6 +88,17 @@ def label(figure: FigureView) -> str:
 def why_now(view: MessageView) -> str:
     """Return one sentence that says why this message was sent now."""
     return _WHY_NOW.get(view.reason, "")
+
+
+def beside(incident: IncidentView, shown: int) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Give what stands beside the finding: a heading, at most `shown` lines, and how many more there are."""
+    lists = (
+        ("Also explains", incident.explains, incident.explained_count, "finding"),
+        ("Cannot tell", incident.cannot_tell, incident.cannot_tell_count, "question"),
+    )
+    for head, lines, count, what in lists:
+        if count or lines:
+            yield head, lines[:shown], more(count - min(len(lines), shown), what)
 
 
 def more(hidden: int, what: str) -> str:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.pipeline.planning import GroupDecision, PlannedMessage, plan
-from offsetguard.rules.registry import find_all, rules_by_id
+from offsetguard.rules.registry import Judgement, rules_by_id
+from offsetguard.rules.registry import judge as judge_facts
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import reading, serialize, writing
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from offsetguard.facts import IntervalFacts
     from offsetguard.incidents.incident import Incident
     from offsetguard.intervals import Interval
-    from offsetguard.rules.rule import Finding
+    from offsetguard.rules.rule import CannotTell, Finding
 
 EVERY_GROUP = "*"
 
@@ -46,6 +47,7 @@ class JudgeReport:
     mode: Mode
     already_judged: bool  # nothing was changed or sent
     findings: tuple[Finding, ...]  # worst first
+    cannot_tell: tuple[CannotTell, ...] = ()  # questions that rules could not answer
     changes: Changes = field(default_factory=Changes)
     decisions: tuple[GroupDecision, ...] = ()
 
@@ -81,11 +83,11 @@ def judge_interval(
     stays open for a judgement of all groups. `dry_run`: reads only. `replay`: changes no incident and sends nothing.
     """
     pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
-    findings = tuple(finding for finding in find_all(facts, config) if _matches(finding.consumer_group, pattern))
+    judgement = judge_facts(facts, config)
     with reading(engine) if dry_run else writing(engine) as session:
         if not dry_run:
             serialize(session, f"judge {facts.cluster}")
-        report = _judge(session, facts, config, findings=findings, pattern=pattern, replay=replay, now=now)
+        report = _judge(session, facts, config, judgement=judgement, pattern=pattern, replay=replay, now=now)
         if not dry_run and not report.already_judged and not _is_still_to_come(session, facts, replay=replay):
             _write(session, report, complete=pattern is None, now=now)
     return replace(report, dry_run=dry_run)
@@ -96,7 +98,7 @@ def _judge(
     facts: IntervalFacts,
     config: Config,
     *,
-    findings: tuple[Finding, ...],
+    judgement: Judgement,
     pattern: str | None,
     replay: bool,
     now: datetime,
@@ -104,13 +106,28 @@ def _judge(
     cluster, interval = facts.cluster, facts.interval
     judged = judged_intervals.is_judged(session, cluster, interval)
     mode = Mode.HISTORY if replay else _mode(session, facts, config, now)
-    report = JudgeReport(cluster, interval, False, mode, judged, findings)
+    report = JudgeReport(
+        cluster,
+        interval,
+        False,
+        mode,
+        judged,
+        findings=tuple(one for one in judgement.findings if _matches(one.consumer_group, pattern)),
+        cannot_tell=tuple(one for one in judgement.cannot_tell if _matches(one.consumer_group, pattern)),
+    )
     if judged or mode is Mode.HISTORY:
         return report
     still_open = incident_store.open_incidents(session, cluster)
     concerned = [one for one in still_open if _matches(one.subject.consumer_group, pattern)]
     left_alone = [one for one in still_open if not _matches(one.subject.consumer_group, pattern)]
-    changes = advance(concerned, findings, facts, rules_by_id())
+    changes = advance(
+        concerned,
+        report.findings,
+        facts,
+        rules_by_id(),
+        cannot_tell=judgement.cannot_tell,
+        wider=judgement.findings,
+    )
     if mode is Mode.LATE:
         return replace(report, changes=changes)
     decisions = plan(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from offsetguard.incidents.decision import NotificationReason
     from offsetguard.incidents.grouping import GroupKey
     from offsetguard.incidents.incident import Incident
-    from offsetguard.rules.rule import Figure, QueueEvidence
+    from offsetguard.rules.rule import Explained, Figure, QueueEvidence
 
 QUEUES_SHOWN = 20
 DETAILED_INCIDENTS = 50  # further ones are listed without their queues: 5,000 groups must not give 30 MB of mail
@@ -79,7 +79,17 @@ def _incident(
         figures=_figures(evidence.figures),
         queues=tuple(_queue(queue) for queue in evidence.queues[:QUEUES_SHOWN]) if detailed else (),
         queue_count=evidence.queue_count,
+        explains=tuple(_explained(one) for one in evidence.explains) if detailed else (),
+        explained_count=evidence.explained_count,
+        cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell) if detailed else (),
+        cannot_tell_count=evidence.cannot_tell_count,
     )
+
+
+def _explained(one: Explained) -> str:
+    """Return e.g. `accumulation: billing is 500 messages behind on orders`; the group is named in any case."""
+    name = one.consumer_group or one.topic
+    return f"{one.rule_id}: " + (one.summary if name is None or name in one.summary else f"{name} · {one.summary}")
 
 
 def _cause(incident: Incident) -> str:

@@ -2,7 +2,8 @@
 
 What was last told comes from the newest message in the outbox. Two things decide beside the set of incidents: an
 incident that got worse than it was told counts as a new one, and one that was handed over to another team counts as
-resolved for the first.
+resolved for the first. Incidents of severity INFO are history only: nobody is told, and one that was told while it was
+worse counts as resolved.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def plan(
     `resolved`: those of this interval, which the database may not know yet. Reads only.
     """
     all_open = tuple(open_incidents)
-    groups = group_incidents(all_open, lambda incident: _team(incident, config))
+    sent = (incident for incident in all_open if incident.evidence.severity.is_sent)
+    groups = group_incidents(sent, lambda incident: _team(incident, config))
     told_keys = {GroupKey(team, cluster, rule_id) for team, rule_id in outbox.told_rules(session, cluster)}
     planner = _Planner(session, interval, config, now, {one.incident_id: one for one in (*all_open, *resolved)})
     return tuple(planner.decide(key, groups.get(key, ())) for key in sorted({*groups, *told_keys}))
@@ -140,8 +142,13 @@ class _Planner:
         for incident_id in ids:
             incident = self.incidents.get(incident_id) or stored.get(incident_id)
             if incident is not None:  # None: housekeeping removed it
-                handed_over = f"handed over to team {_team(incident, self.config)}" if incident.is_open else None
-                yield incident, handed_over
+                yield incident, self._still_open(incident) if incident.is_open else None
+
+    def _still_open(self, incident: Incident) -> str:
+        """Say why a team hears no more of an incident that goes on."""
+        if not incident.evidence.severity.is_sent:
+            return f"needs nobody any more: {incident.evidence.summary}"
+        return f"handed over to team {_team(incident, self.config)}"
 
     def _thread_key(self, key: GroupKey, told: _Told | None, firing_ids: set[str]) -> str:
         """Go on with the thread while its spell lasts; a resolve notice ends it, or silence when none is wanted."""

@@ -18,7 +18,7 @@ Figure = str | int | float | bool | datetime | None
 
 
 class Severity(StrEnum):
-    """How bad; ordered by `rank`."""
+    """How bad; ordered by `rank`. INFO stands in pages and the history, and is never sent to people."""
 
     INFO = "info"
     WARNING = "warning"
@@ -28,6 +28,11 @@ class Severity(StrEnum):
     def rank(self) -> int:
         """0 = info, 2 = critical."""
         return list(Severity).index(self)
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether people get a message about it."""
+        return self is not Severity.INFO
 
 
 @dataclass(frozen=True, slots=True)

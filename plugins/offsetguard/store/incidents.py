@@ -10,7 +10,7 @@ from sqlalchemy import insert, select, update
 
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.offsets import MessageQueue
-from offsetguard.rules.rule import QueueEvidence, Severity
+from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store.database import reading
 from offsetguard.store.models import IncidentRow
 
@@ -135,6 +135,12 @@ def _record(incident: Incident) -> dict[str, Any]:
             ],
             "queue_count": evidence.queue_count,
             "broker_names": sorted(evidence.broker_names),
+            "explains": [[one.rule_id, one.consumer_group, one.topic, one.summary] for one in evidence.explains],
+            "explained_count": evidence.explained_count,
+            "cannot_tell": [
+                [one.rule_id, one.consumer_group, sorted(one.broker_names), one.because] for one in evidence.cannot_tell
+            ],
+            "cannot_tell_count": evidence.cannot_tell_count,
         },
     }
 
@@ -157,6 +163,13 @@ def _evidence(record: dict[str, Any], severity: Severity) -> Evidence:
         ),
         queue_count=record["queue_count"],
         broker_names=frozenset(record["broker_names"]),
+        explains=tuple(Explained(*one) for one in record.get("explains", ())),  # earlier releases kept none
+        explained_count=record.get("explained_count", 0),
+        cannot_tell=tuple(
+            CannotTell(rule_id, group, frozenset(brokers), because)
+            for rule_id, group, brokers, because in record.get("cannot_tell", ())
+        ),
+        cannot_tell_count=record.get("cannot_tell_count", 0),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from offsetguard.pipeline.judge import JudgeReport
 
 EVERY_GROUP = "*"
+LINES_PER_LIST = 20  # of what one finding explains, and of what could not be told
 
 
 class JudgeOperator(BaseOperator):
@@ -82,12 +84,23 @@ class JudgeOperator(BaseOperator):
         if report.messages and not report.dry_run:
             context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
 
+    def _log_rest(self, entries: Sequence[object]) -> None:
+        if len(entries) > LINES_PER_LIST:
+            self.log.info("  and %d more", len(entries) - LINES_PER_LIST)
+
     def _log_report(self, report: JudgeReport) -> None:
         if report.already_judged:
             self.log.info("%s was judged before: nothing is changed or sent", report.interval.name)
         for finding in report.findings:
             about = " ".join(name for name in (finding.consumer_group, finding.topic) if name)
-            self.log.warning("%s %s %s: %s", finding.severity.value, finding.rule.id, about, finding.cause)
+            level = logging.WARNING if finding.severity.is_sent else logging.INFO
+            self.log.log(level, "%s %s %s: %s", finding.severity.value, finding.rule.id, about, finding.cause)
+            for one in finding.explains[:LINES_PER_LIST]:
+                self.log.info("  also explains %s: %s", one.rule_id, one.summary)
+            self._log_rest(finding.explains)
+        for entry in report.cannot_tell[:LINES_PER_LIST]:
+            self.log.info("cannot tell: %s %s: %s", entry.rule_id, entry.consumer_group or "", entry.because)
+        self._log_rest(report.cannot_tell)
         verb = "would be" if report.dry_run else "were"
         self.log.info("%d incidents %s opened, %d resolved", len(report.opened), verb, len(report.resolved))
         for decision in report.decisions:

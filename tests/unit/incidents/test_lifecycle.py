@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.rule import Finding, QueueEvidence, Severity
+from offsetguard.rules.rule import CannotTell, Explained, Finding, QueueEvidence, Severity
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 RULES = rules_by_id()
@@ -273,3 +274,48 @@ def test_whatever_happens_a_subject_has_one_open_incident_and_none_ends_unseen(
             assert changes.resolved == ()
         still_open = changes.open
         assert len(still_open) == len({incident.subject for incident in still_open})
+
+
+def test_what_another_finding_explains_goes_on_and_does_not_recover() -> None:
+    named = Explained("accumulation", "billing", "orders", "billing is 500 behind")
+    cause = finding("collection_incomplete", None, None, explains=(named,))
+    changes = after(opened(), facts(1, row()), cause)
+    (goes_on,) = changes.seen_again
+    assert (goes_on.subject.rule_id, goes_on.seen_count, goes_on.is_open) == ("accumulation", 2, True)
+    assert [one.subject.rule_id for one in changes.opened] == ["collection_incomplete"]
+    assert changes.opened[0].evidence.explains == (named,)
+    alone = after((), facts(1, row()), cause)
+    assert [one.subject.rule_id for one in alone.opened] == ["collection_incomplete"]
+    wider = advance(opened(), (), facts(1, row()), RULES, wider=[cause])
+    assert [(len(wider.seen_again), len(wider.opened), len(wider.resolved))] == [(1, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "hidden"),
+    [
+        (CannotTell("accumulation", "billing", frozenset(), "no client answered."), True),
+        (CannotTell("accumulation", None, frozenset({"broker-a"}), "broker-a gave no figures."), True),
+        (CannotTell("accumulation", None, frozenset({"broker-b"}), "broker-b gave no figures."), False),
+        (CannotTell("accumulation", "another", frozenset(), "no client answered."), False),
+        (CannotTell("offset_moved", "billing", frozenset(), "no client answered."), False),
+    ],
+)
+def test_an_incident_that_its_rule_cannot_see_stays_open(entry: CannotTell, *, hidden: bool) -> None:
+    changes = advance(opened(), (), facts(1, row()), RULES, cannot_tell=[entry])
+    assert (len(changes.unknown), len(changes.resolved)) == ((1, 0) if hidden else (0, 1))
+    if hidden:
+        assert changes.unknown[0].unknown_because == f"it cannot be told: {entry.because.rstrip('.')}"
+
+
+def test_an_incident_keeps_what_could_not_be_told_about_its_group_and_its_brokers() -> None:
+    own = CannotTell("lock_contention", "billing", frozenset(), "lock.log was not read.")
+    behind = CannotTell("store_slow", None, frozenset({"broker-a"}), "broker-a gave no figures.")
+    others = [
+        CannotTell("lock_contention", "another", frozenset(), "lock.log was not read."),
+        CannotTell("rebalance_noise", None, frozenset(), "no client log is read."),
+    ]
+    (incident,) = advance((), [finding()], facts(0), RULES, cannot_tell=[own, *others, behind]).opened
+    assert incident.evidence.cannot_tell == (own, behind)
+    many = [replace(own, because=f"{n}.") for n in range(EVIDENCE_KEPT + 5)]
+    (incident,) = advance((), [finding()], facts(0), RULES, cannot_tell=many).opened
+    assert (len(incident.evidence.cannot_tell), incident.evidence.cannot_tell_count) == (EVIDENCE_KEPT, 25)

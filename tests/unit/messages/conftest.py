@@ -38,6 +38,10 @@ def incident() -> IncidentView:
             for queue_id in range(2)
         ),
         queue_count=16,
+        explains=("never_committed: order-group has committed nothing of order-audit",),
+        explained_count=13,
+        cannot_tell=("lock_contention: lock.log of broker-a was not read.",),
+        cannot_tell_count=1,
     )
 
 

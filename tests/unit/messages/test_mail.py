@@ -58,6 +58,13 @@ What to do: Start the consumers of order-group.
   - order-events broker-a queue 1: lag 699
   and 14 more queues
 
+  Also explains:
+  - never_committed: order-group has committed nothing of order-audit
+  and 12 more findings
+
+  Cannot tell:
+  - lock_contention: lock.log of broker-a was not read.
+
 Open in Airflow:  http://127.0.0.1:8080
 Data Docs:        http://127.0.0.1:8080/docs?a=1&b=2
 
@@ -91,6 +98,23 @@ def test_the_subject_names_severity_cluster_and_group_or_how_many(view: MessageV
     assert mail_of(view.model_copy(update={"firing": (broker,)}))["Subject"] == (
         "[CRITICAL] orders-cluster · offsets lie beyond the end"
     )
+
+
+def test_of_what_a_finding_explains_ten_are_named_and_the_rest_is_counted(
+    view: MessageView, incident: IncidentView
+) -> None:
+    many = {"explains": tuple(f"accumulation: group-{n:02d}" for n in range(20)), "explained_count": 5_000}
+    mail = mail_of(view.model_copy(update={"firing": (incident.model_copy(update=many),)}))
+    for text in (part(mail, "plain"), part(mail, "html")):
+        assert "group-09" in text
+        assert "group-10" not in text
+        assert "and 4,990 more findings" in text
+    nothing = incident.model_copy(
+        update={"explains": (), "explained_count": 0, "cannot_tell": (), "cannot_tell_count": 0}
+    )
+    text = part(mail_of(view.model_copy(update={"firing": (nothing,)})), "plain")
+    assert "explains" not in text
+    assert "Cannot tell" not in text
 
 
 def test_headers_thread_by_the_firing_spell_and_never_cause_automatic_answers(view: MessageView) -> None:
@@ -188,6 +212,10 @@ incidents = st.builds(
     figures=figures,
     queues=st.just(()) | queues,
     queue_count=st.integers(0, 5),
+    explains=st.lists(hostile, max_size=2).map(tuple),
+    explained_count=st.integers(0, 5),
+    cannot_tell=st.lists(hostile, max_size=2).map(tuple),
+    cannot_tell_count=st.integers(0, 5),
 )
 views = st.builds(
     MessageView,

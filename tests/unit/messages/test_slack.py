@@ -52,6 +52,9 @@ def test_a_first_warning_reads_as_it_should(view: MessageView) -> None:
         "mrkdwn: *Messages waiting*\n5,120",
         "mrkdwn: *Clients online*\n0",
         "mrkdwn: • `broker-a queue 0` lag 700\n• `broker-a queue 1` lag 699\nand 14 more queues",
+        "plain_text: Also explains:\n• never_committed: order-group has committed nothing of order-audit\n"
+        "and 12 more findings",
+        "plain_text: Cannot tell:\n• lock_contention: lock.log of broker-a was not read.",
         "mrkdwn: Since 2026-11-21 06:45:00 UTC, for 34 min, seen 34 times",
         "mrkdwn: Peak 5,120 messages",
         "mrkdwn: <http://127.0.0.1:8080|Open in Airflow>",
@@ -83,7 +86,7 @@ def test_what_does_not_fit_is_counted(view: MessageView, incident: IncidentView,
     assert block_problems(blocks) == []
     words = json.dumps(blocks, ensure_ascii=False)
     named = sum(f"`g{n}`" in words for n in range(count))
-    rest = re.search(r"and (\d+) more finding", words)
+    rest = re.search(r"\*Also:\*[^\"]* and (\d+) more finding", words)
     assert named + (int(rest[1]) if rest else 0) == count
     assert named >= min(count, 10)
 
@@ -102,6 +105,8 @@ def test_slacks_limits_hold_whatever_is_said(
         update={
             "consumer_group": name, "topic": name, "summary": words, "cause": words, "do_next": words, "peak": words,
             "resolution": words, "figures": figures, "queues": queues, "queue_count": queue_count,
+            "explains": (words,) * min(20, queue_count), "explained_count": queue_count,
+            "cannot_tell": (words,) * min(20, queue_count), "cannot_tell_count": queue_count,
         }
     )  # fmt: skip
     for firing, resolved in (((full,) * count, ()), ((full,), (full,) * count), ((), (full,) * count)):

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue
-from offsetguard.rules.rule import QueueEvidence, Severity
+from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
@@ -39,6 +39,10 @@ INCIDENT = Incident(
         queues=(QueueEvidence(MessageQueue("orders", "broker-a", 3), {"lost": 1, "last_moved_at": START + MINUTE}),),
         queue_count=31,
         broker_names=frozenset({"broker-a", "broker-b"}),
+        explains=(Explained("accumulation", None, "orders", "summary"),),
+        explained_count=31,
+        cannot_tell=(CannotTell("lock_contention", "billing", frozenset({"b", "a"}), "lock.log was not read."),),
+        cannot_tell_count=2,
     ),
     peak_figure="lost",
     peak=9_000_000_000_000,

@@ -1,0 +1,42 @@
+"""What no rule could tell about a group or a broker: it keeps open what it may hide, and stands beside what was found.
+
+What concerns the whole cluster (a log that nobody reads, say) is not repeated beside every finding.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from offsetguard.incidents.incident import Incident
+    from offsetguard.rules.rule import CannotTell, Finding
+
+
+class Untold:
+    """What the rules could not tell in one interval, by rule and by group."""
+
+    def __init__(self, cannot_tell: Iterable[CannotTell] = ()) -> None:
+        """Index the entries once: thousands of incidents may ask."""
+        self._by_rule: defaultdict[tuple[str, str | None], list[CannotTell]] = defaultdict(list)
+        self._by_group: defaultdict[str | None, list[CannotTell]] = defaultdict(list)
+        for entry in cannot_tell:
+            self._by_rule[entry.rule_id, entry.consumer_group].append(entry)
+            self._by_group[entry.consumer_group].append(entry)
+
+    def beside(self, finding: Finding) -> tuple[CannotTell, ...]:
+        """Return what readers of a finding should know: entries about its group, or about brokers that it is on."""
+        own = self._by_group[finding.consumer_group] if finding.consumer_group is not None else []
+        behind = [entry for entry in self._by_group[None] if entry.broker_names & finding.all_broker_names]
+        return (*own, *behind)
+
+    def hides(self, incident: Incident) -> str | None:
+        """Return why the incident's own rule could not see whether it goes on; None when it could."""
+        subject, brokers = incident.subject, incident.evidence.broker_names
+        for group in {subject.consumer_group, None}:
+            for entry in self._by_rule.get((subject.rule_id, group), ()):
+                if not (entry.broker_names and brokers) or entry.broker_names & brokers:
+                    return f"it cannot be told: {entry.because.rstrip('.')}"
+        return None

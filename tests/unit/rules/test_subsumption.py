@@ -1,0 +1,154 @@
+"""One cause, one finding: nothing is dropped without being named, and an explanation never makes trouble quieter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.rules.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RULES = {
+    name: Rule(name, Severity.WARNING, (), name, {"default": Texts(f"{name} of {{consumer_group}}", "", "")}, name)
+    for name in "abcd"
+}
+Queues = dict[tuple[str, int], int | None]
+
+
+def finding(rule_id: str, group: str | None = "g", topic: str | None = "t", **more: Any) -> Finding:
+    queues: Queues = more.pop("queues", {})
+    fields: dict[str, Any] = {"severity": Severity.WARNING, "figures": {}, **more}
+    evidence = tuple(
+        QueueEvidence(MessageQueue("t", broker, queue_id), {"effective_lag": lag})
+        for (broker, queue_id), lag in queues.items()
+    )
+    return Finding(RULES[rule_id], "demo", group, topic, queues=evidence, **fields)
+
+
+def kept(findings: Sequence[Finding], *pairs: Subsumption) -> dict[str, list[str]]:
+    """Return by rule id of what stays which rules it explains."""
+    return {one.rule.id: [named.rule_id for named in one.explains] for one in subsume(findings, pairs)}
+
+
+def pair(explaining: str, explained: str, scope: Scope = Scope.TOPIC, **more: Any) -> Subsumption:
+    return Subsumption(explaining, explained, scope, **more)
+
+
+def test_what_is_explained_is_named_and_nowhere_else() -> None:
+    (one,) = subsume([finding("b"), finding("a")], [pair("a", "b")])
+    assert one.rule.id == "a"
+    assert [(e.rule_id, e.consumer_group, e.topic, e.summary) for e in one.explains] == [("b", "g", "t", "b of g")]
+
+
+def test_a_chain_ends_at_its_cause_which_names_all_of_it() -> None:
+    assert kept([finding("c"), finding("b"), finding("a")], pair("a", "b"), pair("b", "c")) == {"a": ["c", "b"]}
+
+
+def test_of_findings_that_explain_each_other_the_first_stays() -> None:
+    circle = (pair("a", "b"), pair("b", "c"), pair("c", "a"))
+    assert kept([finding("b"), finding("c"), finding("a")], *circle) == {"b": ["c", "a"]}
+
+
+def test_what_two_causes_explain_is_named_once_by_the_first() -> None:
+    assert kept([finding("b"), finding("a"), finding("c")], pair("a", "c"), pair("b", "c")) == {"b": ["c"], "a": []}
+
+
+@pytest.mark.parametrize(
+    ("scope", "explaining", "explained", "meet"),
+    [
+        (Scope.TOPIC, finding("a"), finding("b"), True),
+        (Scope.TOPIC, finding("a"), finding("b", topic="u"), False),
+        (Scope.TOPIC, finding("a"), finding("b", "h"), False),
+        (Scope.TOPIC, finding("a", None), finding("b", "h"), True),
+        (Scope.TOPIC, finding("a", None, None), finding("b", "h", None), False),
+        (Scope.GROUP, finding("a", topic=None), finding("b"), True),
+        (Scope.GROUP, finding("a", None), finding("b", None), False),
+        (Scope.CLUSTER, finding("a", None, None), finding("b"), True),
+        (
+            Scope.BROKER,
+            finding("a", None, broker_names=frozenset({"x", "y"})),
+            finding("b", queues={("x", 0): 5}),
+            True,
+        ),
+        (
+            Scope.BROKER,
+            finding("a", None, broker_names=frozenset({"x"})),
+            finding("b", queues={("x", 0): 5, ("y", 0): 1}),
+            False,
+        ),
+        (Scope.BROKER, finding("a", broker_names=frozenset({"x"})), finding("b"), False),
+        (Scope.QUEUES, finding("a", queues={("x", 0): None}), finding("b", queues={("x", 0): 95, ("x", 1): 5}), True),
+        (Scope.QUEUES, finding("a", queues={("x", 0): None}), finding("b", queues={("x", 0): 80, ("x", 1): 20}), False),
+        (Scope.QUEUES, finding("a", queues={("x", 0): None}), finding("b", queues={("x", 0): None}), True),
+        (Scope.QUEUES, finding("a", queues={("x", 0): None}), finding("b"), False),
+    ],
+)
+def test_a_scope_says_what_two_findings_must_have_in_common(
+    scope: Scope, explaining: Finding, explained: Finding, *, meet: bool
+) -> None:
+    assert len(subsume([explaining, explained], [pair("a", "b", scope)])) == (1 if meet else 2)
+
+
+def test_a_pair_may_hold_for_some_variants_only() -> None:
+    findings = [finding("a"), finding("b")]
+    assert len(subsume(findings, [pair("a", "b", variants=("other",))])) == 2
+    assert len(subsume(findings, [pair("a", "b", explained_variants=("other",))])) == 2
+    assert len(subsume(findings, [pair("a", "b", variants=("default",), explained_variants=("default",))])) == 1
+
+
+def test_an_explanation_is_as_severe_as_what_it_explains_unless_it_shows_that_nothing_is_wrong() -> None:
+    findings = [finding("b", severity=Severity.CRITICAL), finding("a", severity=Severity.INFO)]
+    (loud,) = subsume(findings, [pair("a", "b")])
+    (quiet,) = subsume(findings, [pair("a", "b", quiets=True)])
+    assert (loud.severity, quiet.severity) == (Severity.CRITICAL, Severity.INFO)
+
+
+findings_of_a_cluster = st.lists(
+    st.builds(
+        finding,
+        st.sampled_from("abcd"),
+        st.sampled_from([None, "g", "h"]),
+        st.sampled_from([None, "t", "u"]),
+        severity=st.sampled_from(Severity),
+        broker_names=st.frozensets(st.sampled_from("xy")),
+    ),
+    max_size=8,
+    unique_by=lambda one: (one.rule.id, one.consumer_group, one.topic),
+)
+pairs = st.lists(
+    st.builds(
+        Subsumption,
+        st.sampled_from("abcd"),
+        st.sampled_from("abcd"),
+        st.sampled_from([Scope.CLUSTER, Scope.TOPIC, Scope.GROUP, Scope.BROKER]),
+    ),
+    max_size=8,
+)
+
+
+@given(findings=findings_of_a_cluster, given_pairs=pairs)
+def test_nothing_is_lost_nothing_is_named_twice_and_no_severity_falls(
+    findings: list[Finding], given_pairs: list[Subsumption]
+) -> None:
+    left = subsume(findings, given_pairs)
+    subjects = [(one.rule.id, one.consumer_group, one.topic) for one in left]
+    subjects += [(named.rule_id, named.consumer_group, named.topic) for one in left for named in one.explains]
+    assert sorted(subjects, key=str) == sorted(((f.rule.id, f.consumer_group, f.topic) for f in findings), key=str)
+    assert bool(left) == bool(findings)
+    assert max((f.severity.rank for f in left), default=0) == max((f.severity.rank for f in findings), default=0)
+    assert left == subsume(findings, given_pairs)
+    for one in left:
+        assert not one.explains or any(pair.explaining == one.rule.id for pair in given_pairs)
+
+
+def test_no_rule_explains_itself_and_no_pair_stands_twice() -> None:
+    assert not [pair for pair in SUBSUMPTIONS if pair.explaining == pair.explained]
+    pairs_of_rules = [(pair.explaining, pair.explained, pair.variants) for pair in SUBSUMPTIONS]
+    assert len(pairs_of_rules) == len(set(pairs_of_rules))
