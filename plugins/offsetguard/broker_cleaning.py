@@ -1,0 +1,200 @@
+"""What a broker will delete when: its cleaner, run ahead of time, once as early and once as late as may be.
+
+The cleaner (DefaultMessageStore.CleanCommitLogService, 4.9.8 and 5.3.3) looks every 10 s and deletes whole commit-log
+files, oldest first, at most ten a round, never the newest:
+
+- a file is *expired* when nothing was written to it for `fileReservedTime` hours; expired files go in the hours of
+  `deleteWhen` (in the time zone of the broker's host), or at any hour when the disk is fuller than
+  `diskMaxUsedSpaceRatio`;
+- above `diskSpaceCleanForciblyRatio` (85 %) files go whatever their age, unless `cleanFileForciblyEnable` is false.
+
+So messages go in steps of a file over all topics: one on a quiet broker outlives its time, and a loud topic pushes out
+the messages of others. What is not known is taken early for the one run and late for the other: how fast will be
+written (as yesterday at that hour, and as now), when the bytes were written, the host's zone, the disk's size.
+A broker that was seen to delete younger messages than its settings explain may do so again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from offsetguard.delete_hours import DeleteHours
+    from offsetguard.write_rates import WriteRates
+
+FURTHEST_MS = 5 * DAY_MS
+"""Nobody looks further ahead. A range that ends here means "or later"; one that would begin here is None."""
+ROUND_MS = 10_000
+FILES_PER_ROUND = 10
+_RATIO_SLACK = 0.01  # others write to the disk as well
+_OTHER_FILES = 1.06  # bytes on disk per byte of commit log, at the most: consume queues and indexes
+_STEPS = ((6 * 3_600_000, 1_200_000), (FURTHEST_MS, 1_800_000))  # (up to, length), ms from now
+
+
+class Basis(StrEnum):
+    """What a range is made of."""
+
+    CONSUME_RATE = "consume_rate"  # drain: consume and produce rates of the window
+    RESERVED_TIME = "reserved_time"  # loss: fileReservedTime, at the hour of deleteWhen or above diskMaxUsedSpaceRatio
+    DISK = "disk"  # loss: files that are deleted whatever their age, because the disk is 85 % full
+    OBSERVED_AGE = "observed_age"  # loss: the age at which the broker last deleted, younger than its settings say
+    OBSERVED_MOVES = "observed_moves"  # loss: the last two moves of the queue's min offset
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """So many ms from now, messages stored before a moment (ms since 1970) are gone."""
+
+    after_ms: int
+    gone_before_ms: float
+    basis: Basis
+
+
+class BrokerRetention:
+    """What a broker deletes, oldest first: as early as may be, and as late. Found out when somebody asks."""
+
+    def __init__(self, run: Callable[[int], Iterable[Deletion]], oldest_ms: int | None = None) -> None:
+        """Take a run of the cleaner (argument: EARLY or LATE), and the store time of the oldest message kept."""
+        self._run = run
+        self.oldest_ms = oldest_ms
+
+    @cached_property
+    def early(self) -> tuple[Deletion, ...]:
+        """The deletions as early as they may come."""
+        return tuple(self._run(EARLY))
+
+    @cached_property
+    def late(self) -> tuple[Deletion, ...]:
+        """The deletions at the latest."""
+        return tuple(self._run(LATE))
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """A broker's settings and disk. None = not known, but for `forced_ratio`: None = it never deletes by force."""
+
+    reserved_ms: int | None
+    hours: DeleteHours
+    file_bytes: int
+    expired_ratio: float
+    forced_ratio: float | None
+    disk_ratio: float | None
+    disk_bytes: int | None
+    observed_age_ms: int | None = None  # at which it deleted messages that its settings do not explain
+
+
+def run_ahead(cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates) -> BrokerRetention:
+    """Return what the cleaner does to a log whose oldest byte kept is `log_start`."""
+    oldest = log.points[0][0] if log.points[0][1] <= log_start else None
+    return BrokerRetention(lambda lean: _Run(cleaner, log, log_start, rates, lean).deletions(), oldest)
+
+
+class _Run:
+    """One run of the cleaner: `lean` EARLY takes everything unknown so that messages go early, LATE the other way."""
+
+    def __init__(self, cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates, lean: int) -> None:
+        self._cleaner, self._lean, self._start = cleaner, lean, log_start
+        self._now_ms = log.now_ms
+        self._steps = tuple(_steps())
+        self._log = _continued(log, rates, self._steps, lean)
+        self._low = log_start  # the oldest byte kept
+        self._disk_bytes = _disk_bytes(cleaner, log.end - log_start, lean)
+        self._used = (cleaner.disk_ratio or 0.0) * (self._disk_bytes or 0)
+
+    def deletions(self) -> Iterator[Deletion]:
+        """Yield every deletion that takes messages which were there before."""
+        gone_before = 0.0
+        for begin_ms, end_ms in self._steps:
+            end = self._log.position(self._now_ms + end_ms)
+            written = end - self._log.position(self._now_ms + begin_ms)
+            self._used += written * (_OTHER_FILES if self._lean == EARLY else 1.0)
+            for basis, gone in (
+                (Basis.RESERVED_TIME, self._expire(begin_ms, end_ms, end)),
+                (Basis.DISK, self._force(end_ms - begin_ms, end)),
+                (Basis.OBSERVED_AGE, self._observed(end_ms)),
+            ):
+                if gone is not None and gone > gone_before:
+                    gone_before = gone
+                    yield Deletion(begin_ms if self._lean == EARLY else end_ms, gone, basis)
+
+    def _expire(self, begin_ms: int, end_ms: int, end: float) -> float | None:
+        cleaner, lean = self._cleaner, self._lean
+        if cleaner.reserved_ms is None:
+            return None
+        at_any_hour = self._ratio > cleaner.expired_ratio + lean * _RATIO_SLACK
+        if not (at_any_hour or cleaner.hours.contain(self._now_ms + begin_ms, self._now_ms + end_ms, lean)):
+            return None
+        delay_ms = cleaner.hours.late_delay_ms if lean == LATE and not at_any_hour else 0
+        at_ms = self._now_ms + (end_ms if lean == EARLY else begin_ms)
+        expired_at_ms = at_ms - cleaner.reserved_ms - delay_ms
+        self._delete_to(self._log.position(expired_at_ms, lean=-lean), end)
+        return min(self._gone_before(), expired_at_ms)
+
+    def _force(self, length_ms: int, end: float) -> float | None:
+        ratio = self._cleaner.forced_ratio
+        if ratio is None or self._disk_bytes is None:
+            return None
+        before = self._low
+        for _ in range(length_ms // ROUND_MS):
+            if self._ratio <= ratio + self._lean * _RATIO_SLACK:
+                break
+            if not self._delete_to(self._low + FILES_PER_ROUND * self._cleaner.file_bytes, end):
+                break
+        return self._gone_before() if self._low > before else None
+
+    def _observed(self, after_ms: int) -> float | None:
+        age_ms = self._cleaner.observed_age_ms
+        return None if age_ms is None or self._lean == LATE else self._now_ms + after_ms - age_ms
+
+    def _delete_to(self, position: float, end: float) -> bool:
+        """Delete whole files up to a position, but not the newest; whether there was one."""
+        length = self._cleaner.file_bytes
+        files = math.floor((min(position, end - 1) - self._low) / length)
+        if files <= 0:
+            return False
+        self._low += files * length
+        self._used -= files * length
+        return True
+
+    def _gone_before(self) -> float:
+        """Return when the oldest byte kept was written: whatever was stored before is gone."""
+        return self._log.written_at(self._low, lean=-self._lean) if self._low > self._start else 0.0
+
+    @property
+    def _ratio(self) -> float:
+        return self._used / self._disk_bytes if self._disk_bytes else 0.0
+
+
+def _steps() -> Iterator[tuple[int, int]]:
+    begin = 0
+    for until, length in _STEPS:
+        while begin < until:
+            yield begin, begin + length
+            begin += length
+
+
+def _continued(log: ByteCurve, rates: WriteRates, steps: tuple[tuple[int, int], ...], lean: int) -> ByteCurve:
+    """Return the curve with what will be written."""
+    points, position = list(log.points), float(log.end)
+    for begin_ms, end_ms in steps:
+        position += rates.at(log.now_ms + (begin_ms + end_ms) / 2, lean) * (end_ms - begin_ms)
+        points.append((log.now_ms + end_ms, max(points[-1][1], int(position))))
+    return ByteCurve(tuple(points))
+
+
+def _disk_bytes(cleaner: Cleaner, kept: int, lean: int) -> float | None:
+    """Return the disk's size; where it is not told, the least that holds the log, which fills up earliest."""
+    if cleaner.disk_ratio is None or cleaner.disk_ratio <= 0:
+        return None
+    if cleaner.disk_bytes is not None:
+        return float(cleaner.disk_bytes)
+    full = cleaner.forced_ratio is not None and cleaner.disk_ratio >= cleaner.forced_ratio - _RATIO_SLACK
+    return kept / cleaner.disk_ratio if kept > 0 and (lean == EARLY or full) else None

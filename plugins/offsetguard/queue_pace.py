@@ -1,0 +1,91 @@
+"""How a group goes through a queue: how fast, and where it stands in the time of messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.known_figures import epoch_ms
+from offsetguard.queue_state import consume_tps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from offsetguard.queue_state import QueueState
+
+_MS = timedelta(milliseconds=1)
+_FASTER, _SLOWER = 1.25, 0.75  # what speeds do beyond those that were seen
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """When the oldest unconsumed message was stored (ms since 1970), and how it moves on (ms of messages per ms)."""
+
+    earliest_ms: int
+    latest_ms: int
+    slowest: float
+    fastest: float
+
+
+def speeds(window: QueueState) -> Iterator[tuple[float, float]]:
+    """Yield (consumed, produced), messages per ms, from now back to each point since when the backlog has shrunk."""
+    newest = later = window.seen
+    for point in window.points:
+        if newest is None or later is None or newest.committed_offset is None or point.committed_offset is None:
+            return
+        shrinks = later.committed_offset is not None and (
+            later.committed_offset - point.committed_offset > later.max_offset - point.max_offset
+        )
+        elapsed_ms = (newest.at - point.at) / _MS
+        if not shrinks or elapsed_ms <= 0:
+            return
+        consumed = (newest.committed_offset - point.committed_offset) / elapsed_ms
+        yield consumed, (newest.max_offset - point.max_offset) / elapsed_ms
+        later = point
+
+
+def place(window: QueueState, now: datetime, oldest_at: datetime | None, oldest_kept_ms: int | None) -> Place:
+    """Return where the group stands.
+
+    `oldest_at`: when the oldest unconsumed message was stored, where that is known; `oldest_kept_ms`: the same of the
+    oldest message of the broker: what waits is not older, for it still exists.
+    """
+    now_ms = epoch_ms(now) or 0
+    exact = epoch_ms(oldest_at or window.sample.oldest_unconsumed_at)
+    earliest, latest = _stored_between(window, now_ms) if exact is None else (min(exact, now_ms), min(exact, now_ms))
+    earliest = max(earliest, oldest_kept_ms or 0)
+    latest = max(earliest, latest)
+    waiting = max(1, window.sample.offsets.effective_lag or 1)
+    seen = _consumed(window)
+    return Place(
+        earliest,
+        latest,
+        slowest=min(seen) * _SLOWER * (now_ms - latest) / waiting,
+        fastest=max(seen) * _FASTER * (now_ms - earliest) / waiting,
+    )
+
+
+def _consumed(window: QueueState) -> list[float]:
+    """Return the rates at which the group went on, messages per ms, between now and each point; 0 if it stands."""
+    newest = window.seen
+    if newest is None or newest.committed_offset is None:
+        return [0.0]
+    rates = [
+        max(0, newest.committed_offset - point.committed_offset) / ((newest.at - point.at) / _MS)
+        for point in window.points
+        if point.committed_offset is not None and point.at < newest.at
+    ]
+    just_now = consume_tps(window)
+    return rates if rates and just_now else [0.0]
+
+
+def _stored_between(window: QueueState, now_ms: int) -> tuple[int, int]:
+    """Return between which moments the message at the committed offset was stored."""
+    committed = max(window.committed_offset or 0, window.seen_min_offset or 0)
+    samples = [(epoch_ms(one.at) or 0, one.max_offset) for one in (*window.points, window.seen) if one is not None]
+    not_yet = [at_ms for at_ms, end in samples if end <= committed]
+    already = [at_ms for at_ms, end in samples if end > committed]
+    before = epoch_ms(window.sample.last_timestamp) or 0  # of the message before it
+    return max([before, *not_yet]), min([now_ms, *already])
