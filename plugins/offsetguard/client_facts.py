@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.known_figures import any_of, sum_of_known
+from offsetguard.known_figures import any_of, milliseconds_between, sum_of_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +36,7 @@ class GroupClients:
     consume_rt_ms: float | None = None
     newest_client_start_at: datetime | None = None
     client_versions: tuple[str, ...] | None = None
+    doubled_client_ids: tuple[str, ...] | None = None
     subscriptions_differ: bool | None = None
 
 
@@ -48,6 +49,7 @@ class TopicClients:
     locked_queue_count: int = 0
     full_cache_queue_count: int = 0
     cached_message_count: int | None = None
+    renewal_gap_ms: int | None = None
     holding_thread_count: int | None = None
 
 
@@ -81,6 +83,7 @@ def group_clients(clients: Sequence[Row]) -> GroupClients:
         consume_rt_ms=_greatest(row["consume_rt_ms"] for row in told),
         newest_client_start_at=_greatest(row["consumer_start_at"] for row in told),
         client_versions=tuple(sorted({_version(row) for row in clients} - {""})) if clients else None,
+        doubled_client_ids=_doubled(clients),
         subscriptions_differ=len(set(own)) > 1 if len(own) > 1 else None,
     )
 
@@ -163,8 +166,23 @@ def _of_topic(group: str, rows: Collection[Row], clients: Mapping[GroupClient, R
         locked_queue_count=_queue_count(row for row in rows if row["locked"]),
         full_cache_queue_count=_queue_count(full),
         cached_message_count=sum_of_known(row["cached_message_count"] for row in rows),
+        renewal_gap_ms=_greatest(_renewal_gap_ms(row) for row in rows),
         holding_thread_count=sum_of_known(clients.get((group, one), {}).get("thread_count") for one in holders),
     )
+
+
+def _renewal_gap_ms(held: Row) -> int | None:
+    """Return how much later than the last renewal of its lock the queue was pulled or consumed: the client's clock."""
+    moments = [moment for moment in (held["last_pull_at"], held["last_consume_at"]) if moment is not None]
+    if not held["locked"] or held["last_lock_at"] is None or not moments:
+        return None
+    return milliseconds_between(held["last_lock_at"], max(moments))
+
+
+def _doubled(clients: Collection[Row]) -> tuple[str, ...] | None:
+    if all(row["connection_count"] is None for row in clients):
+        return None
+    return tuple(sorted({row["client_id"] for row in clients if (row["connection_count"] or 0) > 1}))
 
 
 def _holder(rows: Collection[Row], clients: Mapping[GroupClient, Row]) -> QueueHolder:

@@ -98,6 +98,7 @@ class GroupFacts:
     locked_queue_count: int | None = None
     full_cache_queue_count: int | None = None
     cached_message_count: int | None = None
+    renewal_gap_ms: int | None = None
     thread_count: int | None = None
     orderly: bool | None = None
     parallelism: int | None = None
@@ -107,6 +108,7 @@ class GroupFacts:
     consume_rt_ms: float | None = None
     newest_client_start_at: datetime | None = None
     client_versions: tuple[str, ...] | None = None
+    doubled_client_ids: tuple[str, ...] | None = None
     subscription_expressions: tuple[str, ...] | None = None
     subscriptions_differ: bool | None = None
     # of the whole group
@@ -126,6 +128,7 @@ class GroupFacts:
     pop_available: int | None = None
     pop_inflight: int | None = None
     pop_inflight_origin: str | None = None
+    pop_unfinished_since: datetime | None = None  # something was in flight at every look since, nothing was finished
     lite_topic_count: int | None = None
     lite_lag: int | None = None
     suspect_reason: str | None = None
@@ -166,6 +169,9 @@ class TopicFacts:
     read_write_differ: bool | None = None
     unreadable_queue_count: int | None = None
     unreadable_message_count: int | None = None
+    unwritten_queue_count: int | None = None
+    unwritten_message_count: int | None = None
+    unwritten_queues_used: bool | None = None
     perm: int | None = None
     baseline_tps: float | None = None
     baseline_spread_tps: float | None = None
@@ -214,6 +220,7 @@ class BrokerFacts:
     send_queue_size: int | None = None
     pull_queue_size: int | None = None
     pull_queue_head_wait_ms: int | None = None
+    clock_ahead_ms: int | None = None
     slave_read_enable: bool | None = None
     file_reserved_time_hours: int | None = None
     delete_when: str | None = None

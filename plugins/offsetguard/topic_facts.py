@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.facts import TopicFacts
-from offsetguard.known_figures import sum_if_all_known, sum_of_known
+from offsetguard.known_figures import any_of, sum_if_all_known, sum_of_known
 from offsetguard.queue_sums import sums_over
 from offsetguard.rate_facts import WRITTEN
 
@@ -44,6 +44,14 @@ def topic_facts(
 
 def _kept_columns(rows: Sequence[Row], settings: Sequence[Row]) -> dict[str, Any]:
     read_queues = {row["broker_name"]: row["read_queue_nums"] for row in settings}
+    write_queues = {row["broker_name"]: row["write_queue_nums"] for row in settings}
+    unwritten = [
+        row
+        for row in rows
+        if write_queues.get(row["broker_name"], row["queue_id"] + 1)
+        <= row["queue_id"]
+        < read_queues.get(row["broker_name"], 0)
+    ]
     unreadable = [row for row in rows if row["queue_id"] >= read_queues.get(row["broker_name"], row["queue_id"] + 1)]
     return {
         "queue_count": len(rows),
@@ -53,6 +61,8 @@ def _kept_columns(rows: Sequence[Row], settings: Sequence[Row]) -> dict[str, Any
         "last_update_at": max((row["last_update_at"] for row in rows if row["last_update_at"]), default=None),
         "unreadable_queue_count": len(unreadable) if rows and settings else None,
         "unreadable_message_count": sum_of_known(_message_count(row) for row in unreadable),
+        "unwritten_message_count": sum_of_known(_message_count(row) for row in unwritten),
+        "unwritten_queues_used": any_of(_was_written(row) for row in unwritten) if unwritten else None,
     }
 
 
@@ -64,6 +74,7 @@ def _settings_columns(settings: Sequence[Row]) -> dict[str, Any]:
         "broker_count": len(settings),
         "read_queue_count": sum(row["read_queue_nums"] for row in settings),
         "write_queue_count": sum(row["write_queue_nums"] for row in settings),
+        "unwritten_queue_count": sum(max(0, row["read_queue_nums"] - row["write_queue_nums"]) for row in settings),
         "read_write_differ": any(row["read_queue_nums"] != row["write_queue_nums"] for row in settings),
         "perm": reduce(lambda one, other: one & other, (row["perm"] for row in settings)),
     }
@@ -76,6 +87,10 @@ def _put_tps(rows: Collection[Row], broker_count: int | None) -> float | None:
 
 def _of_masters(stats: Iterable[Row]) -> Iterator[Row]:
     return (row for row in stats if row["stats_name"] == WRITTEN and row["broker_id"] == 0)
+
+
+def _was_written(row: Row) -> bool | None:
+    return None if row["max_offset"] is None else row["max_offset"] > 0
 
 
 def _message_count(row: Row) -> int | None:

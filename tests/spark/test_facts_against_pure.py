@@ -52,6 +52,7 @@ def random_cluster(snapshot, random: Random) -> None:
             retry_growth=_maybe(random, random.randrange(100)),
             dead_letter_growth=_maybe(random, random.randrange(3)),
             members_differ=_maybe(random, True),
+            pop_unfinished_since=_maybe(random, snapshot.read_at),
         )
 
 
@@ -166,6 +167,7 @@ def _clients(snapshot, random: Random) -> None:
                     broker_name=name,
                     broker_id=0,
                     language="JAVA",
+                    connection_count=random.choice([None, 1, 1, 2]),
                     version=version,
                     subscriptions=_maybe(random, [f"{random.choice(TOPICS)} {random.choice(['*', 'a || b'])}"]),
                     **told,
@@ -206,6 +208,8 @@ def _held_queues(snapshot, random: Random, group: str, client_id: str) -> None:
                 dropped=_maybe(random, random.random() < 0.3),
                 locked=_maybe(random, random.random() < 0.5),
                 last_pull_at=_maybe(random, snapshot.interval.start + timedelta(milliseconds=random.randrange(99))),
+                last_consume_at=_maybe(random, snapshot.interval.start + timedelta(milliseconds=random.randrange(99))),
+                last_lock_at=_maybe(random, snapshot.interval.start - timedelta(milliseconds=random.randrange(99_000))),
                 read_at=snapshot.read_at,
             )
 

@@ -39,7 +39,15 @@ MISSING_MASTER_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
 _ENDS = ("broker_name", "topic", "queue_id", "max_offset")
 _AGES = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
-_GROUPS = ("consumer_group", "retry_max_offset", "dead_letter_max_offset", "consumption", "members_differ_since")
+_GROUPS = (
+    "consumer_group",
+    "retry_max_offset",
+    "dead_letter_max_offset",
+    "consumption",
+    "members_differ_since",
+    "pop_finished",
+    "pop_unfinished_since",
+)
 _COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""

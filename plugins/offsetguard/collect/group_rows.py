@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.group_members import missing_members
 from offsetguard.collect.lite_topics import lite_figures
+from offsetguard.collect.pop_progress import Progress, progress
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.records import record
@@ -55,7 +56,7 @@ class GroupRows:
                 "system_group": is_system_group(group),
                 **self._settings_columns(group),
                 **self._member_columns(group),
-                **(self.consumption[group].columns() if group in self.consumption else {}),
+                **self._consumption_columns(group),
                 **_backlog_columns(found[group], self.earlier.groups.get(group, {}) if comparable else {}),
                 **lite.get(group, {}),
                 "suspect_reason": self._suspect_reason(group),
@@ -93,6 +94,17 @@ class GroupRows:
             "members_differ_since": self.earlier.groups.get(group, {}).get("members_differ_since") or seen_at,
             "missing_members": [f"{client_id} {broker_name}" for client_id, broker_name in missing[:_MOST_MISSING]],
         }
+
+    def _consumption_columns(self, group: str) -> Row:
+        if group not in self.consumption:
+            return {}
+        one = self.consumption[group]
+        if not one.recognition.is_pop:
+            return one.columns()
+        read_at = max((master.committed.at for master in self.masters if master.committed), default=None)
+        before = Progress.of(self.earlier.groups.get(group, {}))
+        finished, since = progress(before, one.finished, one.inflight, read_at)
+        return {**one.columns(), "pop_finished": finished, "pop_unfinished_since": since}
 
     def _suspect_reason(self, group: str) -> str | None:
         suspect = self.choice.suspects.get(group)

@@ -80,6 +80,7 @@ class GroupConsumption:
     inflight: int | None = None
     inflight_origin: InflightOrigin | None = None
     online_client_count: int | None = None
+    finished: int | None = None  # a counter: messages ever written, without those that are available or in flight
 
     def columns(self) -> dict[str, object]:
         """Return the columns of `group_snapshots` that say it."""
@@ -146,6 +147,12 @@ class _Group:
         return found
 
     @property
+    def main_topics(self) -> set[str]:
+        """Topics that producers write and the group consumes."""
+        mains = {topic for topics in self.committed for topic in topics.main}
+        return mains | {topic for topic in self.subscribed_topics if is_main_topic(topic)} | set(self.retried.values())
+
+    @property
     def has_lite_topics(self) -> bool:
         """Only gRPC clients consume them."""
         return any(topics.lite for topics in self.committed)
@@ -181,12 +188,14 @@ def _consumption(group: _Group) -> GroupConsumption:
     inflight, origin = _inflight(group)
     believable = inflight is not None and inflight in _COUNTS
     available = _available(group)
+    available = available if available is not None and available in _COUNTS else None
     return GroupConsumption(
         recognition,
-        available if available is not None and available in _COUNTS else None,
+        available,
         inflight if believable else None,
         origin if believable else None,
         online,
+        _finished(group, available, inflight if believable else None),
     )
 
 
@@ -229,8 +238,7 @@ def _available(group: _Group) -> int | None:
     if group.has_lite_topics:
         return None
     retried = group.retried
-    mains = {topic for topics in group.committed for topic in topics.main}
-    mains |= {topic for topic in group.subscribed_topics if is_main_topic(topic)} | set(retried.values())
+    mains = group.main_topics
     retries = {name for topic in mains for name in retry_topic_names(group.name, topic)} | retried.keys()
     total = 0
     for master, committed in zip(group.masters, group.committed, strict=True):
@@ -259,6 +267,25 @@ def _available_in(group: str, topic: str, master: BrokerReading) -> int | None:
         if queue_id < config.read_queue_nums:  # nobody can read a queue beyond them
             total += max(0, max_offset - max(by_queue.get(queue_id, 0), min_offset))
     return total
+
+
+def _finished(group: _Group, available: int | None, inflight: int | None) -> int | None:
+    """Return how many messages of the main topics are done with; it grows with what is acknowledged, and only so.
+
+    A message that expires moves to the retry topic: it leaves those in flight and is available again, once.
+    """
+    if available is None or inflight is None:
+        return None
+    written = 0
+    for master in group.masters:
+        for topic in group.main_topics:
+            ends = master.queue_ends.get(topic)
+            config = (master.topics or {}).get(topic)
+            if ends is not None and config is not None and topic_kind(topic) is not TopicKind.SYSTEM:
+                queues = zip(ends.queue_ids, ends.max_offsets, strict=True)
+                written += sum(high for queue_id, high in queues if queue_id < config.read_queue_nums)
+    finished = written - available - inflight
+    return finished if abs(finished) in _COUNTS else None
 
 
 def _inflight(group: _Group) -> tuple[int | None, InflightOrigin | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
@@ -68,6 +69,7 @@ class SnapshotRows:
                 ]
                 # a client that reconnects may be listed twice for a moment; the key is the client id
                 clients = {client.client_id: client for client in connections.connections}
+                counts = Counter(client.client_id for client in connections.connections)
                 for client_id, client in sorted(clients.items()):
                     yield self.row(
                         consumer_group=group,
@@ -75,6 +77,7 @@ class SnapshotRows:
                         broker_name=reading.broker_name,
                         broker_id=reading.replica.broker_id,
                         client_address=client.client_address,
+                        connection_count=counts[client_id],
                         language=client.language,
                         version=client.version,
                         subscriptions=subscriptions,

@@ -90,6 +90,11 @@ TOPIC_FACTS = Table(
         Column("read_write_differ", _B, "a broker reads another number of queues than it writes"),
         Column("unreadable_queue_count", _I4, "queues that exist beyond the read queues: nobody consumes them"),
         Column("unreadable_message_count", _I8, "messages kept in them"),
+        Column("unwritten_queue_count", _I4, "queues that consumers read and producers do not write"),
+        Column("unwritten_message_count", _I8, "messages kept in them; NULL = none was seen"),
+        Column(
+            "unwritten_queues_used", _B, "a message was ever written to one of them; NULL = there are none, or not seen"
+        ),
         Column("perm", _I4, "2 = write, 4 = read, 6 = both: what all brokers allow"),
         *BASELINE,
     ),

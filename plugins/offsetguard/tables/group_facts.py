@@ -65,6 +65,12 @@ _CLIENTS = (
     Column("locked_queue_count", _I4, "of these, locked ones (means something for orderly groups only)"),
     Column("full_cache_queue_count", _I4, "of these, those whose cache has reached the client's pull threshold"),
     Column("cached_message_count", _I8, "messages of the topic that these clients have pulled and not finished"),
+    Column(
+        "renewal_gap_ms",
+        _I8,
+        "how long after the last renewal of its lock a queue of the topic was pulled or consumed, ms; the longest of"
+        " locked queues; by the client's own clock",
+    ),
     Column("thread_count", _I4, "consume threads of the clients that told"),
     Column("orderly", _B, "clients say that they consume orderly; NULL = none told"),
     Column(
@@ -79,6 +85,11 @@ _CLIENTS = (
     Column("consume_rt_ms", _F, "mean time to consume a message, ms; the slowest client's"),
     Column("newest_client_start_at", _T, "when the client that was started last was started"),
     Column("client_versions", ColumnType.STRING_LIST, "distinct `language version` of all connected clients"),
+    Column(
+        "doubled_client_ids",
+        ColumnType.STRING_LIST,
+        "client ids that a broker lists with several connections: instances that share an id; NULL = not seen",
+    ),
     Column(
         "subscription_expressions",
         ColumnType.STRING_LIST,
@@ -111,6 +122,11 @@ _SETTINGS = (
     Column("pop_available", _I8, "pop: messages not yet handed out; NULL = classic or unknown"),
     Column("pop_inflight", _I8, "pop: messages handed out and not acknowledged; NULL = classic or unknown"),
     Column("pop_inflight_origin", _S, "running_info or broker_metrics; NULL = pop_inflight is unknown"),
+    Column(
+        "pop_unfinished_since",
+        _T,
+        "pop: first of the rounds in a row that saw messages in flight and none finished; NULL = not so, or unknown",
+    ),
     Column("lite_topic_count", _I8, "lite topics with offsets of the group"),
     Column("lite_lag", _I8, "messages that wait in those lite topics"),
     Column("suspect_reason", _S, "why the group was looked at in detail; NULL = provably healthy"),

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.client_facts import EVERYTHING
 from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
-from offsetguard_spark.facts.figures import bounded, exact_sum, rate_sum
+from offsetguard_spark.facts.figures import bounded, exact_sum, milliseconds_between, rate_sum
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +28,7 @@ GROUP_COLUMNS = (
     "consume_rt_ms",
     "newest_client_start_at",
     "client_versions",
+    "doubled_client_ids",
     "subscriptions_differ",
 )
 SUBSCRIPTION_COLUMNS = ("filtered", "subscription_expressions")
@@ -37,6 +38,7 @@ TOPIC_COLUMNS = (
     "locked_queue_count",
     "full_cache_queue_count",
     "cached_message_count",
+    "renewal_gap_ms",
 )
 HOLDER_COLUMNS = (
     "holder_client_id",
@@ -62,6 +64,7 @@ _TOLD = (
     "pull_threshold_for_queue",
     "pull_threshold_size_for_queue_mib",
     "own_subscriptions",
+    "connection_count",
 )
 
 
@@ -81,6 +84,7 @@ def group_clients(sources: FactSources) -> DataFrame:
     told = F.col("running_info_read_at").isNotNull()
     own_count = F.count("own_subscriptions")
     versions = F.array_sort(F.collect_set(F.when(F.col("client_version") != "", F.col("client_version"))))
+    doubled = F.array_sort(F.collect_set(F.when(F.col("connection_count") > 1, F.col("client_id"))))
     return (
         clients_of(sources)
         .groupBy("consumer_group")
@@ -94,6 +98,7 @@ def group_clients(sources: FactSources) -> DataFrame:
             F.max("consume_rt_ms").alias("consume_rt_ms"),
             F.max("consumer_start_at").alias("newest_client_start_at"),
             versions.alias("client_versions"),
+            F.when(F.count("connection_count") > 0, doubled).alias("doubled_client_ids"),
             F.when(own_count > 1, F.size(F.collect_set("own_subscriptions")) > 1).alias("subscriptions_differ"),
             own_count.alias("own_count"),
         )
@@ -121,6 +126,8 @@ def topic_clients(sources: FactSources) -> DataFrame:
     holders = F.collect_set(F.struct("client_id", "thread_count"))
     threads = F.transform(holders, lambda one: one["thread_count"])
     known = F.filter(threads, lambda one: one.isNotNull())
+    last_seen = F.greatest("last_pull_at", "last_consume_at")  # skips NULLs
+    gap_ms = F.when(F.col("locked"), milliseconds_between(F.col("last_lock_at"), last_seen))
     return (
         _held(sources)
         .groupBy("consumer_group", "topic")
@@ -130,6 +137,7 @@ def topic_clients(sources: FactSources) -> DataFrame:
             _distinct(F.when(F.col("locked"), queue)).alias("locked_queue_count"),
             _distinct(F.when(F.col("cache_is_full"), queue)).alias("full_cache_queue_count"),
             bounded(exact_sum(F.col("cached_message_count"))).alias("cached_message_count"),
+            F.max(gap_ms).alias("renewal_gap_ms"),
             F.when(F.size(known) > 0, F.aggregate(known, F.lit(0), lambda total, one: total + one)).alias(
                 "holding_thread_count"
             ),

@@ -73,7 +73,7 @@ def _with_clients(groups: DataFrame, sources: FactSources) -> DataFrame:
 
 def _with_holdings(groups: DataFrame, sources: FactSources) -> DataFrame:
     """Add which queues the clients that told hold; those that told and hold none are idle."""
-    counts = [name for name in clients.TOPIC_COLUMNS if name != "cached_message_count"]
+    counts = [name for name in clients.TOPIC_COLUMNS if name.endswith("_count") and name != "cached_message_count"]
     if sources.row_count(CLIENT_QUEUE_SNAPSHOTS):
         groups = groups.join(F.broadcast(clients.topic_clients(sources)), _PAIR, "left")
     else:

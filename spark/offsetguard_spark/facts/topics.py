@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from offsetguard_spark.fact_sources import FactSources
 
 LAST_SEEN_WITHIN = timedelta(minutes=10)  # a counter that is older is not compared with
+_QUEUE_NUMS = ("read_queue_nums", "write_queue_nums")
 _LEVEL = (*LAG_SUMS, *AGES, "suspect_queue_count")
 
 
@@ -72,10 +73,12 @@ def newest_within(sources: FactSources, history: DataFrame, span: timedelta) -> 
 
 
 def _kept(sources: FactSources) -> DataFrame:
-    settings = sources.written.read(TOPIC_SETTINGS).select("topic", "broker_name", "read_queue_nums")
+    settings = sources.written.read(TOPIC_SETTINGS).select("topic", "broker_name", *_QUEUE_NUMS)
     rows = sources.written.read(TOPIC_QUEUE_SNAPSHOTS).join(F.broadcast(settings), ["topic", "broker_name"], "left")
     messages = F.col("max_offset") - F.col("min_offset")
     unreadable = F.coalesce(F.col("queue_id") >= F.col("read_queue_nums"), F.lit(False))
+    beyond_written = F.coalesce(F.col("queue_id") >= F.col("write_queue_nums"), F.lit(False))
+    unwritten = beyond_written & ~unreadable
     return rows.groupBy("topic", "broker_name").agg(
         F.count("*").alias("queue_count"),
         exact_sum(messages).alias("message_count"),
@@ -85,6 +88,9 @@ def _kept(sources: FactSources) -> DataFrame:
         F.max("last_update_at").alias("last_update_at"),
         F.count_if(unreadable).alias("unreadable_queue_count"),
         exact_sum(F.when(unreadable, messages)).alias("unreadable_message_count"),
+        exact_sum(F.when(unwritten, messages)).alias("unwritten_message_count"),
+        F.count_if(unwritten & F.col("max_offset").isNull()).alias("unseen_unwritten_count"),
+        F.max(F.when(unwritten, F.col("max_offset") > 0)).alias("unwritten_queues_used"),
     )
 
 
@@ -102,6 +108,10 @@ def written_by_topic(sources: FactSources) -> DataFrame:
             F.max("last_update_at").alias("last_update_at"),
             F.sum("unreadable_queue_count").cast("int").alias("unreadable_queue_count"),
             bounded(exact_sum(F.col("unreadable_message_count"))).alias("unreadable_message_count"),
+            bounded(exact_sum(F.col("unwritten_message_count"))).alias("unwritten_message_count"),
+            F.when(F.max("unwritten_queues_used"), F.lit(True))
+            .when(F.sum("unseen_unwritten_count") == 0, F.max("unwritten_queues_used"))
+            .alias("unwritten_queues_used"),
         )
     )
 
@@ -117,6 +127,9 @@ def _settings_by_topic(sources: FactSources) -> DataFrame:
             F.sum("read_queue_nums").cast("int").alias("read_queue_count"),
             F.sum("write_queue_nums").cast("int").alias("write_queue_count"),
             F.max(F.col("read_queue_nums") != F.col("write_queue_nums")).alias("read_write_differ"),
+            F.sum(F.greatest(F.col("read_queue_nums") - F.col("write_queue_nums"), F.lit(0)))
+            .cast("int")
+            .alias("unwritten_queue_count"),
             F.bit_and("perm").alias("perm"),
         )
     )

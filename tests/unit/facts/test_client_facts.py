@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -66,6 +66,22 @@ def test_a_client_counts_once_however_many_brokers_see_it() -> None:
     found = group_clients(rows)
     assert (found.told_client_count, found.thread_count) == (2, 30)
     assert found.client_versions == ("JAVA 409", "JAVA 533")
+
+
+def test_instances_that_share_a_client_id_are_named() -> None:
+    rows = [client("c1", connection_count=1), client("c2", connection_count=2), client("c2", connection_count=1)]
+    assert group_clients(rows).doubled_client_ids == ("c2",)
+    assert group_clients([client("c1")]).doubled_client_ids is None  # an earlier release did not count them
+
+
+def test_the_gap_between_renewals_is_told_by_the_clients_own_clock() -> None:
+    """A queue that was pulled 35 s after the last renewal of its lock shows that no renewal came meanwhile."""
+    rows = [
+        held("c1", 0, locked=True, last_lock_at=AT, last_pull_at=AT + timedelta(seconds=35)),
+        held("c1", 1, locked=True, last_lock_at=AT, last_consume_at=AT + timedelta(seconds=5)),
+        held("c1", 2, locked=False, last_lock_at=AT, last_pull_at=AT + timedelta(hours=1)),
+    ]
+    assert topic_clients(rows, {})["g", "t"].renewal_gap_ms == 35_000
 
 
 @pytest.mark.parametrize(
