@@ -101,6 +101,7 @@ TimeZone = Annotated[
 ]
 FilePath = Annotated[str, Exactly(), _written(r"[^\x00-\x1f]{1,4096}", "is not the path of a file")]
 Milliseconds = Annotated[int, Number(gt=0)]
+Window = Annotated[int, Number(ge=60_000, le=30 * 60_000)]  # what is kept of a queue covers 30 min (queue_state.WINDOW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +153,7 @@ class Cluster:
     connection: ConnectionId | None = None  # Airflow connection with access key (login) and secret key (password)
     request_timeout_ms: Milliseconds = 3_000
     lock_max_live_time_ms: Milliseconds = 60_000  # declared: -Drocketmq.broker.rebalance.lockMaxLiveTime of its brokers
+    broker_time_zone: TimeZone | None = None  # of the brokers' hosts: deleteWhen is an hour there; None: learned
     tls: Tls | None = None
     address_map: dict[Address, Address] = field(
         default_factory=dict
@@ -177,6 +179,11 @@ class GroupPolicy:
     team: Name | None = None
     max_lag_messages: Count | None = None
     max_lag_ms: Milliseconds | None = None
+    allowed_lag: Count | None = None
+    lag_floor: Count | None = None
+    lag_floor_ms: Milliseconds | None = None
+    window_ms: Window | None = None
+    loss_horizon_ms: Milliseconds | None = None
     orderly: Flag | None = None
     lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
 
@@ -278,10 +285,21 @@ class Config:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EffectivePolicy:
-    """What holds for one consumer group of one cluster, with defaults filled in."""
+class WindowPolicy:
+    """By what the window of a queue is judged (`windows.py`): no limits, but what is too little to speak of."""
 
     __pydantic_config__ = NO_OTHER_FIELDS
+
+    allowed_lag: Count = 0  # messages that may wait for ever, e.g. where transaction markers leave a lag of 1
+    lag_floor: Count = 1_000  # growth by fewer messages, that are also younger than lag_floor_ms, is no trouble
+    lag_floor_ms: Milliseconds = 60_000
+    window_ms: Milliseconds = 30 * 60_000
+    loss_horizon_ms: Milliseconds = 4 * 3_600_000  # a loss further ahead is not yet a risk
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectivePolicy(WindowPolicy):
+    """What holds for one consumer group of one cluster, with defaults filled in."""
 
     team: Name
     max_lag_messages: Count = 10_000

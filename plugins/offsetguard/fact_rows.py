@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from offsetguard.facts import GroupFacts, QueueFacts
 from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.queue_state import QueueState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,7 @@ def queue_facts_of(row: Row) -> QueueFacts:
     queue = {
         "message_queue": MessageQueue(row["topic"], row["broker_name"], row["queue_id"]),
         "offsets": QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"]),
+        "window": None if row.get("sample_count") is None else QueueState.from_row(row),
     }
     return QueueFacts(**(_known_columns(QueueFacts, row) | queue))
 

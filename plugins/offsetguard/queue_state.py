@@ -30,13 +30,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offsetguard.offsets import OffsetOrderViolation, QueueOffsets
 from offsetguard.tables.state import POINT_COUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 WINDOW = timedelta(minutes=30)
 KEPT_FOR = timedelta(hours=24)  # a queue without samples
@@ -115,6 +115,8 @@ class QueueState:
     max_unchanged_since: datetime | None = None
     min_moved_at: datetime | None = None
     min_moved_from: int | None = None
+    earlier_min_moved_at: datetime | None = None
+    earlier_min_moved_from: int | None = None
     advanced_at: datetime | None = None
     end_reached_at: datetime | None = None
     longest_pause_ms: int | None = None
@@ -125,6 +127,25 @@ class QueueState:
     recreated_at: datetime | None = None
     recreated_from: int | None = None
     points: tuple[Point, ...] = ()
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> QueueState:
+        """Return the state of a row of `queue_state`, or of `queue_facts`, which has no times of reading."""
+        sample = Sample(**{one.name: row[one.name] for one in fields(Sample) if row.get(one.name) is not None})
+        points = []
+        for number in range(1, POINT_COUNT + 1):
+            point = {one.name: row.get(f"point_{number}_{one.name}") for one in fields(Point)}
+            if point["at"] is not None:
+                points.append(Point(**point))  # type: ignore[arg-type]
+        rewind = {name: row.get(column) for name, column in _REWIND_COLUMNS.items()}
+        folded = {one.name: row.get(one.name) for one in fields(cls) if one.name not in _NESTED}
+        counts = {name: folded.get(name) or 0 for name in ("sample_count", "unknown_count")}
+        return cls(
+            **(folded | counts),  # type: ignore[arg-type]
+            sample=sample,
+            rewind=None if rewind["at"] is None else Rewind(**rewind),  # type: ignore[arg-type]
+            points=tuple(points),
+        )
 
     @property
     def seen(self) -> Point | None:
@@ -221,6 +242,8 @@ def _go_on(before: QueueState, base: Point, start: QueueState, window: timedelta
         max_unchanged_since=before.max_unchanged_since if start.seen_max_offset == base.max_offset else at,
         min_moved_at=at if min_moved else before.min_moved_at,
         min_moved_from=before.seen_min_offset if min_moved else before.min_moved_from,
+        earlier_min_moved_at=before.min_moved_at if min_moved else before.earlier_min_moved_at,
+        earlier_min_moved_from=before.min_moved_from if min_moved else before.earlier_min_moved_from,
         advanced_at=at if advanced else before.advanced_at,
         end_reached_at=start.end_reached_at or before.end_reached_at,
         longest_pause_ms=this_pause,

@@ -122,6 +122,8 @@ class Step:
         changes = {
             "min_moved_at": ("min_moved", at),
             "min_moved_from": ("min_moved", before("seen_min_offset")),
+            "earlier_min_moved_at": ("min_moved", before("min_moved_at")),
+            "earlier_min_moved_from": ("min_moved", before("min_moved_from")),
             "advanced_at": ("advanced", at),
         }
         columns = {

@@ -45,6 +45,8 @@ FOLDED_COLUMNS = (
     Column("max_unchanged_since", _T, "first seen sample with the present seen_max_offset"),
     Column("min_moved_at", _T, "last time min_offset had grown: messages were deleted; NULL = not seen"),
     Column("min_moved_from", _I8, "min_offset before that"),
+    Column("earlier_min_moved_at", _T, "the move of min_offset before the last one; NULL = not seen"),
+    Column("earlier_min_moved_from", _I8, "min_offset before that one"),
     Column("advanced_at", _T, "last time the committed offset had grown; NULL = not seen"),
     Column("end_reached_at", _T, "last time nothing waited; NULL = not seen"),
     Column(

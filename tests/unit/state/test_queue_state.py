@@ -64,6 +64,12 @@ def test_the_table_of_cases(case: dict[str, Any]) -> None:
     assert in_minutes == case["expect"]
 
 
+@given(SAMPLES)
+def test_a_state_comes_back_from_its_row(drawn) -> None:
+    state = folded(sequence(drawn))
+    assert QueueState.from_row(state.as_row()) == state
+
+
 def test_a_state_is_a_row_of_its_table() -> None:
     names = {column.name for column in QUEUE_STATE.columns} - set(QUEUE_STATE.key)
     assert set(folded([(START, Sample())]).as_row()) == names

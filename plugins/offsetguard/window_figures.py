@@ -1,0 +1,205 @@
+"""The figures of a queue's window by which it is judged, each computed once from the folded state.
+
+Nothing here is a verdict. Every figure that cannot be known is None; moments before `since` are outside the window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import combinations
+from statistics import median
+from typing import TYPE_CHECKING
+
+from offsetguard import time_lag
+from offsetguard.known_figures import epoch_ms
+from offsetguard.offsets import QueueOffsets
+from offsetguard.queue_state import curve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from offsetguard.config import WindowPolicy
+    from offsetguard.queue_state import Point, QueueState
+
+_MS = timedelta(milliseconds=1)
+_DECLINES = 2  # samples in a row with a lower lag: one dip is none
+LEAST_SAMPLES = 3  # two make a difference, three a trend
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """What the window says as of `now`. `known_lag_ms`: the age of the oldest unconsumed message, if it was told."""
+
+    state: QueueState
+    policy: WindowPolicy
+    now: datetime
+    known_lag_ms: int | None = None
+
+    @cached_property
+    def since(self) -> datetime:
+        """When the window begins."""
+        return self.now - timedelta(milliseconds=self.policy.window_ms)
+
+    def lies_within(self, moment: datetime | None) -> bool:
+        """Whether a moment is known and in the window."""
+        return moment is not None and moment >= self.since
+
+    @cached_property
+    def is_newest_seen(self) -> bool:
+        """Whether the newest sample is the newest seen one."""
+        return self.state.unknown_count == 0
+
+    @cached_property
+    def offsets(self) -> QueueOffsets:
+        """The offsets of the newest seen sample; a commit that it did not show is the last one shown."""
+        state = self.state
+        pull = state.sample.pull_offset if self.is_newest_seen else None
+        return QueueOffsets(state.seen_min_offset, state.seen_max_offset, state.committed_offset, pull)
+
+    @cached_property
+    def commit_is_gone(self) -> bool:
+        """Whether the broker's table of commits was seen and has no entry for the queue any more."""
+        return self.is_newest_seen and self.state.sample.consumer_offset is None
+
+    @cached_property
+    def waiting(self) -> int | None:
+        """Messages that can still be consumed."""
+        return self.offsets.effective_lag
+
+    @cached_property
+    def lag_ms(self) -> int | None:
+        """Age of the oldest of them."""
+        if self.known_lag_ms is not None:
+            return self.known_lag_ms
+        told_at = epoch_ms(self.state.sample.oldest_unconsumed_at) if self.is_newest_seen else None
+        return time_lag.lag_in_time(self.offsets, told_at, self._curve, epoch_ms(self.now) or 0).lag_ms
+
+    @cached_property
+    def samples_used(self) -> int:
+        """Seen samples within the window; where the state counts older ones too, as many as its spacing lets fit."""
+        count, first = self.state.sample_count, self.state.first_seen_at
+        if first is None or first >= self.since or not self.spacing:
+            return count
+        return min(count, 1 + timedelta(milliseconds=self.policy.window_ms) // self.spacing)
+
+    @cached_property
+    def spacing(self) -> timedelta:
+        """Time between the newest two seen samples: no moment is known more exactly."""
+        seen, points = self.state.seen, self.state.points
+        return timedelta(0) if seen is None or not points else seen.at - points[0].at
+
+    @cached_property
+    def is_stale(self) -> bool:
+        """Whether the newest seen sample is too old to say how the queue stands now."""
+        seen = self.state.seen
+        window = timedelta(milliseconds=self.policy.window_ms)
+        return seen is None or self.now - seen.at > min(max(3 * self.spacing, window / 6), window)
+
+    @cached_property
+    def silence_ms(self) -> int:
+        """For how long messages have waited without a commit that moved on, as of the newest seen sample."""
+        state = self.state
+        moments = [one for one in (state.advanced_at, state.end_reached_at, state.first_seen_at) if one is not None]
+        return 0 if state.seen_at is None or not moments else (state.seen_at - max(moments)) // _MS
+
+    @cached_property
+    def rhythm_ms(self) -> int:
+        """The longest such silence that a commit ended, within the last one or two windows; 0 = none."""
+        return max(self.state.longest_pause_ms or 0, self.state.earlier_longest_pause_ms or 0)
+
+    @cached_property
+    def is_silent(self) -> bool:
+        """Whether the silence is longer than the window's own rhythm, and than what is too short to speak of."""
+        longest = timedelta(milliseconds=self.rhythm_ms) + self.spacing / 2
+        silence = timedelta(milliseconds=self.silence_ms)
+        return silence > longest and self.silence_ms >= self.policy.lag_floor_ms
+
+    @cached_property
+    def rests(self) -> bool:
+        """Whether a silence goes on that is still within the window's own rhythm, as of who commits now and then."""
+        return not self.is_silent and timedelta(milliseconds=self.silence_ms) >= 2 * self.spacing > timedelta(0)
+
+    @cached_property
+    def new_messages(self) -> int | None:
+        """Messages written since the oldest sample of the window; None = there is one sample."""
+        seen, earlier = self.state.seen, list(self._earlier())
+        return None if seen is None or not earlier else seen.max_offset - earlier[-1].max_offset
+
+    @cached_property
+    def end_was_reached(self) -> bool:
+        """Whether everything has been consumed that was there a few samples ago."""
+        seen, committed = self.state.seen, self.state.committed_offset
+        if seen is None or committed is None:
+            return False
+        recent = seen.at - max(timedelta(milliseconds=self.policy.lag_floor_ms), 2 * self.spacing)
+        reached_at = self.state.end_reached_at
+        behind = (point for point in self.state.points if point.at >= recent)
+        return (reached_at is not None and reached_at >= recent) or any(one.max_offset <= committed for one in behind)
+
+    @cached_property
+    def lags(self) -> list[tuple[datetime, int]]:
+        """(when, lag) of the window's samples that are kept, oldest first, from the last one at which nothing waited.
+
+        An old zero is a point as any other; what lies before it is another backlog.
+        """
+        seen, reached_at = self.state.seen, self.state.end_reached_at
+        if seen is None:
+            return []
+        known = [
+            (point.at, max(0, point.max_offset - point.committed_offset))
+            for point in (seen, *self._earlier())
+            if point.committed_offset is not None
+        ]
+        if reached_at is None or not self.lies_within(reached_at):
+            return known[::-1]
+        return [(reached_at, 0), *((at, lag) for at, lag in reversed(known) if at > reached_at)]
+
+    @cached_property
+    def growth(self) -> int | None:
+        """By how many messages the lag grew since the oldest of `lags`; negative: it shrank."""
+        return self.lags[-1][1] - self.lags[0][1] if len(self.lags) > 1 else None
+
+    @cached_property
+    def growth_ms(self) -> int | None:
+        """By how much the age of the oldest unconsumed message grew meanwhile; None = it is not known of both."""
+        if len(self.lags) < 2:
+            return None
+        first, last = (self._age_at(at) for at in (self.lags[0][0], self.lags[-1][0]))
+        return None if first is None or last is None else last - first
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether the lag grows by and large: the median of its slopes is up, and it does not shrink by now."""
+        if len(self.lags) < LEAST_SAMPLES:
+            return False
+        slopes = [(b - a) / ((later - at) / _MS) for (at, a), (later, b) in combinations(self.lags, 2)]
+        return median(slopes) > 0 and not self.shrinks
+
+    @cached_property
+    def shrinks(self) -> bool:
+        """Whether the lag fell from sample to sample, more than once."""
+        newest = [lag for _, lag in self.lags[-_DECLINES - 1 :]]
+        return len(newest) > _DECLINES and newest == sorted(set(newest), reverse=True)
+
+    @cached_property
+    def _curve(self) -> list[time_lag.Point]:
+        return [(offset, epoch_ms(at) or 0) for offset, at in curve(self.state)]
+
+    def _age_at(self, moment: datetime) -> int | None:
+        """Return how old the oldest unconsumed message was at one of the moments of `lags`."""
+        if moment == self.state.end_reached_at:
+            return 0
+        seen = self.state.seen
+        point = next((one for one in (seen, *self._earlier()) if one is not None and one.at == moment), None)
+        return (
+            None
+            if point is None
+            else time_lag.lag_ms(self._curve, point.committed_offset, epoch_ms(moment) or 0).lag_ms
+        )
+
+    def _earlier(self) -> Iterator[Point]:
+        """Yield the window's points, newest first."""
+        return (point for point in self.state.points if point.at >= self.since)

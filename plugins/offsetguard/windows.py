@@ -1,0 +1,202 @@
+"""How does a queue stand? One window of samples in, one state and its reason out; without thresholds where that can be.
+
+The order of judging, most severe first; the first that fits is the verdict:
+
+1. nobody judges a broadcasting group (its offsets lie on the client), nor a topic that no client subscribes to;
+2. what happened within the window stands, whatever came after: LOST, ANOMALY; a rewind until it is regained: REWOUND;
+3. what was not seen lately is UNKNOWN; who has no committed offset has no lag: NEVER_COMMITTED;
+4. lag <= allowed_lag is OK. So is a queue whose end was reached within the newest samples, and one whose few waiting
+   messages are young: a quiet topic is judged by the age of its oldest unconsumed message and not by their count;
+5. a silence longer than the window's own rhythm: STOPPED without clients, else STALLED;
+6. a loss ahead, before the backlog is drained: AT_RISK;
+7. a lag that grows by and large, by more than the floor: FALLING_BEHIND. One dip does not clear it, and an old zero
+   does not hide it.
+
+Of a POP group committed means handed out: its lag is what waits to be handed out, and lag 0 does not mean done.
+Works on the folded state (`queue_state.py`), the only thing that the pipeline keeps; unknown samples are not in it, and
+nothing unknown is ever taken for zero. Every queue that is not OK is a suspect (`queue_sums`, `queue_state`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from offsetguard import forecasts
+from offsetguard.queue_state import Sample, fold
+from offsetguard.text import render_text
+from offsetguard.verdicts import QueueVerdict, State
+from offsetguard.window_figures import WindowFigures
+from offsetguard.window_rules import POP, WINDOW_RULES, QueueContext, first_rule
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from offsetguard.config import Config, EffectivePolicy, WindowPolicy
+    from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+    from offsetguard.forecasts import Forecast
+    from offsetguard.queue_state import QueueState
+    from offsetguard.verdicts import Figure
+
+
+def judge_window(window: QueueState, context: QueueContext, policy: WindowPolicy, now: datetime) -> QueueVerdict:
+    """Return the verdict on one queue as of `now`."""
+    figures = WindowFigures(window, policy, now, context.lag_ms)
+    if context.broadcasting:
+        return QueueVerdict(State.OK, "broadcasting", WINDOW_RULES["broadcasting"].reason)
+    ahead = _Ahead.of(figures, context)
+    rule = first_rule(figures, context)
+    if ahead.at_risk and WINDOW_RULES[rule].state.rank > State.AT_RISK.rank:
+        rule = "loss_ahead"
+    return _verdict(rule, figures, context, ahead)
+
+
+def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
+    """Return the facts with a verdict on every suspect queue."""
+    groups = {(one.consumer_group, one.topic): one for one in facts.groups}
+    retentions = forecasts.retentions(facts, config)
+    committed = _groups_that_committed(facts)
+    judged = []
+    for queue in facts.queues:
+        pair = queue.consumer_group, queue.message_queue.topic
+        context = replace(
+            _context(queue, groups.get(pair)),
+            group_committed=pair in committed,
+            retention=retentions.get(queue.message_queue.broker_name),
+        )
+        policy = config.policy(facts.cluster, queue.consumer_group)
+        verdict = judge_window(queue.window or _own_window(queue, facts), context, policy, facts.now)
+        judged.append(replace(queue, verdict=verdict))
+    return replace(facts, queues=tuple(judged))
+
+
+def states_of(facts: IntervalFacts, consumer_group: str, topic: str) -> Counter[State]:
+    """Return how many queues of a group in a topic are in each state; queues that are no suspects are OK."""
+    states = Counter(
+        queue.verdict.state
+        for queue in facts.queues
+        if queue.verdict and (queue.consumer_group, queue.message_queue.topic) == (consumer_group, topic)
+    )
+    for group in facts.groups:
+        if (group.consumer_group, group.topic) == (consumer_group, topic):
+            states[State.OK] += max(0, group.queue_count - states.total())
+    return +states
+
+
+def is_subscribed(group: GroupFacts) -> bool | None:
+    """Whether a client of the group subscribes to the topic; None = no client told, or none is online."""
+    if not group.online_client_count or group.subscription_expressions is None:
+        return None
+    return bool(group.subscription_expressions)
+
+
+def above_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:
+    """Whether more waits, or for longer, than the group's policy allows; unknown is neither."""
+    waiting = group.effective_lag
+    if waiting is None or waiting <= 0:  # an old time stamp without a message is no backlog
+        return False
+    return waiting > policy.max_lag_messages or (group.lag_ms is not None and group.lag_ms > policy.max_lag_ms)
+
+
+def _groups_that_committed(facts: IntervalFacts) -> set[tuple[str, str]]:
+    return {
+        (group.consumer_group, group.topic)
+        for group in facts.groups
+        if group.never_committed_queue_count < group.queue_count - group.unknown_queue_count
+    }
+
+
+def _context(queue: QueueFacts, group: GroupFacts | None) -> QueueContext:
+    if group is None:
+        return QueueContext(lag_ms=queue.lag_ms)
+    return QueueContext(
+        online_client_count=group.online_client_count,
+        message_model=group.message_model,
+        orderly=group.orderly,
+        subscribed=is_subscribed(group),
+        consumption=group.consumption,
+        lag_ms=queue.lag_ms,
+    )
+
+
+def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
+    """Return a window of the one sample that the facts are; whether a commit is missing or unknown is not told."""
+    offsets = queue.offsets
+    known = offsets.max_offset is not None and offsets.consumer_offset is not None
+    read_at = facts.now if known else None
+    sample = Sample(
+        min_offset=offsets.min_offset,
+        max_offset=offsets.max_offset,
+        consumer_offset=offsets.consumer_offset,
+        pull_offset=offsets.pull_offset,
+        last_timestamp=queue.last_timestamp,
+        consumer_offset_read_at=read_at,
+        max_offset_read_at=read_at,
+    )
+    return fold(None, facts.interval.start, sample)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What comes if everything goes on as now."""
+
+    drain: Forecast | None
+    loss: Forecast | None
+    at_risk: bool
+
+    @classmethod
+    def of(cls, figures: WindowFigures, context: QueueContext) -> _Ahead:
+        if context.consumption == POP or context.subscribed is False or not figures.is_newest_seen:
+            return cls(None, None, at_risk=False)
+        drain = forecasts.drain(figures.state, figures.now)
+        loss = forecasts.loss(figures.state, context.retention, figures.now)
+        near = loss is not None and loss.low_ms <= figures.policy.loss_horizon_ms
+        at_risk = loss is not None and near and not forecasts.drained_before(drain, loss)
+        return cls(drain, loss, at_risk)
+
+
+def _verdict(rule: str, figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> QueueVerdict:
+    offsets = figures.offsets
+    shown = _shown(figures, context, ahead)
+    return QueueVerdict(
+        state=WINDOW_RULES[rule].state,
+        rule=rule,
+        reason=render_text(WINDOW_RULES[rule].reason, shown),
+        lag=offsets.lag,
+        effective_lag=offsets.effective_lag,
+        lost=offsets.lost,
+        lag_ms=figures.lag_ms,
+        samples_used=figures.samples_used,
+        drain_ms=ahead.drain and ahead.drain.range_ms,
+        loss_ms=ahead.loss and ahead.loss.range_ms,
+        figures=shown,
+    )
+
+
+def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict[str, Figure]:
+    state, rewind = figures.state, figures.state.rewind
+    return {
+        "effective_lag": figures.offsets.effective_lag,
+        "lost": figures.offsets.lost,
+        "lag_ms": figures.lag_ms,
+        "allowed_lag": figures.policy.allowed_lag,
+        "online_client_count": context.online_client_count,
+        "committed_offset": state.committed_offset,
+        "silence_ms": figures.silence_ms,
+        "rhythm_ms": figures.rhythm_ms or None,
+        "growth": figures.growth,
+        "growth_ms": figures.growth_ms,
+        "new_messages": figures.new_messages,
+        "seen_at": state.seen_at,
+        "lost_at": state.lost_at,
+        "disordered_at": state.disordered_at,
+        "recreated_at": state.recreated_at,
+        "recreated_from": state.recreated_from,
+        "rewound_at": rewind and rewind.at,
+        "rewound_from": rewind and rewind.from_offset,
+        "rewound_to": rewind and rewind.to_offset,
+        "drain_basis": ahead.drain and str(ahead.drain.basis),
+        "loss_basis": ahead.loss and str(ahead.loss.basis),
+        "loss_low_ms": ahead.loss and ahead.loss.low_ms,
+    }
