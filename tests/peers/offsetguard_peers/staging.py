@@ -72,9 +72,11 @@ def stage_overtaken_by_retention(
 
 
 def move_min_offset_past_end(
-    cluster: RocketMQCluster, topic: str, *, by: Literal["restart", "retention"] = "restart"
+    cluster: RocketMQCluster, topic: str, *also: str, by: Literal["restart", "retention"] = "restart"
 ) -> None:
     """Write more messages and delete old ones until every queue's min offset is beyond its present end.
+
+    `also`: other topics whose queues lose what they have now; each is written to a little.
 
     `restart`: kill each master, delete its old commit-log files, start it again (4 to 10 s; clients reconnect).
     `retention`: the broker's own cleaning with fileReservedTime=0, without interruption (10 to 80 s after its boot:
@@ -86,6 +88,8 @@ def move_min_offset_past_end(
     }
     brokers = list({broker.address: broker for broker, _ in ends}.values())
     produce(cluster, topic, 3 * FILLER_PER_FILE * len(brokers), body_bytes=FILLER_BODY_BYTES)
+    for other in also:  # a queue whose messages are all gone keeps its old min offset
+        produce(cluster, other, 2 * len(admin.queues(other)))
     for broker in brokers:
         if by == "restart":
             _restart_without_old_files(admin, broker)
