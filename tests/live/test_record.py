@@ -19,7 +19,7 @@ from offsetguard.bundle.reader import moments, open_bundle
 from offsetguard.bundle.recording import RecordingAsker
 from offsetguard.bundle.replay import BundleAsker
 from offsetguard.bundle.writer import BundleWriter
-from offsetguard.cli.asking_everything import EVERYTHING
+from offsetguard.asking_everything import EVERYTHING
 from offsetguard.collect.collector import collect_round
 from offsetguard.config import Config
 from offsetguard.intervals import Interval

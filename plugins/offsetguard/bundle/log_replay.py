@@ -53,7 +53,7 @@ class LogReplay:
         for growing in self._growing:
             with growing.target.open("ab") as target:
                 for line in iter(lambda: _next_line(growing), b""):  # noqa: B023 used up before the next one
-                    at = _moment_of(line, growing.zone)
+                    at = moment_of(line, growing.zone)
                     if until is not None and at is not None and at >= until:
                         growing.waiting = line
                         break
@@ -85,7 +85,8 @@ def _next_line(growing: _Growing) -> bytes:
     return line or growing.source.readline(_PIECE_BYTES)
 
 
-def _moment_of(line: bytes, zone: tzinfo) -> datetime | None:
+def moment_of(line: bytes, zone: tzinfo) -> datetime | None:
+    """Return when a line was written, UTC; None for a line without a time stamp."""
     match = _STAMP.match(line)
     if match is None:
         return None

@@ -58,29 +58,42 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
     """
     bundle = open_bundle(folder)
     chosen = chosen_moments(bundle, at)
+    ends: list[datetime | None] = [Interval.containing(one.at).end for one in chosen]
+    if at is None:
+        ends[-1] = None
+    yield from _rounds(bundle, chosen, ends)
+
+
+def all_rounds_of_bundle(bundle: Bundle) -> Iterator[RecordedRound]:
+    """Yield every round of an opened bundle, oldest first, each with the log lines up to the next one.
+
+    Raises BundleError when the bundle holds no round.
+    """
+    chosen = _all_moments(bundle)
+    yield from _rounds(bundle, chosen, [*(one.at for one in chosen[1:]), None])
+
+
+def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | None]) -> Iterator[RecordedRound]:
+    """Yield rounds; `ends`: up to when each of them knows the logs, None = to their end."""
     with tempfile.TemporaryDirectory(prefix="offsetguard-logs-") as temporary:
         logs = LogReplay(log_sources(bundle), Path(temporary))
-        for position, moment in enumerate(chosen):
-            interval = Interval.containing(moment.at)
-            is_last = position == len(chosen) - 1 and at is None
-            logs.advance(None if is_last else interval.end)
+        for moment, end in zip(chosen, ends, strict=True):
+            logs.advance(end)
             yield RecordedRound(
-                cluster=bundle.meta.cluster or folder.resolve().name,
-                interval=interval,
+                cluster=bundle.meta.cluster or bundle.folder.resolve().name,
+                interval=Interval.containing(moment.at),
                 started_at=moment.at,
                 asker=BundleAsker(bundle, moment),
                 log_sources=logs.sources,
                 details=bundle.meta.details,
-                damages=tuple(Damage(str(folder), note) for note in bundle.notes),
+                damages=tuple(Damage(str(bundle.folder), note) for note in bundle.notes),
             )
         logs.close()
 
 
 def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:
     """Return the moments that stand for their intervals; a snapshot is one per interval."""
-    all_moments = moments(bundle)
-    if not all_moments:
-        raise BundleError(f"{bundle.folder}: holds no round: no broker was asked for its consumer offsets")
+    all_moments = _all_moments(bundle)
     if at is None:
         return list({Interval.containing(one.at): one for one in all_moments}.values())
     nearest = min(all_moments, key=lambda one: abs(one.at - at))
@@ -88,3 +101,9 @@ def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:
         first, last = all_moments[0].at, all_moments[-1].at
         raise BundleError(f"{bundle.folder}: no round near {at:%F %T}; it holds {first:%F %T} to {last:%F %T} UTC")
     return [nearest]
+
+
+def _all_moments(bundle: Bundle) -> Sequence[Moment]:
+    if found := moments(bundle):
+        return found
+    raise BundleError(f"{bundle.folder}: holds no round: no broker was asked for its consumer offsets")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.cli.asking_everything import asking_everything
+from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.own_process import OwnProcess
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.errors import OffsetGuardError

@@ -29,13 +29,24 @@ COMMANDS = {
     "config": LazyCommand("offsetguard.cli.config", "config", "Check the configuration file."),
     "cycles": LazyCommand("offsetguard.cli.cycles", "cycles", "Show what each cycle did, and why some failed."),
     "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
+    "diagnose": LazyCommand(
+        "offsetguard.cli.diagnose",
+        "diagnose",
+        "Judge a support bundle, offline: what went wrong while it was recorded?",
+    ),
     "history": LazyCommand("offsetguard.cli.history", "history", "Show the published past of a consumer group."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
     "quarantine": LazyCommand(
         "offsetguard.cli.quarantine", "quarantine", "Show rows that cannot be right, and judge them again."
     ),
+    "queue-of": LazyCommand(
+        "offsetguard.cli.queue_of", "queue_of", "Say which queue a message key goes to, and how it stands."
+    ),
     "record": LazyCommand("offsetguard.cli.record", "record", "Record a support bundle: raw answers and log excerpts."),
+    "replay": LazyCommand(
+        "offsetguard.cli.replay", "replay", "Say what would have been found and sent in the published past."
+    ),
     "spark-server": LazyCommand("offsetguard.cli.spark_server", "spark_server", "Keep Spark warm on this machine."),
 }
 
@@ -69,9 +80,12 @@ def offsetguard() -> None:
       offsetguard collect --namesrv 10.0.0.1:9876      keep what is there right now
       offsetguard config check                         is my configuration right?
       offsetguard cycles --failed                      what could not be published, and why?
+      offsetguard diagnose incident-42                 what does this support bundle show?
       offsetguard history --cluster main --group g     how was this group doing?
       offsetguard outbox list                          what could not be sent, and why?
       offsetguard quarantine list --cluster main       which rows were left out, and why?
+      offsetguard queue-of 4711 --topic orders --namesrv 10.0.0.1:9876 --group billing    why is order 4711 late?
+      offsetguard replay --from 2026-11-20 --to 2026-11-21    what would have been found and sent?
       offsetguard parse-log broker.log                 what does this log say?
       offsetguard COMMAND --help                       more, with examples
     """  # noqa: D301 click wants the character itself

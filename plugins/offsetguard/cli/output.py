@@ -17,9 +17,9 @@ from offsetguard.rules.rule import Severity
 from offsetguard.rules.text import format_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from offsetguard.rules.rule import Figure, Finding
+    from offsetguard.rules.rule import CannotTell, Figure, Finding
 
 MAX_QUEUES_SHOWN = 10
 _TEXT_LIMIT = 4_000
@@ -31,8 +31,8 @@ def wants_json(output_format: str) -> bool:
     return output_format == "json" or (output_format == "auto" and not sys.stdout.isatty())
 
 
-def finding_as_json(finding: Finding) -> str:
-    """Return one line of JSON; times are ISO 8601 in UTC."""
+def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) -> str:
+    """Return one line of JSON; times are ISO 8601 in UTC. `more`: fields that only some commands add."""
     document: dict[str, Any] = {
         "cluster": finding.cluster,
         "consumer_group": finding.consumer_group,
@@ -53,7 +53,18 @@ def finding_as_json(finding: Finding) -> str:
             }
             for queue in finding.queues
         ],
+        "broker_names": sorted(finding.all_broker_names),
+        "explains": [
+            {
+                "rule": one.rule_id,
+                "consumer_group": one.consumer_group,
+                "topic": one.topic,
+                "summary": one.summary,
+            }
+            for one in finding.explains
+        ],
     }
+    document |= {name: _plain(figure) for name, figure in (more or {}).items()}
     return json.dumps(document)
 
 
@@ -70,7 +81,16 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"    {_safe(where.topic)} {_safe(where.broker_name)}/{where.queue_id}: {_safe(figures)}"
         if len(finding.queues) > MAX_QUEUES_SHOWN:
             yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
+        for one in finding.explains:
+            yield f"  Also explains: {_safe(one.summary)}  [{one.rule_id}]"
         yield ""
+
+
+def cannot_tell_as_text(untold: Iterable[CannotTell]) -> Iterator[str]:
+    """Yield a line for each rule that could not look, and why."""
+    for one in untold:
+        of = f" of {one.consumer_group}" if one.consumer_group is not None else ""
+        yield f"Cannot tell: {one.rule_id}{_safe(of)}: {_safe(one.because)}"
 
 
 def _plain(figure: Figure) -> str | float | bool | None:

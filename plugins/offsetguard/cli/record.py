@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.cli.asking_everything import asking_everything
+from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.durations import Duration
+from offsetguard.cli.parameters import LogFolderOption
 from offsetguard.cli.record_rounds import Recording, RecordingPlan
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 
@@ -25,26 +26,13 @@ if TYPE_CHECKING:
 EXIT_NOT_SEEN = 2
 
 
-class _LogOption(click.ParamType["tuple[str | None, Path]"]):
-    name = "[NAME=]DIR"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str | None, Path]:
-        name, equals, folder = str(value).rpartition("=")
-        path = Path(folder)
-        if not path.is_dir():
-            self.fail(f"{folder}: is not a folder; write DIR, or NAME=DIR such as broker-a-0=/srv/logs", param, ctx)
-        return (name or None) if equals else None, path
-
-
 @click.command()
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Clusters from this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
 @click.option(
     "--logs",
-    type=_LogOption(),
+    type=LogFolderOption(),
     multiple=True,
     help="A folder with logs of a broker or client; repeatable. NAME (broker-a-0, or any name for a client) is needed "
     "only where the folder's path does not tell whose they are.  [default: the log sources of --config]",

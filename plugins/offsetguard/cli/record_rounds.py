@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.errors import RocketMQError
+from offsetguard.cli.replica_labels import replica_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import timedelta
     from pathlib import Path
 
@@ -74,7 +73,8 @@ class Recording:
             settings.tls,
         ) as client:
             if plan.logs:
-                folders = find_log_folders(plan.logs, await self._replicas(client))
+                labels = await replica_labels(client, settings.name_servers, self._tell)
+                folders = find_log_folders(plan.logs, labels)
             else:
                 folders = log_folders_of(settings.logs)
             with BundleWriter(self._out, self._meta) as bundle:
@@ -103,19 +103,6 @@ class Recording:
             f" {bundle.byte_count / 1024**2:.1f} MiB, and {sum(excerpts.byte_counts.values()) / 1024**2:.1f} MiB of"
             f" {len(excerpts.byte_counts)} logs"
         )
-
-    async def _replicas(self, client: RocketMQClient) -> Sequence[str]:
-        """Return the names that log folders may have, `broker-a-0`; none when no name server answers."""
-        from offsetguard.rocketmq.requests import GetBrokerClusterInfo  # noqa: PLC0415 --help does without
-
-        for address in self._plan.config.clusters[self._plan.cluster].name_servers:
-            try:
-                info = await client.call(address, GetBrokerClusterInfo())
-            except RocketMQError as error:
-                self._tell(str(error))
-                continue
-            return [f"{one.broker_name}-{broker_id}" for one in info.brokers for broker_id in one.addresses]
-        return ()
 
     async def _record_rounds(self, asker: RecordingAsker, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
         loop = asyncio.get_running_loop()

@@ -7,8 +7,9 @@ Offsets are message numbers as the broker gave them: whether they can be right i
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.offsets import MessageQueue
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 MASTER_ID = 0
 _INT64_END = 2**63
+_CAPACITY = re.compile(r"Total : (?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?) (?P<unit>B|[KMGTPE]iB)", re.ASCII)
+_RAN = re.compile(r"([0-9]{1,6}) days, ([0-9]{1,2}) hours, ([0-9]{1,2}) minutes, ([0-9]{1,2}) seconds", re.ASCII)
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 @record
@@ -63,6 +67,8 @@ class TopicRoute:
 
     brokers: tuple[BrokerData, ...]
     queues: tuple[QueueData, ...]
+    order_topic_conf: str | None = None  # "broker-a:8;broker-b:8" of a topic that is ordered over all brokers
+    static: bool = False  # 5.x: the queues are logical ones, mapped to brokers
 
 
 @record
@@ -240,6 +246,18 @@ class BrokerRuntimeInfo:
         return self.time("bootTimestamp")
 
     @property
+    def clock_at(self) -> datetime | None:
+        """What its own clock showed at the answer, cut to whole seconds: started at, plus the time it has run."""
+        ran, started_at = _RAN.search(self.table.get("runtime", "")), self.boot_at
+        if ran is None or started_at is None:
+            return None
+        days, hours, minutes, seconds = (int(number) for number in ran.groups())
+        try:
+            return started_at + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        except OverflowError:
+            return None
+
+    @property
     def is_active(self) -> bool | None:
         """False for a 5.x replica that serves no writes; None before 5.x."""
         return {"true": True, "false": False}.get(self.table.get("brokerActive", ""))
@@ -249,6 +267,12 @@ class BrokerRuntimeInfo:
         """Used share of the commit log's disk, 0..1; None = unknown (the broker says -1)."""
         ratio = self.number("commitLogDiskRatio")
         return ratio if ratio is not None and ratio >= 0 else None
+
+    @property
+    def commit_log_disk_bytes(self) -> int | None:
+        """Size of the commit log's disk, of `Total : 252.0 GiB, Free : 67.2 GiB.`; None = not told so."""
+        found = _CAPACITY.search(self.table.get("commitLogDirCapacity", ""))
+        return None if found is None else int(float(found["number"]) * 1024 ** _UNITS.index(found["unit"]))
 
     @property
     def commit_log_min_offset(self) -> int | None:

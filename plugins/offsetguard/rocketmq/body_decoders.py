@@ -59,6 +59,8 @@ def topic_route(body: bytes) -> bodies.TopicRoute:
     return bodies.TopicRoute(
         tuple(_broker_data(value) for value in list_field(document, "brokerDatas")),
         tuple(_queue_data(as_object(value, "queueDatas")) for value in list_field(document, "queueDatas")),
+        order_topic_conf=optional_text_field(document, "orderTopicConf") or None,
+        static=bool(document.get("topicQueueMappingByBroker")),
     )
 
 

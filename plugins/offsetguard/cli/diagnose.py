@@ -1,0 +1,139 @@
+"""`offsetguard diagnose`: what a support bundle shows, by the same judgement as on a live cluster. Needs no cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from offsetguard.bundle.reader import open_bundle
+from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
+from offsetguard.cli.parameters import Pattern, concerns
+from offsetguard.cli.which_clusters import default_config, safe_name
+from offsetguard.collect.manifest import Outcome
+from offsetguard.diagnosis import diagnose_rounds
+from offsetguard.messages.hostile import harmless
+from offsetguard.replayed_rounds import snapshots_of_bundle
+from offsetguard.rules.text import format_moment
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.bundle.reader import Bundle
+    from offsetguard.collect.snapshot import Snapshot
+    from offsetguard.config import Config
+    from offsetguard.diagnosis import Diagnosed
+    from offsetguard.rules.rule import Figure
+
+EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
+_TEXT_LIMIT = 1_000
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits from this file.")
+@click.option("--cluster", help="The cluster's name in --config, and in what is printed.  [default: the bundle's]")
+@click.option("--group", "group_pattern", type=Pattern(), help="Only groups in whose name this expression is found.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["auto", "table", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: a table on a terminal, JSON (one finding per line) elsewhere.",
+)
+def diagnose(
+    *,
+    bundle: Path,
+    config_file: Path | None,
+    cluster: str | None,
+    group_pattern: re.Pattern[str] | None,
+    output_format: str,
+) -> None:
+    """Judge a support bundle, recorded by `offsetguard record` or laid out like one: findings, worst first.
+
+    Every recorded round runs through the normal collector, the logs through the normal patterns, and the rules judge
+    at the end of every recorded minute and of the bundle. "Now" is the bundle's own end. What was wrong in between and
+    is over is told too ("over": true, with last_found_at). Files that do not belong to a bundle are ignored; what the
+    recorder did not ask for makes rules "cannot tell" (with JSON: on stderr).
+
+    \b
+    Examples:
+      offsetguard diagnose incident-42
+      offsetguard diagnose incident-42 --group '^order'
+      offsetguard diagnose incident-42 --format json | jq '{rule, summary, over}'
+      offsetguard diagnose incident-42 --config config/offsetguard.yml --cluster main
+
+    \b
+    Exit code: 0 = nothing found, 1 = findings, 2 = no bundle, or it shows nothing of the cluster.
+    """  # noqa: D301 click wants the character itself
+    opened = open_bundle(bundle)
+    name = safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
+    config = _config(name, config_file, cluster)
+    rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
+    result = diagnose_rounds(rounds, config, end=_end_of(opened))
+    found = [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)]
+    as_json = wants_json(output_format)
+    for text in _what_was_read(opened, rounds):
+        click.echo(harmless(text, _TEXT_LIMIT), err=as_json)
+    for line in map(_as_json, found) if as_json else _as_text(found):
+        click.echo(line)
+    if not as_json and not found:
+        click.echo("Nothing found.")
+    for line in cannot_tell_as_text(one for one in result.cannot_tell if concerns(one.consumer_group, group_pattern)):
+        click.echo(line, err=as_json)
+    unseen = all(one.manifest.cluster_unseen for one in rounds)
+    sys.exit(EXIT_NOT_SEEN if unseen else EXIT_FINDINGS if found else 0)
+
+
+def _config(name: str, config_file: Path | None, cluster: str | None) -> Config:
+    """Return the file's configuration if it knows the cluster, else the default limits."""
+    if config_file is None:
+        return default_config({name: ["127.0.0.1:9876"]})  # nobody asks there
+    from offsetguard.config_file import load_config  # noqa: PLC0415 YAML is rarely needed
+
+    config = load_config(config_file)
+    if name not in config.clusters:
+        known = ", ".join(config.clusters)
+        what = "--cluster" if cluster is not None else "the bundle's cluster"
+        raise click.UsageError(
+            f"{what}: there is no cluster {name!r} in {config_file}; write --cluster, one of {known}"
+        )
+    return config
+
+
+def _end_of(bundle: Bundle) -> datetime:
+    """Return when the last answer was recorded."""
+    return datetime.fromtimestamp(max(one.t_ms for one in bundle.exchanges) / 1000, UTC)
+
+
+def _what_was_read(bundle: Bundle, rounds: Sequence[Snapshot]) -> Iterator[str]:
+    first, last = rounds[0].manifest, rounds[-1].manifest
+    missing = sum(one.manifest.requests.not_recorded for one in rounds)
+    yield (
+        f"{last.cluster}: {len(rounds)} round{'s' if len(rounds) > 1 else ''} from {format_moment(first.started_at)} to"
+        f" {format_moment(last.finished_at)}, {len(bundle.exchanges):,} recorded answers; {missing:,} more would have"
+        f" been asked ({Outcome.NOT_RECORDED})"
+    )
+    yield from bundle.notes
+
+
+def _as_json(one: Diagnosed) -> str:
+    more: dict[str, Figure] = {
+        "first_found_at": one.first_found_at,
+        "last_found_at": one.last_found_at,
+        "over": one.over,
+    }
+    return finding_as_json(one.finding, more)
+
+
+def _as_text(found: Sequence[Diagnosed]) -> Iterator[str]:
+    for one in found:
+        if one.over:
+            yield f"Over since {format_moment(one.last_found_at)}, found from {format_moment(one.first_found_at)} on:"
+        yield from findings_as_text([one.finding])

@@ -1,0 +1,42 @@
+"""Kinds of options that several commands take: expressions on group names, and folders with logs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+
+class Pattern(click.ParamType["re.Pattern[str]"]):
+    """A regular expression."""
+
+    name = "regular expression"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        """Fail with the reason for everything that is none."""
+        try:
+            return re.compile(str(value))
+        except re.error as error:
+            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+
+
+class LogFolderOption(click.ParamType["tuple[str | None, Path]"]):
+    """`DIR`, or `NAME=DIR` where the path does not tell whose logs they are."""
+
+    name = "[NAME=]DIR"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, Path]:
+        """Return (name or None, folder); fail for a folder that is not there."""
+        name, equals, folder = str(value).rpartition("=")
+        path = Path(folder)
+        if not path.is_dir():
+            self.fail(f"{folder}: is not a folder; write DIR, or NAME=DIR such as broker-a-0=/srv/logs", param, ctx)
+        return (name or None) if equals else None, path
+
+
+def concerns(consumer_group: str | None, pattern: re.Pattern[str] | None) -> bool:
+    """Whether something about a group is wanted; what is about the whole cluster always is."""
+    return pattern is None or consumer_group is None or pattern.search(consumer_group) is not None

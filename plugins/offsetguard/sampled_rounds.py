@@ -1,0 +1,185 @@
+"""Facts of several rounds of one cluster in pure Python: what one snapshot cannot know because it has no history.
+
+Goal: `check` and `diagnose` read what the pipeline's Spark job makes of its tables, of a few rounds in memory.
+Plan: everything that stands in a snapshot comes from the last round (`snapshot_facts`), which also folds the windows
+of the queues. What was said in between (offset moves, log lines) is gathered from all rounds; what grows (offsets,
+counters, the commit log) is compared with a round about a minute back, as the pipeline compares its intervals.
+Not here: baselines of earlier weeks. A few minutes do not know them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.known_figures import growth, milliseconds_between, per_second, sum_of_known
+from offsetguard.lock_waits import lock_wait_facts, with_holders
+from offsetguard.log_lines import log_line_facts
+from offsetguard.rate_facts import hit_ratio
+from offsetguard.snapshot_facts import facts_from_snapshot, rows_of
+from offsetguard.subscription_changes import subscription_facts
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    LOG_EVENTS,
+    OFFSET_MOVES,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.snapshot import Snapshot
+    from offsetguard.config import Config
+    from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, TopicFacts
+    from offsetguard.tables import Table
+
+COUNTED_OVER = (
+    INTERVAL_LENGTH  # the pipeline compares intervals that are as far apart; the brokers' rates cover as much
+)
+_NEEDED_LATER = (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, OFFSET_MOVES)
+_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+_REPLICA = ("broker_name", "broker_id")
+
+
+def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime | None = None) -> IntervalFacts:
+    """Return the facts at the end of some rounds of one cluster, oldest first, at least one.
+
+    `now`: the moment up to which ages count; by default the end of the last round.
+    """
+    last = rounds[-1]
+    now = now or last.manifest.finished_at
+    tables: dict[str, Any] = {**last.tables, OFFSET_MOVES.name: _of_all(rounds, OFFSET_MOVES)}
+    facts = facts_from_snapshot(
+        last.manifest,
+        tables,
+        config,
+        Interval(last.manifest.interval_start),
+        now=now,
+    )
+    base = base_round(rounds)
+    if base is not None:
+        facts = _with_rates(facts, rounds[base], last)
+        facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
+    return _with_log_lines(facts, rounds, config, now)
+
+
+def base_round(rounds: Sequence[Snapshot]) -> int | None:
+    """Return the position of the round that the last one is compared with.
+
+    It is the newest that is COUNTED_OVER older, else the first. A round that saw nothing is none; None = no other.
+    """
+    last = rounds[-1].manifest.started_at
+    seen = [(place, one) for place, one in enumerate(rounds[:-1]) if not one.manifest.cluster_unseen]
+    far_back = [place for place, one in seen if last - one.manifest.started_at >= COUNTED_OVER]
+    return far_back[-1] if far_back else next((place for place, _ in seen), None)
+
+
+def _with_rates(facts: IntervalFacts, base: Snapshot, last: Snapshot) -> IntervalFacts:
+    """Add messages per second of topics and groups, the share that matches a filter, and how commit logs grew."""
+    consumed = _rates(base, last, QUEUE_SNAPSHOTS, _QUEUE, ("consumer_offset", "consumer_offset_read_at"))
+    produced = _rates(base, last, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset", "max_offset_read_at"))
+    ends = _rates(base, last, TOPIC_QUEUE_SNAPSHOTS, ("topic", "broker_name", "queue_id"), ("max_offset", "read_at"))
+    by_pair, by_topic = (0, 1), (0,)
+    group_consumed, group_produced = _added_up(consumed, by_pair), _added_up(produced, by_pair)
+    topic_produced = _added_up(ends, by_topic)
+    before = {tuple(row[name] for name in _REPLICA): row for row in rows_of(base.tables[BROKER_SNAPSHOTS.name])}
+    return replace(
+        facts,
+        groups=tuple(_rated_group(one, group_produced, group_consumed) for one in facts.groups),
+        topics=tuple(_rated_topic(one, topic_produced) for one in facts.topics),
+        brokers=tuple(_grown(one, before.get((one.broker_name, one.broker_id))) for one in facts.brokers),
+    )
+
+
+def _rates(
+    base: Snapshot, last: Snapshot, table: Table, key: Sequence[str], counter: tuple[str, str]
+) -> dict[tuple[Any, ...], float | None]:
+    """Return by key how much `counter` = (column, when it was read) grew per second between two rounds."""
+    before = {tuple(row[name] for name in key): row for row in rows_of(base.tables[table.name])}
+    rates = {}
+    for row in rows_of(last.tables[table.name]):
+        place = tuple(row[name] for name in key)
+        rates[place] = _rate(before.get(place), row, *counter)
+    return rates
+
+
+def _rate(before: Row | None, now: Row, figure: str, read_at: str) -> float | None:
+    if before is None:
+        return None
+    return per_second(growth(now[figure], before[figure]), milliseconds_between(before[read_at], now[read_at]))
+
+
+def _added_up(
+    rates: Mapping[tuple[Any, ...], float | None], places: Sequence[int]
+) -> dict[tuple[Any, ...], float | None]:
+    found: dict[tuple[Any, ...], list[float | None]] = defaultdict(list)
+    for key, rate in rates.items():
+        found[tuple(key[place] for place in places)].append(rate)
+    return {key: sum_of_known(some) for key, some in found.items()}
+
+
+def _rated_group(
+    group: GroupFacts,
+    produced: Mapping[tuple[Any, ...], float | None],
+    consumed: Mapping[tuple[Any, ...], float | None],
+) -> GroupFacts:
+    pair = group.consumer_group, group.topic
+    consume_tps = consumed.get(pair)
+    share = hit_ratio(
+        filtered=group.filtered,
+        consumption=group.consumption,
+        get_tps=group.get_tps,
+        unseen_rate_count=group.unseen_rate_count,
+        consume_tps=consume_tps,
+    )
+    return replace(group, produce_tps=produced.get(pair), consume_tps=consume_tps, hit_ratio=share)
+
+
+def _rated_topic(topic: TopicFacts, produced: Mapping[tuple[Any, ...], float | None]) -> TopicFacts:
+    return replace(topic, produce_tps=produced.get((topic.topic,)))
+
+
+def _grown(broker: BrokerFacts, before: Row | None) -> BrokerFacts:
+    if before is None:
+        return broker
+    grown = growth(broker.commit_log_max_offset, before["commit_log_max_offset"])
+    since_ms = milliseconds_between(before["read_at"], broker.read_at)
+    return replace(broker, commit_log_growth=grown, commit_log_growth_ms=None if grown is None else since_ms)
+
+
+def _with_counters(groups: Iterable[GroupFacts], rounds: Iterable[Snapshot]) -> Iterable[GroupFacts]:
+    """Add up by how much retry and dead-letter topics grew: each round tells its growth since the one before it."""
+    grown: dict[str, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
+    for one in rounds:
+        for row in rows_of(one.tables[GROUP_SNAPSHOTS.name]):
+            for name in ("retry_growth", "dead_letter_growth"):
+                grown[row["consumer_group"]][name].append(row[name])
+    for group in groups:
+        figures = {name: sum_of_known(some) for name, some in grown[group.consumer_group].items()}
+        yield replace(group, **figures)  # type: ignore[arg-type]
+
+
+def _with_log_lines(facts: IntervalFacts, rounds: Sequence[Snapshot], config: Config, now: datetime) -> IntervalFacts:
+    """Add what logs and the clients of the last round tell of locks, subscriptions and rebalances."""
+    since = now - timedelta(milliseconds=config.judgement.log_window_ms)
+    events = _of_all(rounds, LOG_EVENTS)
+    last = rounds[-1]
+    clients, groups = (rows_of(last.tables[table.name]) for table in (CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS))
+    return replace(
+        facts,
+        lock_waits=tuple(with_holders(lock_wait_facts(events, since), clients, groups)),
+        subscriptions=tuple(subscription_facts(events, clients, since)),
+        log_lines=tuple(log_line_facts(events, since)),
+    )
+
+
+def _of_all(rounds: Iterable[Snapshot], table: Table) -> list[Row]:
+    return [row for one in rounds for row in rows_of(one.tables[table.name])]
