@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -188,11 +187,10 @@ def test_a_receiver_that_hangs_costs_one_time_out_and_holds_nobody_up(world: Wor
         world.put(f"slow {number}", "#alerts")
     world.put("m", "orders@example.com")
     world.slack.fail_next("chat.postMessage", *[Failure(hang=True)] * 10)
-    started = time.monotonic()
     report = deliver_due(world.engine, world.channels, now=NOW)
-    assert time.monotonic() - started < 4, "ten messages to one hanging receiver cost one time-out of 1 s"
     assert (report.sent, report.retried) == (1, 10)
-    assert "not tried: message 1 to the same receiver has to go first" in report.reasons[1]
+    waiting = [": not tried: message " in reason for reason in report.reasons]
+    assert waiting == [False] + [True] * 9, "one time-out for all of them"
     world.slack.fail_next("chat.postMessage")
 
 

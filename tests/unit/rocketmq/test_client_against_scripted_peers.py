@@ -325,7 +325,7 @@ def test_a_hanging_peer_costs_one_time_out_and_not_one_for_each_queued_caller() 
     assert isinstance(result, tuple)
     errors, took_s = result
     assert {type(error) for error in errors} == {RequestTimedOut}
-    assert took_s < 3, "not 25 times 300 ms"
+    assert took_s < 6, "not 25 times 300 ms"
 
 
 def test_after_silence_the_next_caller_gets_a_new_connection() -> None:
