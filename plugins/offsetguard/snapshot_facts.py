@@ -1,24 +1,26 @@
 """Facts of one snapshot in pure Python, for `offsetguard check`: no Spark, no tables, nothing kept.
 
-The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. One snapshot has no
-history: rates of offsets, growth of counters and baselines are None here.
+The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. Of earlier snapshots
+only the windows of the queues are made here: growth of counters and baselines are None.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard import client_facts, rate_facts
+from offsetguard import client_facts, queue_state, rate_facts
 from offsetguard.broker_facts import BrokerSources, broker_facts, cluster_facts
+from offsetguard.fact_rows import online_groups_of
 from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
-from offsetguard.known_figures import sum_if_all_known
+from offsetguard.known_figures import epoch_ms, sum_if_all_known
 from offsetguard.move_facts import offset_move_facts
 from offsetguard.offsets import MessageQueue
 from offsetguard.queue_sums import figures_of, is_never_committed, sums_over
+from offsetguard.round_windows import fold_rounds, queue_of
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
+    from offsetguard.queue_state import QueueState
     from offsetguard.queue_sums import QueueFigures
 
 LOCK_OUTLIVES_RENEWALS = "OG-L01"  # defined in expectations/offsetguard_expectations/group_snapshots.py
@@ -68,15 +71,19 @@ def facts_from_snapshot(
     interval: Interval,
     *,
     now: datetime | None = None,
+    earlier: Sequence[Mapping[str, pa.Table | Sequence[Row]]] = (),
 ) -> IntervalFacts:
     """Return what the rules read, made of one snapshot's tables (pyarrow, or the dictionaries of `collect.landing`).
 
     `now`: by default the interval's end, as for published facts; ages count up to it. Offset moves are counted within
-    `judgement.offset_move_window_ms` before it, of the rows given.
+    `judgement.offset_move_window_ms` before it, of the rows given. `earlier`: the tables of earlier snapshots, oldest
+    first; their queues are folded into the windows.
     """
     now = now or interval.end
     rows = {table.name: rows_of(tables.get(table.name, ())) for table in _TABLES_READ}
-    queues = [figures_of(row, now) for row in rows[QUEUE_SNAPSHOTS.name] if not is_unknown_queue(row)]
+    rounds = [*(one.get(QUEUE_SNAPSHOTS.name, ()) for one in earlier), rows[QUEUE_SNAPSHOTS.name]]
+    windowed = _windowed_queues(rounds, now)
+    queues = [queue for queue, _ in windowed]
     topics, groups = rows[TOPIC_QUEUE_SNAPSHOTS.name], rows[GROUP_SNAPSHOTS.name]
     clients = _Clients.of(rows[CLIENT_SNAPSHOTS.name], rows[CLIENT_QUEUE_SNAPSHOTS.name])
     brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], queues, topics, before={}))
@@ -85,13 +92,15 @@ def facts_from_snapshot(
         cluster=manifest.cluster,
         interval=interval,
         now=now,
-        queues=tuple(_queue_facts(queue, clients.holders) for queue in queues if queue.suspect),
+        queues=tuple(_queue_facts(queue, window, clients.holders) for queue, window in windowed if queue.suspect),
         groups=tuple(_Groups(queues, rows, clients)),
         topics=tuple(topic_facts(queues, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
         brokers=tuple(brokers),
         cluster_facts=cluster_facts(brokers, len({row["topic"] for row in topics}), groups),
         offset_moves=tuple(offset_move_facts(rows[OFFSET_MOVES.name], now - window)),
-        gaps=tuple(gap.as_fact() for gap in manifest.gaps),
+        online_groups=tuple(online_groups_of(groups)),
+        gaps=manifest.gap_facts(),
+        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
     )
@@ -112,6 +121,22 @@ def is_unknown_queue(row: Row) -> bool:
     asked or did not answer has neither, and stays as an unknown one.
     """
     return row["max_offset"] is None and row["max_offset_read_at"] is not None
+
+
+def _windowed_queues(
+    rounds: Sequence[pa.Table | Sequence[Row]], now: datetime
+) -> list[tuple[QueueFigures, QueueState]]:
+    """Return the queues of the last round with their figures, and their windows over all rounds."""
+    windows = fold_rounds([[row for row in rows_of(one) if not is_unknown_queue(row)] for one in rounds])
+    found = []
+    for row in rows_of(rounds[-1]):
+        if not is_unknown_queue(row):
+            window = windows[queue_of(row)]
+            curve = [(offset, epoch_ms(at) or 0) for offset, at in queue_state.curve(window)]
+            queue = figures_of(row, now, curve)
+            suspect = queue.suspect or (len(rounds) > 1 and queue_state.is_suspect(window, now))
+            found.append((replace(queue, suspect=suspect), window))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +227,8 @@ class _Groups:
         return GroupFacts(**columns)
 
 
-def _queue_facts(queue: QueueFigures, holders: Mapping[QueueOfGroup, QueueHolder]) -> QueueFacts:
-    row = queue.row
+def _queue_facts(queue: QueueFigures, window: QueueState, holders: Mapping[QueueOfGroup, QueueHolder]) -> QueueFacts:
+    row, newest_seen = queue.row, window.unknown_count == 0
     holder = holders.get((row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]))
     return QueueFacts(
         consumer_group=row["consumer_group"],
@@ -211,6 +236,9 @@ def _queue_facts(queue: QueueFigures, holders: Mapping[QueueOfGroup, QueueHolder
         offsets=queue.offsets,
         last_timestamp=row["last_timestamp"],
         violated_invariants=tuple(violation.value for violation in queue.offsets.order_violations()),
+        produce_tps=queue_state.produce_tps(window) if newest_seen else None,
+        consume_tps=queue_state.consume_tps(window) if newest_seen else None,
+        window=window,
         **asdict(queue.in_time),
         **(asdict(holder) if holder else {}),
     )

@@ -56,7 +56,7 @@ class QueueVerdict:
     samples_used: int = 0
     drain_ms: tuple[int, int] | None = None
     loss_ms: tuple[int, int] | None = None
-    figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}))
+    figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 def worst(states: Mapping[State, int]) -> State | None:

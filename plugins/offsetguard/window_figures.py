@@ -120,7 +120,8 @@ class WindowFigures:
     @cached_property
     def rests(self) -> bool:
         """Whether a silence goes on that is still within the window's own rhythm, as of who commits now and then."""
-        return not self.is_silent and timedelta(milliseconds=self.silence_ms) >= 2 * self.spacing > timedelta(0)
+        silence = timedelta(milliseconds=self.silence_ms)
+        return self.rhythm_ms > 0 and not self.is_silent and silence >= 2 * self.spacing
 
     @cached_property
     def new_messages(self) -> int | None:

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from offsetguard.window_figures import WindowFigures
 
 POP = "pop"  # of `GroupFacts.consumption`
-_STANDS_STILL = "{effective_lag:messages} message{effective_lag:plural} wait and nothing was committed for " + (
-    "{silence_ms:duration} (longest silence before: {rhythm_ms:duration})"
-)
+_WAITING = "messages that wait: {effective_lag:messages}"
+_STANDS_STILL = _WAITING + "; nothing was committed for {silence_ms:duration}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     "broadcasting": WindowRule(State.OK, "a broadcasting group keeps its offsets on its clients: it has no lag here"),
     "unsubscribed": WindowRule(
         State.UNSUBSCRIBED,
-        "{effective_lag:messages} messages wait, and no client of the group subscribes to the topic",
+        _WAITING + "; no client of the group subscribes to the topic",
     ),
     "unsubscribed_and_nothing_waits": WindowRule(State.OK, "no client subscribes to the topic, and nothing waits"),
     "committed_below_min": WindowRule(
@@ -45,7 +44,7 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     ),
     "was_below_min": WindowRule(
         State.LOST,
-        "until {lost_at:moment} the committed offset was below the oldest message kept: messages are gone",
+        "at {lost_at:moment} the committed offset was below the oldest message kept: messages are gone",
     ),
     "recreated": WindowRule(
         State.ANOMALY,
@@ -72,18 +71,12 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     "pop_not_begun": WindowRule(State.OK, "nothing of this queue was handed out yet, and the oldest message is young"),
     "offset_unknown": WindowRule(State.UNKNOWN, "an offset of the queue is not known"),
     "nothing_waits": WindowRule(State.OK, "nothing waits"),
-    "lag_allowed": WindowRule(
-        State.OK, "{effective_lag:messages} messages wait, of {allowed_lag:messages} that are allowed"
-    ),
+    "lag_allowed": WindowRule(State.OK, _WAITING + ", allowed: {allowed_lag:messages}"),
     "end_reached_recently": WindowRule(State.OK, "what was there a few samples ago has been consumed"),
-    "quiet_topic": WindowRule(
-        State.OK, "the oldest of {effective_lag:messages} waiting messages of this quiet topic is {lag_ms:duration} old"
-    ),
-    "below_floor": WindowRule(State.OK, "only {effective_lag:messages} messages wait, the oldest {lag_ms:duration}"),
+    "quiet_topic": WindowRule(State.OK, _WAITING + " in this quiet topic; the oldest is {lag_ms:duration} old"),
+    "below_floor": WindowRule(State.OK, _WAITING + ": few, and as far as is known young"),
     "stopped": WindowRule(State.STOPPED, _STANDS_STILL + ", and no client is online"),
-    "offline": WindowRule(
-        State.STOPPED, "{effective_lag:messages} messages wait and no client is online; there is one sample"
-    ),
+    "offline": WindowRule(State.STOPPED, _WAITING + "; no client is online, and one sample shows no movement"),
     "stalled": WindowRule(State.STALLED, _STANDS_STILL + " while clients are online"),
     "stands_still": WindowRule(State.STALLED, _STANDS_STILL + "; whether clients are online is not known"),
     "nothing_handed_out": WindowRule(State.STALLED, _STANDS_STILL + ": nothing is handed out"),
@@ -93,13 +86,13 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     "within_rhythm": WindowRule(
         State.OK, "nothing was committed for {silence_ms:duration}, as before (longest: {rhythm_ms:duration})"
     ),
-    "one_sample": WindowRule(State.UNKNOWN, "{effective_lag:messages} messages wait; one sample shows no movement"),
+    "one_sample": WindowRule(State.UNKNOWN, _WAITING + "; one sample shows no movement"),
     "growing": WindowRule(
         State.FALLING_BEHIND, "the lag grew by {growth:messages} to {effective_lag:messages} over the window"
     ),
-    "shrinking": WindowRule(State.OK, "the lag shrinks, to {effective_lag:messages} messages"),
+    "shrinking": WindowRule(State.OK, _WAITING + ", fewer than before"),
     "growth_below_floor": WindowRule(State.OK, "the lag grew by {growth:messages} only"),
-    "keeps_pace": WindowRule(State.OK, "{effective_lag:messages} messages wait, and the lag does not grow"),
+    "keeps_pace": WindowRule(State.OK, _WAITING + "; the lag does not grow"),
 }
 
 

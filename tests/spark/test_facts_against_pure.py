@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, astuple, fields
+from dataclasses import asdict, astuple, fields, replace
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,8 @@ def random_cluster(snapshot, random: Random) -> None:
             retry_growth=_maybe(random, random.randrange(100)),
             dead_letter_growth=_maybe(random, random.randrange(3)),
             members_differ=_maybe(random, True),
+            members_differ_since=_maybe(random, snapshot.read_at),
+            missing_members=_maybe(random, ["c0 broker-b"]),
             pop_unfinished_since=_maybe(random, snapshot.read_at),
         )
 
@@ -100,6 +102,7 @@ def _stats(snapshot, random: Random, replica: tuple[str, int], group: str, topic
                 average=0.0,
                 hour_sum=0,
                 day_sum=0,
+                counting_since=_maybe(random, snapshot.read_at - timedelta(seconds=random.randrange(900))),
                 read_at=snapshot.read_at,
             )
 
@@ -233,7 +236,8 @@ def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
     pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, config, snapshot.interval)
 
     queues = {_key(one): one for one in map(queue_facts_of, rows_of(queue_facts(sources), QUEUE_FACTS))}
-    assert_equal_records(queues, {_key(one): one for one in pure.queues})
+    without_windows = {_key(one): replace(one, window=None) for one in pure.queues}  # no state was folded here
+    assert_equal_records(queues, without_windows)
     groups = map(group_facts_of, rows_of(group_facts(sources), GROUP_FACTS))
     assert_equal_records(
         {(one.consumer_group, one.topic): one for one in groups},

@@ -34,6 +34,7 @@ COMMANDS = {
         "diagnose",
         "Judge a support bundle, offline: what went wrong while it was recorded?",
     ),
+    "explain": LazyCommand("offsetguard.cli.explain", "explain", "Say what is made of samples that you give, and why."),
     "history": LazyCommand("offsetguard.cli.history", "history", "Show the published past of a consumer group."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
@@ -81,6 +82,7 @@ def offsetguard() -> None:
       offsetguard config check                         is my configuration right?
       offsetguard cycles --failed                      what could not be published, and why?
       offsetguard diagnose incident-42                 what does this support bundle show?
+      offsetguard explain queue < windows.jsonl        which state is this queue in, by which rule?
       offsetguard history --cluster main --group g     how was this group doing?
       offsetguard outbox list                          what could not be sent, and why?
       offsetguard quarantine list --cluster main       which rows were left out, and why?

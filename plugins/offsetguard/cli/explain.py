@@ -1,0 +1,174 @@
+"""`offsetguard explain`: what OffsetGuard makes of some samples, and by which rule. Needs no cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields, replace
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from offsetguard.cli.json_fields import FieldError, Fields, whole_number
+from offsetguard.cli.output import wants_json
+from offsetguard.config import WindowPolicy
+from offsetguard.explained import GivenSample, explain_queue
+from offsetguard.messages.hostile import harmless
+from offsetguard.time_lag import lag_ms, producer_curve
+from offsetguard.window_rules import QueueContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT_WRONG_INPUT = 1
+MESSAGE_MODELS = ("clustering", "broadcasting")
+_TEXT_LIMIT = 2_000
+_OFFSETS = ("consumer_offset", "max_offset", "min_offset", "pull_offset")
+Answer = dict[str, Any]
+
+_input = click.argument("file", type=click.File("rb"), default="-")
+_format = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["auto", "table", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: text on a terminal, JSON (one answer per line) elsewhere.",
+)
+
+
+@click.group()
+def explain() -> None:
+    """Say what OffsetGuard makes of samples that you give, and by which rule: the pipeline's own judgement.
+
+    Each reads JSON, one object per line, from FILE or the standard input, and writes one answer per line. A line that
+    is wrong yields {"id": ..., "error": "field x: ..."} in its place, and exit code 1 at the end.
+    """
+
+
+@explain.command()
+@_input
+@_format
+def queue(file: IO[bytes], output_format: str) -> None:
+    """Say in which state a queue of a consumer group is: LOST, STALLED, FALLING_BEHIND, OK, ...
+
+    A line has id, now_ms and samples, each with at_ms and what is known of consumer_offset, max_offset, min_offset,
+    pull_offset and last_timestamp_ms; in any order. It may have online_clients, message_model (clustering or
+    broadcasting), orderly, subscribed and policy: allowed_lag, lag_floor (messages), lag_floor_ms, window_ms,
+    loss_horizon_ms. null, or nothing, is unknown and never 0. The answer has the state, the rule that fired and why;
+    drain_ms and loss_ms are ranges from now on.
+
+    \b
+    Example:
+      echo '{"id": 1, "now_ms": 180000, "online_clients": 0, "samples": [
+        {"at_ms": 60000, "consumer_offset": 10, "max_offset": 900, "min_offset": 0},
+        {"at_ms": 120000, "consumer_offset": 10, "max_offset": 1900, "min_offset": 0},
+        {"at_ms": 180000, "consumer_offset": 10, "max_offset": 2900, "min_offset": 0}]}' |
+        tr -d '\\n' | offsetguard explain queue
+
+    \b
+    Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
+    """  # noqa: D301 click wants the character itself
+    _answer_lines(file, output_format, _of_queue)
+
+
+@explain.command("time-lag")
+@_input
+@_format
+def time_lag(file: IO[bytes], output_format: str) -> None:
+    """Say how old the oldest message is that was not consumed, by the max offsets of some samples.
+
+    A line has id, curve ([[max_offset, at_ms], ...]), consumer_offset and now_ms. A message that was written between
+    two samples lies on the straight line between them; after a stretch on which nothing was written, its end counts.
+    Who stands at the newest point waits for nothing: 0. Before the curve lies one extrapolation by at most the curve's
+    own length; what is older is unknown: null.
+
+    \b
+    Example:
+      echo '{"id": 1, "curve": [[100, 0], [200, 60000]], "consumer_offset": 150, "now_ms": 60000}' |
+        offsetguard explain time-lag
+
+    \b
+    Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
+    """  # noqa: D301 click wants the character itself
+    _answer_lines(file, output_format, _of_time_lag)
+
+
+def _answer_lines(file: IO[bytes], output_format: str, answer: Callable[[Fields], Answer]) -> None:
+    as_json, wrong = wants_json(output_format), False
+    for line in file:
+        if not line.strip():
+            continue
+        found = _answered(line, answer)
+        wrong = wrong or "error" in found
+        click.echo(json.dumps(found) if as_json else _as_text(found))
+    sys.exit(EXIT_WRONG_INPUT if wrong else 0)
+
+
+def _answered(line: bytes, answer: Callable[[Fields], Answer]) -> Answer:
+    given_id = None
+    try:
+        given = Fields.read(line)
+        given_id = given.values.get("id")
+        return {"id": given_id} | answer(given)
+    except FieldError as error:
+        return {"id": given_id, "error": str(error)}
+
+
+def _of_queue(given: Fields) -> Answer:
+    now_ms = given.moment_ms("now_ms")
+    samples = [_given_sample(one) for one in given.objects("samples")]
+    context = QueueContext(
+        online_client_count=given.integer("online_clients"),
+        message_model=given.word("message_model", MESSAGE_MODELS),
+        orderly=given.flag("orderly"),
+        subscribed=given.flag("subscribed"),
+    )
+    verdict = explain_queue(samples, context, _policy(given.inner("policy")), now_ms)
+    return {
+        "state": verdict.state.value,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
+        "lag": verdict.lag,
+        "effective_lag": verdict.effective_lag,
+        "lost": verdict.lost,
+        "lag_ms": verdict.lag_ms,
+        "samples_used": verdict.samples_used,
+        "drain_ms": verdict.drain_ms,
+        "loss_ms": verdict.loss_ms,
+    }
+
+
+def _given_sample(given: Fields) -> GivenSample:
+    offsets = {name: given.integer(name) for name in _OFFSETS}
+    return GivenSample(given.moment_ms("at_ms"), last_timestamp_ms=given.integer("last_timestamp_ms"), **offsets)
+
+
+def _policy(given: Fields) -> WindowPolicy:
+    """Return the default policy with what is given; fields that it does not know are another release's."""
+    least = {"allowed_lag": 0, "lag_floor": 0, "lag_floor_ms": 0, "window_ms": 1, "loss_horizon_ms": 0}
+    changes = {one.name: given.integer(one.name, least=least[one.name]) for one in fields(WindowPolicy)}
+    return replace(WindowPolicy(), **{name: value for name, value in changes.items() if value is not None})
+
+
+def _of_time_lag(given: Fields) -> Answer:
+    now_ms = given.moment_ms("now_ms")
+    points = [_point(value, f"curve[{position}]") for position, value in enumerate(given.items("curve"))]
+    found = lag_ms(producer_curve(points), given.integer("consumer_offset"), now_ms)
+    return {"lag_ms": found.lag_ms, "reason": found.basis.value}
+
+
+def _point(value: object, path: str) -> tuple[int | None, int | None]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise FieldError(path, "is no point: write [max_offset, at_ms]")
+    offset, at_ms = (None if one is None else whole_number(one, f"{path}[{n}]") for n, one in enumerate(value))
+    return offset, at_ms
+
+
+def _as_text(answer: Answer) -> str:
+    head = harmless(str(answer["id"]), _TEXT_LIMIT)
+    if "error" in answer:
+        return f"{head}: {harmless(answer['error'], _TEXT_LIMIT)}"
+    if "state" not in answer:
+        return f"{head}: {answer['lag_ms']} ms ({answer['reason']})"
+    return f"{head}: {answer['state']}: {answer['reason']} [{answer['rule']}, {answer['samples_used']} samples]"

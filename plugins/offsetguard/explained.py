@@ -1,0 +1,94 @@
+"""What `offsetguard explain` says of samples that somebody gives: the pipeline's judgement, on one queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from offsetguard.known_figures import epoch_ms
+from offsetguard.offsets import QueueOffsets
+from offsetguard.queue_state import QueueState, Sample, rebuild
+from offsetguard.time_lag import lag_in_time, producer_curve
+from offsetguard.windows import judge_window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from offsetguard.config import WindowPolicy
+    from offsetguard.verdicts import QueueVerdict
+    from offsetguard.window_rules import QueueContext
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSample:
+    """One sample of a queue; None = not known. A commit that no sample shows was never made."""
+
+    at_ms: int
+    consumer_offset: int | None = None
+    max_offset: int | None = None
+    min_offset: int | None = None
+    pull_offset: int | None = None
+    last_timestamp_ms: int | None = None  # store time of the message before consumer_offset
+
+
+def explain_queue(
+    samples: Sequence[GivenSample], context: QueueContext, policy: WindowPolicy, now_ms: int
+) -> QueueVerdict:
+    """Return the verdict on a queue of which these samples are known, given in any order.
+
+    Samples from the future, and those older than the window, are left out; of several of one moment one counts.
+    """
+    window, now = timedelta(milliseconds=policy.window_ms), _moment(now_ms)
+    known = _one_of_each_moment([one for one in samples if one.at_ms <= now_ms])
+    within = [one for one in known if one.at_ms >= now_ms - policy.window_ms]
+    commits_seen = any(one.consumer_offset is not None for one in within)
+    state = rebuild(((_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in within), window)
+    state = state or QueueState(now, Sample())
+    lag_ms = _lag_ms(state, known, now_ms)
+    return judge_window(state, replace(context, lag_ms=lag_ms), policy, now)
+
+
+def _one_of_each_moment(samples: Sequence[GivenSample]) -> list[GivenSample]:
+    """Return the samples in order of time, of each moment the one that tells most."""
+    in_order = sorted(samples, key=lambda one: one.at_ms)
+    return [max(some, key=_told) for _, some in groupby(in_order, key=lambda one: one.at_ms)]
+
+
+def _told(sample: GivenSample) -> int:
+    return sum(one is not None for one in (sample.max_offset, sample.consumer_offset, sample.min_offset))
+
+
+def _sample(given: GivenSample, *, commits_seen: bool) -> Sample:
+    """Return a sample for the fold. A commit does not go away: where others show one, none shown is one not seen."""
+    at = _moment(given.at_ms)
+    unseen = given.max_offset is None or (given.consumer_offset is None and commits_seen)
+    return Sample(
+        min_offset=given.min_offset,
+        max_offset=given.max_offset,
+        consumer_offset=given.consumer_offset,
+        pull_offset=given.pull_offset,
+        last_timestamp=_moment(given.last_timestamp_ms) if given.last_timestamp_ms else None,
+        consumer_offset_read_at=None if unseen else at,
+        pull_offset_read_at=None if given.pull_offset is None else at,
+        max_offset_read_at=None if unseen else at,
+    )
+
+
+def _lag_ms(state: QueueState, samples: Sequence[GivenSample], now_ms: int) -> int | None:
+    """Return the age of the oldest unconsumed message on the curve of all samples; the state keeps only a few.
+
+    It is younger than the message before it, of which the broker tells when it was stored.
+    """
+    offsets = QueueOffsets(state.seen_min_offset, state.seen_max_offset, state.committed_offset)
+    curve = producer_curve((one.max_offset, one.at_ms) for one in samples)
+    found = lag_in_time(offsets, None, curve, now_ms).lag_ms
+    before_ms = epoch_ms(state.sample.last_timestamp) if state.unknown_count == 0 else None
+    return found if found is None or before_ms is None else max(0, min(found, now_ms - before_ms))
+
+
+def _moment(at_ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=at_ms)
