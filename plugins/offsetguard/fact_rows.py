@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from offsetguard.facts import GroupFacts, QueueFacts
+from offsetguard.facts import GroupFacts, OnlineGroupFacts, QueueFacts, TrafficHour
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.queue_state import QueueState
+from offsetguard.traffic_baselines import Baseline, unfold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from _typeshed import DataclassInstance
 
@@ -39,6 +40,23 @@ def queue_facts_of(row: Row) -> QueueFacts:
         "window": None if row.get("sample_count") is None else QueueState.from_row(row),
     }
     return QueueFacts(**(_known_columns(QueueFacts, row) | queue))
+
+
+def traffic_hour_of(row: Row) -> Iterator[TrafficHour]:
+    """Give what a row of `traffic_baselines` says of a topic beside the weeks before; of groups nothing."""
+    if row["consumer_group"] is not None:
+        return
+    before = unfold(Baseline(row["mean_tps"], row["spread_tps"], row["week_count"]), row["hour_tps"])
+    if before is not None:
+        usual = (before.mean_tps, before.spread_tps, before.week_count)
+        yield TrafficHour(row["topic"], row["hour_start_at"], row["hour_tps"], *usual)
+
+
+def online_groups_of(rows: Iterable[Row]) -> Iterator[OnlineGroupFacts]:
+    """Yield the groups with clients online of `group_snapshots` rows."""
+    for row in rows:
+        if row.get("message_model") is not None:
+            yield record_of(OnlineGroupFacts, row)
 
 
 def _known_columns(kind: type[DataclassInstance], row: Row) -> dict[str, Any]:

@@ -218,6 +218,7 @@ class BrokerFacts:
     slave_behind_bytes: int | None = None
     page_cache_lock_time_ms: int | None = None
     send_queue_size: int | None = None
+    send_queue_head_wait_ms: int | None = None
     pull_queue_size: int | None = None
     pull_queue_head_wait_ms: int | None = None
     clock_ahead_ms: int | None = None
@@ -333,6 +334,15 @@ class SubscriptionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OnlineGroupFacts:
+    """A consumer group with clients online; one that broadcasts has no queue with an offset, and so no GroupFacts."""
+
+    consumer_group: str
+    message_model: str
+    online_client_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class LogLineFacts:
     """Lines of one kind that one log has about a group, within the look-back window."""
 
@@ -385,6 +395,29 @@ class CollectionGap:
     what: str  # e.g. "GET_TOPIC_STATS_INFO orders"
     outcome: str  # refused, timed_out, unreachable, connection_lost, undecodable
     reason: str
+    repeated: bool | None = None  # the round before had one of its kind, too; None: not known
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenBrokerFacts:
+    """A master that gave no offsets; its groups are those that the last round to see it saw there."""
+
+    broker_name: str
+    unseen_since: datetime | None  # start of the first round without it; None: not known
+    consumer_groups: tuple[str, ...] = ()  # the first ones by name
+    consumer_group_count: int | None = None  # all of them; None: not known
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficHour:
+    """What was written to a topic in the hour that has just passed, and in the same hour of earlier weeks."""
+
+    topic: str
+    hour_start_at: datetime
+    hour_tps: float
+    usual_tps: float  # mean of the earlier weeks
+    usual_spread_tps: float  # their standard deviation
+    week_count: int  # earlier weeks
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +433,8 @@ class IntervalFacts:
     invariant_results: tuple[InvariantResult, ...] = ()
     gaps: tuple[CollectionGap, ...] = ()
     unseen_broker_names: frozenset[str] = field(default_factory=frozenset)  # masters that gave no offsets
+    unseen_brokers: tuple[UnseenBrokerFacts, ...] = ()
+    traffic_hours: tuple[TrafficHour, ...] = ()  # in the first interval of an hour
     cluster_unseen: bool = False  # no name server answered: nothing at all was seen
     topics: tuple[TopicFacts, ...] = ()
     brokers: tuple[BrokerFacts, ...] = ()
@@ -408,3 +443,4 @@ class IntervalFacts:
     subscriptions: tuple[SubscriptionFacts, ...] = ()
     broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
     log_lines: tuple[LogLineFacts, ...] = ()
+    online_groups: tuple[OnlineGroupFacts, ...] = ()

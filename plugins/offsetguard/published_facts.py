@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from offsetguard.fact_rows import group_facts_of, queue_facts_of, record_of
+from offsetguard.fact_rows import group_facts_of, online_groups_of, queue_facts_of, record_of, traffic_hour_of
 from offsetguard.facts import (
     BrokerFacts,
     ClusterFacts,
@@ -22,10 +22,12 @@ from offsetguard.facts import (
 )
 from offsetguard.reading.catalog import NO_SNAPSHOT, load_table, open_catalog
 from offsetguard.reading.snapshot_reader import SnapshotReader
+from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import (
     BROKER_FACTS,
     CLUSTER_FACTS,
     GROUP_FACTS,
+    GROUP_SNAPSHOTS,
     INVARIANT_RESULTS,
     LOCK_WAIT_FACTS,
     LOG_LINE_FACTS,
@@ -33,6 +35,7 @@ from offsetguard.tables import (
     QUEUE_FACTS,
     SUBSCRIPTION_FACTS,
     TOPIC_FACTS,
+    TRAFFIC_BASELINES,
 )
 
 if TYPE_CHECKING:
@@ -77,8 +80,13 @@ def read_interval_facts(workspace: Workspace, published: PublishedInterval, mani
         lock_waits=records_of(LOCK_WAIT_FACTS, LockWaitFacts),
         subscriptions=records_of(SUBSCRIPTION_FACTS, SubscriptionFacts),
         log_lines=records_of(LOG_LINE_FACTS, LogLineFacts),
+        online_groups=tuple(online_groups_of(_kept_rows(catalog, GROUP_SNAPSHOTS, published))),
         invariant_results=records_of(INVARIANT_RESULTS, InvariantResult),
-        gaps=tuple(gap.as_fact() for gap in manifest.gaps),
+        gaps=manifest.gap_facts(),
+        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
+        traffic_hours=tuple(
+            one for row in read_rows(catalog, TRAFFIC_BASELINES, published) for one in traffic_hour_of(row)
+        ),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
     )
@@ -88,3 +96,9 @@ def read_rows(catalog: SqlCatalog, table: Table, published: PublishedInterval) -
     """Return a table's rows of one published interval, ordered by key; raises PublishError as the reader does."""
     rows: list[Row] = SnapshotReader(lambda: catalog).interval(table, published).to_pylist()
     return rows
+
+
+def _kept_rows(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> list[Row]:
+    """Do the same of a table of snapshots, which are kept for days only; none when they are gone."""
+    gone = published.snapshot_ids.get(table.name) == RETENTION_PASSED
+    return [] if gone else read_rows(catalog, table, published)

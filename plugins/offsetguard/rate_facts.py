@@ -102,7 +102,7 @@ def _broker_rates(broker_name: str, rows: Collection[Row], slave_count: int) -> 
         master_tps=next((row["tps"] for row in rows if row["broker_id"] == 0), None),
         slave_tps=sum(row["tps"] for row in slaves) if slaves else None,
         unseen_slave_count=max(0, slave_count - len(slaves)),
-        slave_since=min((row["counting_since"] for row in slaves if row["counting_since"]), default=None),
+        slave_since=min((since for row in slaves if (since := row.get("counting_since"))), default=None),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.facts import LockWaitFacts, SubscriptionFacts
+from offsetguard.facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.lock_waits import lock_wait_facts as pure_lock_waits
 from offsetguard.lock_waits import with_holders as pure_holders
+from offsetguard.log_lines import log_line_facts as pure_log_lines
 from offsetguard.subscription_changes import subscription_facts as pure_subscriptions
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard_peers import log_fact_cases
@@ -20,6 +21,7 @@ from offsetguard_peers.log_fact_cases import INTERVAL, SINCE, WINDOW
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.lock_waits import lock_wait_facts, with_holders
 from offsetguard_spark.log_facts import has_log_lines, has_subscriptions
+from offsetguard_spark.log_lines import log_line_facts
 from offsetguard_spark.subscriptions import subscription_facts
 from offsetguard_spark.tables import spark_schema
 
@@ -53,6 +55,11 @@ def subscriptions_in(spark: SparkSession, events: list[Row], clients: list[Row])
     seen = frame(spark, CLIENT_SNAPSHOTS, clients)
     facts = subscription_facts(frame(spark, LOG_EVENTS, events), seen, "demo", INTERVAL, WINDOW)
     return from_spark(facts, SubscriptionFacts)
+
+
+def log_lines_in(spark: SparkSession, rows: list[Row]) -> list[tuple[Any, ...]]:
+    facts = log_line_facts(frame(spark, LOG_EVENTS, rows), "demo", INTERVAL, WINDOW)
+    return from_spark(facts, LogLineFacts)
 
 
 def from_spark(facts: DataFrame, record: type) -> list[tuple[Any, ...]]:
@@ -127,6 +134,55 @@ LOCK_LINES = st.lists(
 def test_spark_and_pure_python_agree_on_any_lock_lines(spark: SparkSession, drawn) -> None:
     rows = [log_fact_cases.lock_line(0, list(line), f"group-{at % 3}") for at, line in enumerate(drawn)]
     assert lock_waits_in(spark, rows) == from_pure(pure_lock_waits(rows, SINCE))
+
+
+def test_spark_counts_the_lines_of_every_case(spark: SparkSession) -> None:
+    """All in one query; the logs of each case are sources of their own."""
+    rows, expected = [], []
+    for number, case in enumerate(log_fact_cases.cases("log_lines")):
+        of_case = [log_fact_cases.group_line(at, line) for at, line in enumerate(case["lines"])]
+        rows += [row | {"source": f"{row['source']}-{number}"} for row in of_case]
+        facts = [log_fact_cases.line_count(given_fact) for given_fact in case["facts"]]
+        expected += [replace(fact, source=f"{fact.source}-{number}") for fact in facts]
+    rows.append(log_fact_cases.group_line(0, [10, "group_offline", "billing", {}, {"cluster": "other"}]))
+    rows.append(log_fact_cases.group_line(0, [10, "group_offline", "billing", {}, {"interval_start": INTERVAL.end}]))
+    assert log_lines_in(spark, rows) == from_pure(expected)
+
+
+GROUP_LINES = st.lists(
+    st.tuples(
+        st.integers(0, 1900),
+        st.sampled_from(["pull_refused", "client_not_in_members", "offset_file_not_written", "consumer_connected"]),
+        st.sampled_from(["group-0", "group-1", None]),
+        st.sampled_from(
+            [
+                {},
+                {"response_code": 25},
+                {"response_code": 1, "broker_name": "broker-b"},
+                {"path": "/a/client/group-2/offsets.json"},
+            ]
+        ),
+        st.fixed_dictionaries(
+            {
+                "position": st.integers(0, 3),
+                "source": st.sampled_from(["x", "y", "z"]),
+                "broker_name": st.sampled_from(["broker-a", None, None]),
+                "topic": st.sampled_from(["orders", None]),
+                "queue_id": st.sampled_from([0, None]),
+                "client_id": CLIENTS,
+            }
+        ),
+    ),
+    min_size=240,
+    max_size=320,
+)
+
+
+@ONE_QUERY
+@given(drawn=GROUP_LINES)
+def test_spark_and_pure_python_count_any_lines_alike(spark: SparkSession, drawn) -> None:
+    rows = [log_fact_cases.group_line(0, list(line)) for line in drawn]
+    assert log_lines_in(spark, rows) == from_pure(pure_log_lines(rows, SINCE))
 
 
 EXPRESSIONS = st.sampled_from([None, "", "*", "a", "a || b", "b||a", "b || a || a"])

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from offsetguard.rules.rule import QueueEvidence
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, QueueFacts
@@ -20,14 +23,43 @@ def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[Queue
     return found
 
 
+def last_stored(queue: QueueFacts) -> datetime | str:
+    """Return when the message before the committed offset was stored, or why that is not known; never 1970."""
+    if queue.last_timestamp is not None:
+        return queue.last_timestamp
+    if queue.offsets.consumer_offset is None:
+        return "unknown: nothing was ever committed"
+    return "unknown: the message before the committed offset is deleted, or nothing was consumed yet"
+
+
+def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    """Return the queues that are behind, worst first."""
+    behind = (queue for queue in queues if (queue.offsets.effective_lag or 0) > 0)
+    return tuple(
+        QueueEvidence(
+            queue.message_queue,
+            {
+                "effective_lag": queue.offsets.effective_lag,
+                "lag_ms": queue.lag_ms,
+                "inflight": queue.offsets.inflight,
+                "cached_message_count": queue.cached_message_count,
+                "last_timestamp": last_stored(queue),
+            },
+        )
+        for queue in sorted(behind, key=lambda one: (-(one.offsets.effective_lag or 0), one.message_queue))
+    )
+
+
 def message_models(facts: IntervalFacts) -> Mapping[str, str]:
     """Return CLUSTERING or BROADCASTING per consumer group; a group of which no client was online is left out."""
-    return {g.consumer_group: g.message_model for g in facts.groups if g.message_model is not None}
+    known = [*facts.online_groups, *facts.groups]  # a broadcasting group has no offsets, so no row of its topics
+    return {g.consumer_group: g.message_model for g in known if g.message_model is not None}
 
 
 def online_clients(facts: IntervalFacts) -> Mapping[str, int]:
     """Return the connected clients per consumer group; a group whose connections were not seen is left out."""
-    return {g.consumer_group: g.online_client_count for g in facts.groups if g.online_client_count is not None}
+    known = [*facts.online_groups, *facts.groups]
+    return {g.consumer_group: g.online_client_count for g in known if g.online_client_count is not None}
 
 
 def name_servers_of(config: Config, cluster: str) -> str:

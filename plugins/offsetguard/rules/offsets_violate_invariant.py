@@ -1,11 +1,11 @@
 """A consumer group's offsets break min <= consumer <= pull <= max: the row is right and the cluster is not.
 
-Means: worst first, consumer beyond max (OG-Q03) = the offset was set wrongly, the queue was recreated, or its broker
-lost its tail, and new messages are skipped until the end passes the offset; consumer below min (OG-Q01) = messages were
-deleted before they were consumed; min beyond max (OG-Q05) = the broker's queue is damaged; pull beyond max (OG-Q04)
-= as the first, seen from the clients; consumer beyond pull (OG-Q02) = the offset was set while clients pull elsewhere.
+Means: worst first, consumer below min (OG-Q01) = messages were deleted before they were consumed; min beyond max
+(OG-Q05) = the broker's queue is damaged; pull beyond max (OG-Q04) = the queue was recreated or its broker lost its
+tail, seen from the clients; consumer beyond pull (OG-Q02) = the offset was set while clients pull elsewhere.
 Evidence: suspect queues whose rows break an invariant after a second reading.
-Not judged: broadcasting groups; what the broker keeps under their name is not where their clients are.
+Not judged: committed offsets beyond max (OG-Q03), which are told with their cause by queue_recreated or offset_reset;
+broadcasting groups; what the broker keeps under their name is not where their clients are.
 Do next: by variant, mostly a reset to a moment.
 Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET_OVERFLOW_BADLY and is sent to the end
 (DefaultMessageStore.getMessage, 4.9.8 and 5.3.3).
@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.offsets import OffsetOrderViolation
+from offsetguard.rules.beyond_end import beyond
 from offsetguard.rules.evidence import message_models, name_servers_of, online_clients, queues_by_group
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 
@@ -39,18 +40,6 @@ RULE = Rule(
     needs=("queues",),
     means="The offsets of a consumer group break min <= consumer <= pull <= max.",
     texts={
-        "default": Texts(
-            summary="{consumer_group} committed beyond the end of {topic}",
-            cause="Consumer group {consumer_group} has committed beyond the end "
-            + _ON_QUEUES
-            + " "
-            + _WORST
-            + "committed {consumer_offset:messages}, end {max_offset:messages}): the offset was set wrongly, the queue "
-            "was recreated, or its broker lost its tail; up to {beyond:messages} new message{beyond:plural} will be "
-            "skipped, until the end passes the committed offset or the broker sends a client back to the end.",
-            do_next="Find out which it was (topic recreated, broker restored, offset reset), then set the group to a "
-            "moment before the first message that it must not miss: " + _RESET + ".",
-        ),
         "below_min": Texts(
             summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
             cause="Consumer group {consumer_group} lost {lost:messages} message{lost:plural} "
@@ -63,7 +52,7 @@ RULE = Rule(
             "or speed up the group before retention deletes more; if it is retired, delete it: "
             "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}.",
         ),
-        "min_beyond_max": Texts(
+        "default": Texts(
             summary="{topic}: the oldest offset lies beyond the end",
             cause="The broker says that the oldest kept message of topic {topic} lies beyond the end of the queue, "
             + _ON_QUEUES
@@ -103,11 +92,10 @@ RULE = Rule(
     recovered="recovered: its offsets are in order again",
 )
 
-# Worst first: what loses new messages, what has lost old ones, what is odd.
+# Worst first: what has lost messages, what is odd.
 _VARIANTS = (
-    (OffsetOrderViolation.CONSUMER_ABOVE_MAX, "default", "ANOMALY"),
     (OffsetOrderViolation.CONSUMER_BELOW_MIN, "below_min", "LOST"),
-    (OffsetOrderViolation.MIN_ABOVE_MAX, "min_beyond_max", "ANOMALY"),
+    (OffsetOrderViolation.MIN_ABOVE_MAX, "default", "ANOMALY"),
     (OffsetOrderViolation.PULL_ABOVE_MAX, "pull_beyond_max", "ANOMALY"),
     (OffsetOrderViolation.CONSUMER_ABOVE_PULL, "consumer_beyond_pull", "ANOMALY"),
 )
@@ -117,7 +105,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic); the worst of its violations gives the words."""
     models, clients = message_models(facts), online_clients(facts)
     for (consumer_group, topic), queues in sorted(queues_by_group(facts).items()):
-        broken = [queue for queue in queues if queue.violated_invariants]
+        broken = [queue for queue in queues if queue.violated_invariants and not beyond(queue)]
         worst = _worst_violation(broken)
         if worst is None or models.get(consumer_group) == "BROADCASTING":
             continue

@@ -7,10 +7,38 @@ from typing import TYPE_CHECKING, Protocol
 
 from offsetguard.rules import (
     accumulation,
+    broker_unreachable,
+    client_version_mixed,
+    clock_skew,
     collection_incomplete,
+    dead_letters,
+    filter_hides_lag,
+    flow_control,
+    handlers_hanging,
+    idle_consumers,
+    lock_contention,
     lock_expiry_too_short,
-    offset_moved,
+    lock_not_released,
+    membership_disagrees,
+    name_server_unreachable,
+    offset_moved_by_retention,
+    offset_reset,
+    offset_store_not_persisting,
     offsets_violate_invariant,
+    poison_message,
+    queue_parallelism_cap,
+    queue_recreated,
+    read_write_queues_differ,
+    reads_moved_to_slave,
+    rebalance_noise,
+    retry_limit_too_high,
+    retry_storm,
+    slave_behind,
+    slow_consumption,
+    store_slow,
+    subscription_mismatch,
+    traffic_drop,
+    traffic_surge,
 )
 from offsetguard.rules.subsumption import subsume
 
@@ -40,11 +68,39 @@ class Judgement:
 
 
 RULE_FILES: tuple[RuleFile, ...] = (
+    name_server_unreachable,
+    broker_unreachable,
     collection_incomplete,
     offsets_violate_invariant,
-    offset_moved,
+    subscription_mismatch,
+    queue_recreated,
+    offset_moved_by_retention,
+    offset_reset,
+    offset_store_not_persisting,
+    membership_disagrees,
+    lock_not_released,
+    poison_message,
+    handlers_hanging,
+    lock_contention,
+    read_write_queues_differ,
+    queue_parallelism_cap,
     accumulation,
     lock_expiry_too_short,
+    slow_consumption,
+    reads_moved_to_slave,
+    flow_control,
+    filter_hides_lag,
+    rebalance_noise,
+    idle_consumers,
+    retry_limit_too_high,
+    client_version_mixed,
+    dead_letters,
+    retry_storm,
+    store_slow,
+    slave_behind,
+    clock_skew,
+    traffic_drop,
+    traffic_surge,
 )
 ALL_RULES: tuple[Rule, ...] = tuple(file.RULE for file in RULE_FILES)
 
@@ -52,7 +108,7 @@ ALL_RULES: tuple[Rule, ...] = tuple(file.RULE for file in RULE_FILES)
 def judge(facts: IntervalFacts, config: Config) -> Judgement:
     """Run every rule; the same facts always give the same findings in the same order."""
     findings, cannot_tell = look(facts, config)
-    return Judgement(_worst_first(subsume(_worst_first(findings))), tuple(cannot_tell))
+    return Judgement(worst_first(subsume(worst_first(findings))), tuple(cannot_tell))
 
 
 def find_all(facts: IntervalFacts, config: Config) -> list[Finding]:
@@ -82,7 +138,8 @@ def _positions() -> dict[str, int]:
     return {rule.id: position for position, rule in enumerate(ALL_RULES)}
 
 
-def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings in the order in which a reader should hear of them."""
     order = _positions()
     return tuple(
         sorted(

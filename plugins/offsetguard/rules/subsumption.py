@@ -59,7 +59,11 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
         *("collection_incomplete", "slave_behind", "store_slow", "disk_filling", "clock_skew"),
         *("accumulation", "consumer_offline", "never_committed", "membership_disagrees", "lock_contention"),
     ),
-    *_pairs("reads_moved_to_slave", Scope.TOPIC, "slow_consumption"),
+    *(
+        Subsumption("reads_moved_to_slave", rule_id, Scope.TOPIC, variants=("default", "falls"), quiets=True)
+        for rule_id in ("accumulation", "slow_consumption", "flow_control")
+    ),
+    Subsumption("reads_moved_to_slave", "accumulation", Scope.TOPIC, variants=("not_falling",)),
     *_pairs("lock_not_released", Scope.QUEUES, "accumulation", "slow_consumption", "lock_contention", "poison_message"),
     *_pairs("lock_contention", Scope.QUEUES, "accumulation", "slow_consumption"),
     *_pairs("membership_disagrees", Scope.GROUP, "idle_consumers", "lock_contention"),
@@ -77,9 +81,11 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("read_write_queues_differ", Scope.TOPIC, "never_committed", "idle_consumers"),
     *_pairs(
         "offset_store_not_persisting",
-        Scope.TOPIC,
+        Scope.GROUP,
         *("offset_moved_by_retention", "messages_lost", "offset_reset", "offsets_violate_invariant"),
+        *("membership_disagrees", "rebalance_noise"),
     ),
+    *_pairs("membership_disagrees", Scope.GROUP, "rebalance_noise"),
     *_pairs("queue_recreated", Scope.TOPIC, "offset_reset", "offset_moved_by_retention", "messages_lost"),
     *_pairs("queue_recreated", Scope.TOPIC, "offsets_violate_invariant"),
     *_pairs("offset_reset", Scope.TOPIC, "accumulation", "offsets_violate_invariant"),
@@ -90,7 +96,7 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     ),
     *_pairs("loss_ahead", Scope.TOPIC, "accumulation"),
     *_pairs("retry_storm", Scope.GROUP, "dead_letters"),
-    Subsumption("filter_hides_lag", "accumulation", Scope.TOPIC, quiets=True),
+    Subsumption("filter_hides_lag", "accumulation", Scope.TOPIC, variants=("default",), quiets=True),
 )
 
 

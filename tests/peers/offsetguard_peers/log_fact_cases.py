@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from offsetguard.facts import LockWaitFacts, SubscriptionFacts
+from offsetguard.facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.intervals import Interval
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, Table
 
@@ -33,7 +33,7 @@ _LOCK_KINDS = {
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    """Return the cases of `lock_waits` or `subscriptions`."""
+    """Return the cases of `lock_waits`, `subscriptions` or `log_lines`."""
     found: list[dict[str, Any]] = yaml.safe_load((_CASES / f"{name}.yml").read_text(encoding="utf-8"))
     return found
 
@@ -128,6 +128,35 @@ def holder_rows() -> tuple[list[LockWaitFacts], list[Row], list[Row]]:
         for group, count in online.items()
     ]
     return waits, clients, groups
+
+
+def group_line(number: int, line: list[Any]) -> Row:
+    """Return the row of `[seconds before the end, kind, group, fields, columns]`."""
+    seconds, kind, group, fields, *more = line
+    return event_row(
+        kind, seconds, fields, **{"position": number, "consumer_group": group, **(more[0] if more else {})}
+    )
+
+
+def line_count(given: dict[str, Any]) -> LogLineFacts:
+    """Return the fact of one entry under `facts`."""
+    count, first, last = given["lines"]
+    spell_count, spell_first = given.get("spell", (count, first))
+    return LogLineFacts(
+        consumer_group=given.get("group", "billing"),
+        topic=given.get("topic"),
+        kind=given["kind"],
+        source=given.get("source", "broker-a-0"),
+        broker_name=given.get("broker_name", "broker-a"),
+        queue_id=given.get("queue_id"),
+        line_count=count,
+        first_at=before_the_end(first),
+        last_at=before_the_end(last),
+        spell_line_count=spell_count,
+        spell_first_at=before_the_end(spell_first),
+        client_ids=tuple(given.get("client_ids", ())),
+        newest_fields_json=json.dumps(given.get("fields", {})),
+    )
 
 
 def subscription_line(number: int, line: list[Any], consumer_group: str = "billing", topic: str = "orders") -> Row:

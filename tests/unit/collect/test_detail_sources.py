@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from offsetguard.collect.broker_stats import (
     read_broker_stats,
 )
 from offsetguard.collect.detail_rows import broker_stats_rows, client_answers, client_queue_rows, running_info_columns
+from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.replica import Answer, Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.running_info import IN_FLIGHT, read_running_info
@@ -199,6 +200,13 @@ def test_nothing_counted_is_an_answer_and_a_failure_is_a_gap() -> None:
     )
     assert (fresh["counted"], fresh["tps"], fresh["minute_sum"], fresh["day_sum"]) == (False, 0.0, 0, 0)
     assert (fresh["topic"], fresh["consumer_group"], fresh["queue_id"]) == ("fresh", "G", None)
+    replica = reading.replica
+    place = (replica.broker_name, replica.broker_id, "GROUP_GET_NUMS", "counted@G")
+    assert (counted["counting_since"], fresh["counting_since"]) == (counted["read_at"], None)
+    before = EarlierFigures(counting_since={place: counted["read_at"] - timedelta(minutes=3)})
+    counted, fresh = broker_stats_rows("c", INTERVAL, [reading], before)
+    assert counted["counting_since"] == counted["read_at"] - timedelta(minutes=3)
+    assert fresh["counting_since"] is None
 
 
 @pytest.mark.parametrize(

@@ -332,6 +332,14 @@ def test_masters_that_list_other_clients_are_told_unless_they_need_not_know_them
         assert differ["billing"] is False
         assert differ["audit"] is True, "broker-c has the topic and does not know the client"
         assert differ["report"] is None, "only broker-a has the topic"
+        assert rounds.group("billing")["members_differ_since"] is None
+        first_seen = rounds.group("audit")["members_differ_since"]
+        assert [one.rpartition(" ")[2] for one in rounds.group("audit")["missing_members"]] == ["broker-c"]
+        await rounds.run()
+        assert rounds.group("audit")["members_differ_since"] == first_seen
+        third.subscriptions = {"billing": ["orders"], "audit": ["orders"]}
+        await rounds.run()
+        assert rounds.group("audit")["members_differ_since"] is None
 
 
 def test_a_broker_that_is_listed_under_another_address_is_reached_through_the_map(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,9 @@ def _read(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP
     [
         (BrokerRates(master_tps=0.0, slave_tps=15_714.0), True),
         (BrokerRates(master_tps=0.0, slave_tps=15_714.0, unseen_slave_count=1), True),
-        (BrokerRates(master_tps=12.0, slave_tps=15_714.0), False),
+        (BrokerRates(master_tps=12.0, slave_tps=15_714.0), True),  # it decays for 65 s after reads have moved
+        (BrokerRates(master_tps=12.0, slave_tps=12.0), False),
+        (BrokerRates(master_tps=12.0, slave_tps=3.0, unseen_slave_count=1), None),
         (BrokerRates(master_tps=0.0, slave_tps=0.0), False),
         (BrokerRates(master_tps=0.0), False),
         (BrokerRates(master_tps=0.0, slave_tps=0.0, unseen_slave_count=1), None),
@@ -30,7 +34,7 @@ def _read(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP
         (BrokerRates(), None),
     ],
 )
-def test_reads_have_moved_when_the_master_hands_out_nothing_and_a_slave_does(
+def test_reads_have_moved_when_slaves_hand_out_more_than_their_master(
     rates: BrokerRates, moved: bool | None
 ) -> None:
     assert rates.reads_moved is moved
@@ -43,6 +47,22 @@ def test_a_groups_rate_is_the_sum_over_master_and_slaves() -> None:
     rates = group_rates(stats, {"broker-a": 1}, {G_OF_T: {"broker-a", "broker-b"}})[G_OF_T]
     assert (rates.get_tps, rates.master_get_tps, rates.slave_get_tps) == (15_724.0, 10.0, 15_714.0)
     assert (rates.reads_moved_to_slave, rates.unseen_rate_count, rates.send_back_tps) == (True, 0, 2.5)
+
+
+def test_where_reads_moved_and_since_when_at_the_latest_is_told() -> None:
+    first, second = (datetime(2026, 11, 21, 10, minute, tzinfo=UTC) for minute in (1, 2))
+    stats = [
+        _read("broker-b", 0, 0.0),
+        _read("broker-b", 1, 5.0) | {"counting_since": second},
+        _read("broker-b", 2, 5.0) | {"counting_since": first},
+        _read("broker-a", 0, 0.0),
+        _read("broker-a", 1, 5.0) | {"counting_since": second},
+        _read("broker-c", 0, 50.0),
+        _read("broker-c", 1, 5.0) | {"counting_since": first - timedelta(hours=1)},
+    ]
+    slaves = {"broker-a": 1, "broker-b": 2, "broker-c": 1}
+    rates = group_rates(stats, slaves, {G_OF_T: {"broker-a", "broker-b", "broker-c"}})[G_OF_T]
+    assert (rates.slave_read_broker_names, rates.slave_read_since) == (("broker-a", "broker-b"), first)
 
 
 def test_a_replica_that_was_not_seen_is_counted_and_never_zero() -> None:

@@ -10,6 +10,7 @@ severity, state, summary, cause, do_next, figures, queues, brokers. Where they m
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,13 +26,17 @@ from offsetguard.facts import (
     GroupFacts,
     IntervalFacts,
     LockWaitFacts,
+    LogLineFacts,
     OffsetMoveFacts,
     QueueFacts,
     SubscriptionFacts,
     TopicFacts,
+    TrafficHour,
+    UnseenBrokerFacts,
 )
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.queue_state import Sample, rebuild
 from offsetguard.rules.reference import LABELS
 from offsetguard.rules.registry import ALL_RULES, RULE_FILES, judge, look
 
@@ -76,7 +81,10 @@ def _facts(given: dict[str, Any]) -> IntervalFacts:
         brokers=tuple(_record(BrokerFacts, entry) for entry in given.get("brokers", ())),
         cluster_facts=_record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
         lock_waits=tuple(_record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
+        unseen_brokers=tuple(_record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
+        traffic_hours=tuple(_record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
         subscriptions=tuple(_record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
+        log_lines=tuple(_log_line(entry) for entry in given.get("log_lines", ())),
     )
 
 
@@ -87,11 +95,39 @@ def _record(kind: type, entry: dict[str, Any]) -> Any:
 
 def _field(name: str, value: Any) -> tuple[str, Any]:
     if name.endswith("_s_ago"):
-        return f"{name.removesuffix('_s_ago')}_at", END - timedelta(seconds=value)
+        moment = name.removesuffix("_s_ago")
+        return moment if moment.endswith("_since") else f"{moment}_at", END - timedelta(seconds=value)
     return name, tuple(value) if isinstance(value, list) else value
 
 
+def _log_line(entry: dict[str, Any]) -> LogLineFacts:
+    """Build lines of one kind; `lines` and `spell` are [count, seconds ago of the first, and of the last]."""
+    count, first, last = entry["lines"]
+    spell_count, spell_first = entry.get("spell", (count, first))
+    return _record(  # type: ignore[no-any-return]
+        LogLineFacts,
+        {
+            "topic": None,
+            "source": "broker-a-0",
+            "broker_name": "broker-a",
+            "queue_id": None,
+            **{name: value for name, value in entry.items() if name not in ("lines", "spell", "fields")},
+            "line_count": count,
+            "first_s_ago": first,
+            "last_s_ago": last,
+            "spell_line_count": spell_count,
+            "spell_first_s_ago": spell_first,
+            "newest_fields_json": json.dumps(entry.get("fields", {})),
+        },
+    )
+
+
 def _queue(entry: dict[str, Any]) -> QueueFacts:
+    """Build a suspect queue; `samples` are [seconds ago, min, consumer, pull, max], which its window is folded of."""
+    samples = entry.get("samples", ())
+    if samples:
+        entry = {"offsets": samples[-1][1:], **entry, "window": rebuild(_sample(*one) for one in samples)}
+        del entry["samples"]
     min_offset, consumer_offset, pull_offset, max_offset = entry["offsets"]
     offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
     violations = tuple(violation.value for violation in offsets.order_violations())
@@ -100,6 +136,14 @@ def _queue(entry: dict[str, Any]) -> QueueFacts:
     return QueueFacts(
         **{"last_timestamp": None, "lag_ms": None, **fixed, **dict(_field(*item) for item in said.items())}
     )
+
+
+def _sample(
+    s_ago: float, min_offset: int, consumer_offset: int | None, pull_offset: int | None, max_offset: int
+) -> tuple[datetime, Sample]:
+    at = END - timedelta(seconds=s_ago)
+    read = dict.fromkeys(("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at"), at)
+    return at, Sample(min_offset, max_offset, consumer_offset, pull_offset, **read)  # type: ignore[arg-type]
 
 
 def _group(entry: dict[str, Any]) -> GroupFacts:

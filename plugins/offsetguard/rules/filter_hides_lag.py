@@ -1,0 +1,110 @@
+"""A filtered group's lag counts messages that will never be delivered to it: the real backlog is smaller.
+
+Means: tags and SQL expressions filter when messages are read, so everything written counts as lag. The share that
+matches is what all replicas handed out, by what the committed offset passed, over the last minute.
+Evidence: clients subscribe to a part of the topic; hit ratio and its error range (95 %), and the lag times it.
+Not judged: a share above one half, which hides little; lags too small to speak of; POP groups.
+Do next: judge the group by the real backlog; nothing to do while that is within its limits.
+Source: incident I3; ConsumerLagCalculator (5.1 and later) estimates likewise, for its metrics only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.filter_estimate import estimate_matching
+from offsetguard.rules.evidence import lag_evidence, queues_by_group
+from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.verdicts import State
+from offsetguard.windows import above_limit, states_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts import GroupFacts, IntervalFacts
+    from offsetguard.filter_estimate import FilterEstimate
+
+HIDES_LITTLE = 0.5
+_BEHIND = (State.STOPPED, State.STALLED, State.AT_RISK, State.FALLING_BEHIND)
+
+_MATCH = (
+    "About {hit_percent:.3g} % of topic {topic} match the filter of consumer group {consumer_group}, so its lag of "
+    "{effective_lag:messages} is about {matching:messages} real message{matching:plural} ({matching_low:messages} to "
+    "{matching_high:messages})"
+)
+
+RULE = Rule(
+    id="filter_hides_lag",
+    severity=Severity.INFO,
+    needs=("groups", "queues"),
+    means="Most of a filtered group's lag are messages that do not match its filter.",
+    texts={
+        "default": Texts(
+            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            cause=_MATCH + ": within its limits.",
+            do_next="Nothing to do. The lag that brokers count contains what the group will never get; judge it by "
+            "the real backlog.",
+        ),
+        "behind": Texts(
+            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            cause=_MATCH + "; it is behind all the same.",
+            do_next="Judge how much there is to do by the real backlog; what else is said of the group stands. Reading "
+            "past what does not match takes the broker's time: a topic of its own costs less than a rare tag.",
+        ),
+    },
+    title="filters hide how much waits",
+    table=("effective_lag", "matching", "matching_low", "matching_high", "hit_percent", "lag_ms"),
+    peak="matching",
+    group_needs=("effective_lag",),
+    recovered="its lag is small again, or the share that matches is no longer known",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) of which less than half matches."""
+    queues = queues_by_group(facts)
+    for group in facts.groups:
+        policy = config.policy(facts.cluster, group.consumer_group)
+        estimate = _estimate(group)
+        if estimate is None or estimate.hit_ratio > HIDES_LITTLE or (group.effective_lag or 0) < policy.lag_floor:
+            continue
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity,
+            variant="behind" if _is_behind(facts, group, estimate, policy) else "default",
+            figures={
+                "effective_lag": group.effective_lag,
+                "lag_ms": group.lag_ms,
+                "hit_percent": 100 * estimate.hit_ratio,
+                "matching": estimate.matching,
+                "matching_low": estimate.low,
+                "matching_high": estimate.high,
+            },
+            queues=lag_evidence(queues.get((group.consumer_group, group.topic), [])),
+        )
+
+
+def _estimate(group: GroupFacts) -> FilterEstimate | None:
+    if not group.filtered or group.consumption == "pop" or group.topic_kind == "system":
+        return None
+    return estimate_matching(lag=group.effective_lag, hit_ratio=group.hit_ratio, consume_tps=group.consume_tps)
+
+
+def _is_behind(facts: IntervalFacts, group: GroupFacts, estimate: FilterEstimate, policy: EffectivePolicy) -> bool:
+    """Whether the group is in trouble however few messages match: too many do, they are too old, or it stands still."""
+    states = states_of(facts, group.consumer_group, group.topic)
+    too_old = group.lag_ms is not None and group.lag_ms > policy.max_lag_ms
+    return estimate.high > policy.max_lag_messages or too_old or any(states[state] for state in _BEHIND)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which filtered groups above their limits the share that matches is not known."""
+    for group in facts.groups:
+        unknown = group.filtered and group.consumption != "pop" and _estimate(group) is None
+        if unknown and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
+            because = "rates of all replicas and of its commits were not seen, or it committed too little to tell"
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

@@ -1,0 +1,180 @@
+"""Why offsets moved: each move of the look-back window, and each queue that shows one, has one cause and one rule.
+
+not_persisted   the same request again and again: the correction is not kept (offset_store_not_persisting), or in a
+                clustering group something sets the offset back after each one (offset_reset)
+overtaken       asked below the oldest message, once, and went on (offset_moved_by_retention)
+reset           moved back, or beyond the end, while the end did not fall; or a log line says so (offset_reset)
+recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.log_lines import MEMBERSHIP, RESETS, SILENCE
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.client_requests import completed_moves
+from offsetguard.rules.evidence import message_models, online_clients, queues_by_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts, LogLineFacts, OffsetMoveFacts, QueueFacts
+
+LOOPING_MOVES = 3
+"""A correction that is kept comes once, and once more when the min offset moves on meanwhile; the third is a loop."""
+
+LEAST_PERIOD = timedelta(seconds=10)
+"""A client asks once per rebalance (20 s; never less than 10 s are set): faster requests are of several clients."""
+
+RESET_REACHES = timedelta(seconds=90)
+"""Clients take a reset with their next pull or rebalance."""
+
+HANDOVER = timedelta(seconds=60)
+"""Two rebalances and a late one: as long after a client came or went its queues change hands."""
+
+REGAINED_WITHIN = timedelta(seconds=15)
+"""Three commits of a client."""
+
+BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
+
+
+@dataclass(slots=True)
+class Causes:
+    """What happened to one (consumer group, topic); `model`: None = no client of it was seen."""
+
+    model: str | None
+    not_persisted: list[OffsetMoveFacts] = field(default_factory=list)
+    overtaken: list[OffsetMoveFacts] = field(default_factory=list)
+    moved_back: list[OffsetMoveFacts] = field(default_factory=list)  # reset, by whoever it was
+    beyond_end: list[OffsetMoveFacts] = field(default_factory=list)  # asked; nobody knows why
+    recreated: list[QueueFacts] = field(default_factory=list)  # their end fell
+    committed_beyond: list[QueueFacts] = field(default_factory=list)  # now; nobody knows why
+    set_beyond: list[QueueFacts] = field(default_factory=list)  # now; their end did not fall
+    reset_lines: list[LogLineFacts] = field(default_factory=list)
+
+    @property
+    def moves(self) -> list[OffsetMoveFacts]:
+        """All moves."""
+        return [*self.not_persisted, *self.overtaken, *self.moved_back, *self.beyond_end]
+
+
+def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Causes]:
+    """Return by (consumer group, topic) what happened within the look-back window, in the order of their names."""
+    models, clients, queues = message_models(facts), online_clients(facts), queues_by_group(facts)
+    since = facts.now - timedelta(milliseconds=config.judgement.offset_move_window_ms)
+    changes = membership_changes(facts)
+    moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
+    for move in completed_moves(facts):
+        pair = (move.consumer_group, move.topic)
+        handed_over = _is_handover(move, queues.get(pair, ()), changes.get(move.consumer_group, ()), facts.now)
+        if not handed_over and not _first_start(move, clients.get(move.consumer_group)):
+            moves[pair].append(move)
+    lines: dict[tuple[str, str], list[LogLineFacts]] = defaultdict(list)
+    for line in facts.log_lines:
+        if line.kind in RESETS and line.kind != "offsets_removed" and line.topic is not None:
+            lines[line.consumer_group, line.topic].append(line)
+    found = {}
+    for pair in sorted(moves.keys() | lines.keys() | queues.keys()):
+        one = Causes(models.get(pair[0]), reset_lines=lines.get(pair, []))
+        _sort_queues(one, queues.get(pair, ()), since)
+        _sort_moves(one, moves.get(pair, ()), clients.get(pair[0]), facts.now)
+        found[pair] = one
+    return found
+
+
+def loops(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
+    """Whether one client asks for the same offset at each rebalance.
+
+    Where the client is not known, as many requests as clients are no loop: after a restart each asks once or twice.
+    """
+    if move.origin == "snapshot":  # it does not show requests
+        return False
+    least = LOOPING_MOVES if move.client_id else max(LOOPING_MOVES, 2 * (online_client_count or 1) + 1)
+    span = move.last_moved_at - move.first_moved_at
+    return move.move_count >= least and span >= (LOOPING_MOVES - 1) * LEAST_PERIOD
+
+
+def _first_start(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
+    """So starts a new group that consumes from the first offset, on a topic whose first messages are deleted."""
+    return move.requested_offset == 0 < move.corrected_offset and not loops(move, online_client_count)
+
+
+def _sort_queues(one: Causes, queues: Iterable[QueueFacts], since: datetime) -> None:
+    if one.model == BROADCASTING:  # what the broker keeps under its name is not where its clients are
+        return
+    for queue in queues:
+        window = queue.window
+        if window is not None and window.recreated_at is not None and window.recreated_at >= since:
+            one.recreated.append(queue)
+        elif _is_beyond(queue):
+            was_set = one.reset_lines or _was_within(queue)
+            (one.set_beyond if was_set else one.committed_beyond).append(queue)
+
+
+def _sort_moves(one: Causes, moves: Iterable[OffsetMoveFacts], online_client_count: int | None, now: datetime) -> None:
+    recreated = {(queue.message_queue.broker_name, queue.message_queue.queue_id) for queue in one.recreated}
+    recreated_brokers = {broker_name for broker_name, _ in recreated}
+    for move in moves:
+        back = move.requested_offset > move.corrected_offset
+        place = (move.broker_name, move.queue_id)
+        if back and (place in recreated or (move.queue_id is None and move.broker_name in recreated_brokers)):
+            continue  # its queue is told already
+        if loops(move, online_client_count):
+            one.not_persisted.append(move)
+        elif _was_reset(move, one.reset_lines) or (back and move.origin == "snapshot"):
+            one.moved_back.append(move)
+        elif one.model == BROADCASTING and now - move.last_moved_at <= SILENCE:
+            continue  # two rebalances will show whether it asks for the same again
+        elif back:
+            one.beyond_end.append(move)
+        else:
+            one.overtaken.append(move)
+
+
+def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:
+    """5.x prints a correction for a reset as well, in either direction."""
+    begun = timedelta(seconds=1)  # logs tell whole seconds
+    return any(one.first_at - begun <= move.last_moved_at <= one.last_at + RESET_REACHES for one in lines)
+
+
+def _is_beyond(queue: QueueFacts) -> bool:
+    consumer, end = queue.offsets.consumer_offset, queue.offsets.max_offset
+    return consumer is not None and end is not None and consumer > end
+
+
+def _was_within(queue: QueueFacts) -> bool:
+    """Whether an earlier sample of the same queue was in order: then the offset was set, the end did not fall."""
+    earlier = queue.window.points if queue.window else ()
+    return any(point.committed_offset is not None and point.committed_offset <= point.max_offset for point in earlier)
+
+
+def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]:
+    """Return by consumer group when clients of it came or went, as far as logs and clients tell."""
+    found: dict[str, list[datetime]] = defaultdict(list)
+    for group in facts.groups:
+        if group.newest_client_start_at is not None:
+            found[group.consumer_group].append(group.newest_client_start_at)
+    for line in facts.log_lines:
+        if line.kind in MEMBERSHIP:
+            found[line.consumer_group] += [line.first_at, line.spell_first_at, line.last_at]
+    return found
+
+
+def _is_handover(
+    move: OffsetMoveFacts, queues: Iterable[QueueFacts], changes: Iterable[datetime], now: datetime
+) -> bool:
+    """Whether a queue's old owner committed once more after its new one: the new one's next commit (5 s) regains it."""
+    if move.origin != "snapshot" or move.requested_offset <= move.corrected_offset:
+        return False
+    if not any(abs(move.last_moved_at - at) <= HANDOVER for at in changes):
+        return False
+    queue = MessageQueue(move.topic, move.broker_name, move.queue_id) if move.queue_id is not None else None
+    rewinds = [one.window.rewind for one in queues if one.window and one.message_queue == queue]
+    regained = all(rewind is None or rewind.regained_at is not None for rewind in rewinds)
+    return regained or now - move.last_moved_at < REGAINED_WITHIN

@@ -1,0 +1,97 @@
+"""Figures and evidence of offset moves, for the rules that tell of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.rule import QueueEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from offsetguard.facts import OffsetMoveFacts
+    from offsetguard.verdicts import Figure
+
+_CLIENTS_SHOWN = 5
+
+
+def move_figures(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
+    """Return the figures of the worst move, and of all of them together; there is at least one."""
+    worst = min(moves, key=worst_first)
+    span_ms = round((worst.last_moved_at - worst.first_moved_at).total_seconds() * 1000)
+    return {
+        "worst_queue": f"{worst.broker_name}/{'?' if worst.queue_id is None else worst.queue_id}",
+        "requested_offset": worst.requested_offset,
+        "corrected_offset": worst.corrected_offset,
+        "move_count": worst.move_count,
+        "span_ms": span_ms,
+        "period_ms": span_ms // (worst.move_count - 1) if worst.move_count > 1 else None,
+        "first_moved_at": min(move.first_moved_at for move in moves),
+        "last_moved_at": max(move.last_moved_at for move in moves),
+        "lost": lost_of(moves),
+        "worst_lost": max(0, worst.corrected_offset - worst.requested_offset),
+        "repeated": sum(max(0, move.requested_offset - move.corrected_offset) for move in moves),
+        # where only log lines tell of moves, how many queues there are is not known
+        "queue_count": None if any(move.queue_id is None for move in moves) else len(_by_queue(moves)),
+        "clients": clients_of(moves),
+    }
+
+
+def clients_of(moves: Iterable[OffsetMoveFacts]) -> Figure:
+    """Return the clients, or their addresses, that asked; "(id not seen)" when nothing names them."""
+    names = sorted({move.client_id for move in moves if move.client_id})
+    hidden = len(names) - _CLIENTS_SHOWN
+    return ", ".join([*names[:_CLIENTS_SHOWN], *([f"+{hidden}"] if hidden > 0 else [])]) or "(id not seen)"
+
+
+def move_evidence(moves: Iterable[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:
+    """Return the moves whose queue is known, worst first."""
+    return tuple(
+        QueueEvidence(
+            MessageQueue(move.topic, move.broker_name, move.queue_id),
+            {
+                "requested_offset": move.requested_offset,
+                "corrected_offset": move.corrected_offset,
+                "lost": max(0, move.corrected_offset - move.requested_offset),
+                "move_count": move.move_count,
+                "last_moved_at": move.last_moved_at,
+                **({"client_id": move.client_id} if move.client_id else {}),
+            },
+        )
+        for move in sorted(moves, key=worst_first)
+        if move.queue_id is not None
+    )
+
+
+def worst_first(move: OffsetMoveFacts) -> tuple[int, str, int, int]:
+    """Order moves by how far they went."""
+    queue_id = -1 if move.queue_id is None else move.queue_id
+    return -abs(move.corrected_offset - move.requested_offset), move.broker_name, queue_id, move.requested_offset
+
+
+def lost_of(moves: Iterable[OffsetMoveFacts]) -> int:
+    """Return the messages that moves forward skipped; in one queue overlapping moves count once."""
+    return sum(_lost(some) for some in _by_queue(moves).values())
+
+
+def _by_queue(
+    moves: Iterable[OffsetMoveFacts],
+) -> Mapping[tuple[str, int | None, int], list[OffsetMoveFacts]]:
+    """Group by queue; moves of unknown queues stand alone: a group asks for one offset of a queue at a time."""
+    found: dict[tuple[str, int | None, int], list[OffsetMoveFacts]] = defaultdict(list)
+    for move in moves:
+        alone = move.requested_offset if move.queue_id is None else 0
+        found[move.broker_name, move.queue_id, alone].append(move)
+    return found
+
+
+def _lost(moves: Iterable[OffsetMoveFacts]) -> int:
+    lost, counted_to = 0, 0
+    for move in sorted(moves, key=lambda move: move.requested_offset):
+        start = max(counted_to, move.requested_offset)
+        if move.corrected_offset > start:
+            lost += move.corrected_offset - start
+            counted_to = move.corrected_offset
+    return lost

@@ -1,0 +1,75 @@
+"""A consumer group was overtaken by retention: it asked for messages that its broker had deleted.
+
+Means: the group was off or slow for longer than messages are kept; what lies between the offset asked for and the
+oldest message kept is lost for it. It moves once per queue (twice where the oldest moves on meanwhile) and goes on.
+Evidence: offsets corrected upwards, each counted once, from OFFSET_MOVED_EVENT (4.x), broker.log, the client's log, or
+else the difference of two snapshots. 5.x log lines do not name the queue.
+Not judged: a request for offset 0 that is corrected upwards once; so starts a new group that consumes from the first
+offset on a topic whose first messages are deleted already. Nor what an operator's reset moved (offset_reset).
+Do next: send the messages again if they matter; speed up the group, or keep messages longer.
+Source: incident "broadcasting", tell apart; PullMessageProcessor (4.9.8, 5.3.3): PULL_OFFSET_MOVED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.move_causes import BROADCASTING, CLUSTERING, causes
+from offsetguard.rules.move_figures import move_evidence, move_figures
+from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts
+
+_WORST = (
+    "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "
+    "last at {last_moved_at:moment})"
+)
+
+RULE = Rule(
+    id="offset_moved_by_retention",
+    severity=Severity.WARNING,
+    needs=("offset_moves", "log_lines", "groups"),
+    means="A consumer group asked for messages that its broker had deleted already: they are lost for it.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic} to retention",
+            cause="Consumer group {consumer_group} was overtaken by retention on topic {topic}: the broker had deleted "
+            "{lost:messages} message{lost:plural} before the group asked for them " + _WORST + ".",
+            do_next="These messages are gone from the broker; if they matter, send them again from their source. So "
+            "that it does not happen again: speed up the group, or keep messages longer (fileReservedTime, disk).",
+        ),
+        "broadcasting": Texts(
+            summary="{consumer_group} skipped {lost:messages} deleted message{lost:plural} of {topic}",
+            cause="Client {clients} of the broadcasting group {consumer_group} asked for deleted messages of topic "
+            "{topic}: {lost:messages} message{lost:plural} were gone before it asked for them " + _WORST + ".",
+            do_next="See which client was away or slow; each keeps its own offsets in localOffsetStoreDir, which must "
+            "outlive a restart (in Docker: a persistent path).",
+        ),
+    },
+    title="messages were deleted before they were consumed",
+    table=("lost", "requested_offset", "corrected_offset", "queue_count", "first_moved_at", "last_moved_at"),
+    peak="lost",
+    recovered="no offset of it was moved by retention within the look-back window",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) that was overtaken within the look-back window."""
+    for (consumer_group, topic), one in causes(facts, config).items():
+        if one.overtaken:
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=consumer_group,
+                topic=topic,
+                severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
+                variant="broadcasting" if one.model == BROADCASTING else "default",
+                state="LOST",
+                figures=move_figures(one.overtaken),
+                queues=move_evidence(one.overtaken),
+                broker_names=frozenset(move.broker_name for move in one.overtaken),
+            )

@@ -1,0 +1,152 @@
+"""A consumer group reads from a slave: dashboards that ask masters only show TPS 0 while its backlog falls.
+
+Means: it reads further behind the end than accessMessageInMemoryMaxRatio (40 %) of the master's memory, so the master
+sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the lag does not fall meanwhile, the slave
+is the bottleneck, or is itself behind.
+Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window.
+Not judged: reads from a slave whose master is gone (broker_unreachable); POP groups.
+Do next: nothing while the lag falls. Add up the rates of all replicas to see the group's TPS.
+Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard import forecasts
+from offsetguard.rules.evidence import lag_evidence, queues_by_group
+from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.rules.window_progress import lag_trend
+from offsetguard.windows import above_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts import GroupFacts, IntervalFacts
+    from offsetguard.rules.window_progress import LagTrend
+    from offsetguard.verdicts import Figure
+
+LONGEST_DRAIN_MS = 24 * 3_600_000  # a lag that needs longer does not fall to speak of
+
+_READS = (
+    "Consumer group {consumer_group} reads topic {topic} from the slave of {brokers} since {slave_read_since:moment} "
+    "or earlier: TPS {slave_get_tps:messages}/s on slaves, {master_get_tps:messages}/s on masters"
+)
+_SUMMARY = "{consumer_group} reads {topic} from the slave of {brokers}"
+_ADD_UP = (
+    "Nothing to do: near the end of the queues the group returns to the master by itself. Its TPS is the sum over "
+    "masters and slaves, {get_tps:messages}/s; dashboards that ask masters only show less, or 0."
+)
+
+RULE = Rule(
+    id="reads_moved_to_slave",
+    severity=Severity.INFO,
+    needs=("groups", "queues", "brokers"),
+    means="A consumer group reads from a slave, so that its master counts no reads.",
+    texts={
+        "default": Texts(
+            summary=_SUMMARY + ", and its lag falls",
+            cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left, drained "
+            "in {drain_low_ms:duration} to {drain_high_ms:duration}.",
+            do_next=_ADD_UP,
+        ),
+        "falls": Texts(
+            summary=_SUMMARY + ", and its lag falls",
+            cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left.",
+            do_next=_ADD_UP,
+        ),
+        "keeps_up": Texts(
+            summary=_SUMMARY,
+            cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait.",
+            do_next=_ADD_UP,
+        ),
+        "one_look": Texts(
+            summary=_SUMMARY,
+            cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait, and whether they become "
+            "fewer cannot be seen in one look.",
+            do_next="Look again in a minute (offsetguard check --samples 3 --every 20s): while the lag falls there is "
+            "nothing to do. Its TPS is the sum over masters and slaves, {get_tps:messages}/s.",
+        ),
+        "not_falling": Texts(
+            summary=_SUMMARY + ", and its lag does not fall",
+            cause=_READS + ", but the lag of {effective_lag:messages} message{effective_lag:plural} does not fall: the "
+            "slave is the bottleneck, or is behind itself (its commit log by {slave_behind_bytes:messages} bytes).",
+            do_next="Look at the slave's disk, load and distance to its master; set slaveReadEnable=false on the "
+            "master to read there again, or give it more memory.",
+        ),
+    },
+    title="groups read from a slave",
+    table=("effective_lag", "get_tps", "slave_get_tps", "master_get_tps", "slave_read_since", "slave_behind_bytes"),
+    recovered="it reads from the masters again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) that reads from a slave."""
+    queues = queues_by_group(facts)
+    for group in facts.groups:
+        if not group.reads_moved_to_slave or group.topic_kind == "system" or group.consumption == "pop":
+            continue
+        brokers = group.slave_read_broker_names or ()
+        own = queues.get((group.consumer_group, group.topic), [])
+        there = [queue for queue in own if not brokers or queue.message_queue.broker_name in brokers]
+        drain = forecasts.group_drain([queue.verdict for queue in there if queue.verdict])
+        variant = _variant(group, lag_trend(there, group.slave_read_since), drain, facts, config)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=Severity.WARNING if variant == "not_falling" else RULE.severity,
+            variant=variant,
+            state="FALLING_BEHIND" if variant == "not_falling" else "OK",
+            figures={
+                "brokers": ", ".join(brokers) or None,
+                "slave_read_since": group.slave_read_since,
+                "slave_get_tps": _rate(group.slave_get_tps),
+                "master_get_tps": _rate(group.master_get_tps),
+                "get_tps": _rate(group.get_tps),
+                "effective_lag": group.effective_lag,
+                "drain_low_ms": drain and drain.low_ms,
+                "drain_high_ms": drain and drain.high_ms,
+                "slave_behind_bytes": _behind(facts, brokers),
+            },
+            queues=lag_evidence(there),
+            broker_names=frozenset(brokers),
+        )
+
+
+def _variant(
+    group: GroupFacts,
+    trend: LagTrend | None,
+    drain: forecasts.Forecast | None,
+    facts: IntervalFacts,
+    config: Config,
+) -> str:
+    policy = config.policy(facts.cluster, group.consumer_group)
+    is_slow = drain is not None and drain.low_ms > LONGEST_DRAIN_MS
+    if trend is not None and trend.falls and not is_slow:
+        return "falls" if drain is None else "default"
+    if not above_limit(group, policy):
+        return "keeps_up"
+    in_process = 2 * (group.inflight or 0) > (group.effective_lag or 0)  # then clients are slow, and no slave is
+    return "one_look" if trend is None else "keeps_up" if in_process else "not_falling"
+
+
+def _behind(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
+    known = (one.slave_behind_bytes for one in facts.brokers if one.broker_name in broker_names)
+    return max((behind for behind in known if behind is not None), default=None)
+
+
+def _rate(tps: float | None) -> Figure:
+    return None if tps is None else round(tps) if tps >= 10 else round(tps, 1)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which groups with a backlog a replica's rate is missing."""
+    for group in facts.groups:
+        unseen = group.in_detail and group.reads_moved_to_slave is None and group.unseen_rate_count
+        if unseen and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
+            because = "rates of reading of some replicas were not seen, so nobody knows where the group reads"
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

@@ -1,0 +1,80 @@
+"""Frightening log lines of a rebalance: "[BUG] ... not in cidAll", code 25, "not latest". Nothing to do.
+
+Means: clients came or went, or a broker was restarted; for two rebalance rounds (40 s) its members do not agree yet.
+Evidence: these lines in client and broker logs, each run of them short or close to the last change of the membership.
+Not judged: lines that go on for longer while no client comes or goes (membership_disagrees).
+Do next: nothing. What else is wrong with the group is not told by these lines.
+Source: incident I1; AbstractAllocateMessageQueueStrategy, PullMessageProcessor (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.log_lines import NOT_IN_MEMBERS
+from offsetguard.rules.rebalance_spells import group_noise, line_figures
+from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts
+
+_NORMAL = (
+    "{line_count:messages} log line{line_count:plural} about consumer group {consumer_group} between "
+    "{first_at:moment} and {last_at:moment} ('not in cidAll': {not_in_members_count:messages}, code 25 or 'not latest' "
+    "and the like: {refused_count:messages}) are the normal noise of a rebalance"
+)
+
+RULE = Rule(
+    id="rebalance_noise",
+    severity=Severity.INFO,
+    needs=("log_lines", "groups", "brokers"),
+    means="Log lines that look like errors and are the normal noise of a rebalance or of a broker's restart.",
+    texts={
+        "default": Texts(
+            summary="log lines about {consumer_group} are the noise of a rebalance",
+            cause=_NORMAL + ": clients came or went, or a broker was restarted, last at {changed_at:moment}.",
+            do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
+            "client comes or goes, membership_disagrees says so.",
+        ),
+        "change_not_seen": Texts(
+            summary="log lines about {consumer_group} are the noise of a rebalance",
+            cause=_NORMAL + "; which change of the membership they followed was not seen, and they did not last.",
+            do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
+            "client comes or goes, membership_disagrees says so.",
+        ),
+    },
+    title="log lines are the noise of a rebalance",
+    table=("line_count", "not_in_members_count", "refused_count", "first_at", "last_at", "changed_at"),
+    recovered="no such lines within the look-back window",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group with such lines."""
+    del config
+    for consumer_group, noise in group_noise(facts):
+        lines = [line for line in noise.lines if line not in noise.lasting]
+        if not lines:
+            continue
+        count, clients = line_figures(lines)
+        missing, _ = line_figures([line for line in lines if line.kind == NOT_IN_MEMBERS])
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=None,
+            severity=RULE.severity,
+            variant="default" if noise.changed_at else "change_not_seen",
+            figures={
+                "line_count": count,
+                "not_in_members_count": missing,
+                "refused_count": count - missing,
+                "clients": clients or None,
+                "first_at": min(line.first_at for line in lines),
+                "last_at": max(line.last_at for line in lines),
+                "changed_at": noise.changed_at,
+            },
+        )

@@ -1,0 +1,70 @@
+"""What the windows of a group's suspect queues say together: does its lag fall, and does anything move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from offsetguard.facts import GroupFacts, QueueFacts
+
+RECENTLY = timedelta(seconds=60)
+"""What brokers' rates cover, and what RocketMQ's own check calls "can't consume for a while" beyond."""
+
+
+@dataclass(frozen=True, slots=True)
+class LagTrend:
+    """How the lag of several queues changed between an earlier and the newest sample of each."""
+
+    growth: int  # messages; below 0 = it fell
+    span: timedelta  # the longest of the queues'
+
+    @property
+    def falls(self) -> bool:
+        """Whether fewer messages wait than before."""
+        return self.growth < 0
+
+
+def lag_trend(queues: Iterable[QueueFacts], since: datetime | None = None) -> LagTrend | None:
+    """Return the trend over the queues that have two samples; the earlier one not before `since` where that can be.
+
+    None: no queue has two samples.
+    """
+    growth, longest = 0, timedelta()
+    for queue in queues:
+        newest = queue.window.seen if queue.window else None
+        if queue.window is None or newest is None or newest.committed_offset is None:
+            continue
+        known = [point for point in queue.window.points if point.committed_offset is not None]
+        later = [point for point in known if since is None or point.at >= since]
+        then = (later or known)[-1] if known else None
+        if then is None or then.committed_offset is None:
+            continue
+        before = max(0, then.max_offset - then.committed_offset)
+        growth += max(0, newest.max_offset - newest.committed_offset) - before
+        longest = max(longest, newest.at - then.at)
+    return LagTrend(growth, longest) if longest else None
+
+
+def moves(queue: QueueFacts, now: datetime) -> bool | None:
+    """Whether messages of a queue were finished lately; None = nothing tells."""
+    moments = [queue.last_consume_at]
+    window = queue.window
+    if window is not None:
+        moments.append(window.advanced_at)
+    if any(moment is not None and now - moment <= RECENTLY for moment in moments):
+        return True
+    stands = window is not None and window.seen_at is not None and window.first_seen_at is not None
+    return False if stands and window.seen_at - window.first_seen_at >= RECENTLY else None  # type: ignore[union-attr, operator]
+
+
+def group_moves(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> bool | None:
+    """Whether a group finished messages of a topic lately; None = nothing tells."""
+    told = [moves(queue, now) for queue in queues]
+    if True in told or (group.consume_ok_tps or 0) > 0 or (group.consume_tps or 0) > 0:
+        return True
+    return None if not told or None in told else False
