@@ -1,4 +1,4 @@
-"""Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{topic:shell}`.
+"""Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{behind:bytes}`, `{topic:shell}`.
 
 Unknown figures read "unknown".
 """
@@ -48,10 +48,21 @@ def format_moment(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def format_bytes(count: int) -> str:
+    """1288490188 -> '1.2 GiB'."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(size) < 1_024:
+            break
+        size, unit = size / 1_024, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "messages": format_messages,
     "duration": format_duration,
     "moment": format_moment,
+    "bytes": format_bytes,
     "plural": lambda count: "" if count == 1 else "s",
     # a word of a command that the reader may paste: RocketMQ allows | and % in names
     "shell": lambda word: shlex.quote(str(word)),

@@ -40,6 +40,16 @@ def fold(before: Baseline | None, hour_tps: float) -> Baseline:
     return Baseline(before.mean_tps + step, math.sqrt(variance), before.week_count + 1)
 
 
+def unfold(after: Baseline, hour_tps: float) -> Baseline | None:
+    """Return the baseline that `fold` made this one of with that hour; None when there was none before."""
+    if after.week_count <= 1:
+        return None
+    weight = max(1.0 / after.week_count, 1.0 / REMEMBERED_WEEKS)
+    mean = (after.mean_tps - weight * hour_tps) / (1.0 - weight)
+    variance = after.spread_tps * after.spread_tps / (1.0 - weight) - weight * (hour_tps - mean) ** 2
+    return Baseline(max(0.0, mean), math.sqrt(max(0.0, variance)), after.week_count - 1)
+
+
 def hour_of_week(moment: datetime) -> int:
     """Return 0 for Monday 00:00 to 00:59 UTC, up to 167."""
     utc = moment.astimezone(UTC)

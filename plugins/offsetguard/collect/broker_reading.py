@@ -83,6 +83,7 @@ class BrokerReading:
     answered_at: datetime | None = None
     failure: str | None = None
     runtime: BrokerRuntimeInfo | None = None
+    runtime_at: datetime | None = None
     settings: Mapping[str, str] | None = None
     topics: Mapping[str, TopicConfig] | None = None
     groups: Mapping[str, SubscriptionGroupConfig] | None = None

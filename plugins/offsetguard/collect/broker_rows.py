@@ -33,6 +33,7 @@ def broker_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReadi
             "read_at": reading.answered_at,
             **_settings_columns(reading.settings or {}),
             **(_runtime_columns(reading.runtime) if reading.runtime else {}),
+            "clock_ahead_ms": clock_ahead_ms(reading),
         }
 
 
@@ -58,6 +59,17 @@ def slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int]) -> int |
     return max(0, master_end - own_end)
 
 
+def clock_ahead_ms(reading: BrokerReading) -> int | None:
+    """How far the replica's clock is ahead of ours, by whole seconds; negative: behind; None: it did not say.
+
+    The replica says when it was started and for how many seconds it has run since, both by its own clock.
+    """
+    clock_at = reading.runtime.clock_at if reading.runtime else None
+    if clock_at is None or reading.runtime_at is None:
+        return None
+    return round((clock_at - reading.runtime_at).total_seconds() * 1_000)
+
+
 def _runtime_columns(runtime: BrokerRuntimeInfo) -> dict[str, object]:
     return {
         "version": runtime.broker_version_desc,
@@ -65,6 +77,7 @@ def _runtime_columns(runtime: BrokerRuntimeInfo) -> dict[str, object]:
         "commit_log_min_offset": runtime.commit_log_min_offset,
         "commit_log_max_offset": runtime.commit_log_max_offset,
         "commit_log_disk_ratio": runtime.commit_log_disk_ratio,
+        "commit_log_disk_bytes": runtime.commit_log_disk_bytes,
         "dispatch_behind_bytes": runtime.integer("dispatchBehindBytes"),
         "put_tps": runtime.minute_tps("putTps"),
         "get_found_tps": runtime.minute_tps("getFoundTps"),
@@ -73,6 +86,7 @@ def _runtime_columns(runtime: BrokerRuntimeInfo) -> dict[str, object]:
         ),
         "page_cache_lock_time_ms": runtime.integer("pageCacheLockTimeMills"),
         "send_queue_size": runtime.integer("sendThreadPoolQueueSize"),
+        "send_queue_head_wait_ms": runtime.integer("sendThreadPoolQueueHeadWaitTimeMills"),
         "pull_queue_size": runtime.integer("pullThreadPoolQueueSize"),
         "pull_queue_head_wait_ms": runtime.integer("pullThreadPoolQueueHeadWaitTimeMills"),
         "earliest_message_at": runtime.time("earliestMessageTimeStamp"),
@@ -87,6 +101,9 @@ def _settings_columns(settings: Mapping[str, str]) -> dict[str, object]:
         "file_reserved_time_hours": _whole_number(settings.get("fileReservedTime")),
         "delete_when": settings.get("deleteWhen"),
         "disk_max_used_space_ratio": _whole_number(settings.get("diskMaxUsedSpaceRatio")),
+        "disk_clean_forcibly_ratio": _whole_number(settings.get("diskSpaceCleanForciblyRatio")),
+        "clean_file_forcibly": {"true": True, "false": False}.get(settings.get("cleanFileForciblyEnable", "")),
+        "commit_log_file_bytes": _whole_number(settings.get("mappedFileSizeCommitLog")),
         "access_message_in_memory_max_ratio": _whole_number(settings.get("accessMessageInMemoryMaxRatio")),
         "broker_permission": _whole_number(settings.get("brokerPermission")),
     }

@@ -12,7 +12,7 @@ from offsetguard.constraints import NO_OTHER_FIELDS, Count, read_json
 from offsetguard.logs.cursor import LogCursor  # noqa: TC001 pydantic looks its fields up
 
 if TYPE_CHECKING:
-    from offsetguard.facts import CollectionGap
+    from offsetguard.facts import CollectionGap, UnseenBrokerFacts
 
 MANIFEST_FILE_NAME = "manifest.json"
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
@@ -81,6 +81,26 @@ class MissingMaster:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnseenBroker:
+    """A master that gave no offsets, and whose groups the rounds before had seen there."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    broker_name: str
+    unseen_since: datetime | None  # start of the first round without it; None: no round before this one
+    consumer_groups: tuple[str, ...] = ()  # the first MAX_HIDDEN_GROUPS by name
+    consumer_group_count: Count | None = None  # all of them; None: never seen
+
+    def as_fact(self) -> UnseenBrokerFacts:
+        """Return the record that rules read."""
+        from offsetguard.facts import UnseenBrokerFacts  # noqa: PLC0415 who collects needs no facts
+
+        return UnseenBrokerFacts(
+            self.broker_name, self.unseen_since, tuple(self.consumer_groups), self.consumer_group_count
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gap:
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
@@ -93,11 +113,18 @@ class Gap:
     outcome: Outcome
     reason: str
 
-    def as_fact(self) -> CollectionGap:
-        """Return the record that rules read."""
+    @property
+    def kind(self) -> str:
+        """What gaps are counted by, e.g. `timed_out GET_TOPIC_STATS_INFO`."""
+        return f"{self.outcome.value} {self.what.partition('(')[0]}"
+
+    def as_fact(self, *, repeated: bool | None = None) -> CollectionGap:
+        """Return the record that rules read; `repeated`: the round before had one of its kind; None: unknown."""
         from offsetguard.facts import CollectionGap  # noqa: PLC0415 who collects needs no facts
 
-        return CollectionGap(self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason)
+        return CollectionGap(
+            self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason, repeated
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +149,8 @@ class Manifest:
     not_asked: tuple[NotAsked, ...] = ()
     master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
+    unseen_brokers: tuple[UnseenBroker, ...] = ()  # these, with what lay there
+    repeated_gap_kinds: tuple[str, ...] | None = None  # kinds that the round before had, too; None: no such round
     missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose
     cluster_unseen: bool = False  # no name server answered
     format: int = 1
@@ -135,6 +164,11 @@ class Manifest:
         """Read the text of a manifest; raises pydantic's ValidationError, a ValueError."""
         return read_json(cls, text)
 
+    def gap_facts(self) -> tuple[CollectionGap, ...]:
+        """Return the gaps as rules read them."""
+        repeated = self.repeated_gap_kinds
+        return tuple(gap.as_fact(repeated=None if repeated is None else gap.kind in repeated) for gap in self.gaps)
+
     @property
     def complete(self) -> bool:
         """Everything that was asked for was seen."""
@@ -142,6 +176,7 @@ class Manifest:
 
 
 MAX_GAPS = 200
+MAX_HIDDEN_GROUPS = 100
 
 
 def as_json(record: Manifest | Gap, indent: int | None = None) -> str:

@@ -58,7 +58,7 @@ async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
         await asyncio.sleep(FIRST_STATISTICS_S)
         runtime = await link.ask(GetBrokerRuntimeInfo())
     if runtime is not None:
-        reading.runtime = runtime.body
+        reading.runtime, reading.runtime_at = runtime.body, runtime.at
     if settings := await link.ask(GetBrokerConfig()):
         reading.settings = settings.body
 

@@ -62,7 +62,7 @@ class RequestLedger:
 
     def list_missing(self, gap: Gap) -> None:
         """Name one more thing that was not seen, without a gap of its own in the manifest."""
-        self.kinds[f"{gap.outcome.value} {gap.what.partition('(')[0]}"] += 1
+        self.kinds[gap.kind] += 1
         if len(self.everything_missing) < MAX_LISTED:
             self.everything_missing.append(gap)
 

@@ -6,6 +6,7 @@
                           v  |
                          open, unknown          not found and visible again --> resolved
 
+Where a rule wants calm (`calm_ms`), an incident that is not found stays open until the calm has lasted so long.
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
 
 Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
@@ -14,6 +15,7 @@ Pure: incidents and facts in, incidents out. The caller sees to it that only new
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.incidents.incident import Incident, Subject
@@ -34,12 +36,13 @@ class Changes:
     opened: tuple[Incident, ...] = ()
     seen_again: tuple[Incident, ...] = ()
     unknown: tuple[Incident, ...] = ()  # still open; their evidence could not be seen
+    calm: tuple[Incident, ...] = ()  # still open: not found, but not for as long as their rules want
     resolved: tuple[Incident, ...] = ()
 
     @property
     def open(self) -> tuple[Incident, ...]:
         """Everything that fires after the interval."""
-        return (*self.opened, *self.seen_again, *self.unknown)
+        return (*self.opened, *self.seen_again, *self.unknown, *self.calm)
 
     @property
     def all(self) -> tuple[Incident, ...]:
@@ -73,6 +76,7 @@ def advance(
     rows = GroupRows(facts.groups)
     seen_again: list[Incident] = []
     unknown: list[Incident] = []
+    calm: list[Incident] = []
     resolved: list[Incident] = []
     for incident in open_incidents:
         finding = found.pop(incident.subject, None)
@@ -85,10 +89,13 @@ def advance(
             seen_again.append(incident.explained(facts.interval) if again else incident)
             continue
         rule = rules.get(incident.subject.rule_id)
+        if rule is not None and facts.interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms):
+            calm.append(incident)
+            continue
         because = unseen_because(incident, rule, facts, rows) or untold.hides(incident)
         if because is not None:
             unknown.append(incident.unseen(facts.interval, because))
         else:
             resolved.append(incident.ended(facts.interval, resolution(incident, rule, rows)))
     opened = (Incident.opened_by(finding, facts.interval, untold.beside(finding)) for finding in found.values())
-    return Changes(tuple(opened), tuple(seen_again), tuple(unknown), tuple(resolved))
+    return Changes(tuple(opened), tuple(seen_again), tuple(unknown), tuple(calm), tuple(resolved))

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident, Subject
     from offsetguard.rules.rule import Rule
 
-_SEEN_BY_BROKERS = frozenset({"queues", "groups", "offset_moves"})  # fields of IntervalFacts that brokers fill
-_NEEDS_GROUP_ROWS = frozenset({"queues", "groups"})
+# fields of IntervalFacts that say what was not seen; everything else that rules need comes from brokers
+_OF_THE_ROUND = frozenset({"gaps", "unseen_broker_names", "unseen_brokers", "cluster_unseen"})
+_GROUP_ROWS = frozenset({"queues", "groups"})
+# what events and logs tell of a group does not need its rows: a broadcasting group has none
+_TOLD_OTHERWISE = frozenset({"offset_moves", "log_lines"})
 
 
 class GroupRows:
@@ -41,17 +44,22 @@ def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, 
 
     Anything that might hide it keeps it open: an incident that ends by mistake tells people to go home.
     """
-    if rule is not None and not _SEEN_BY_BROKERS.intersection(rule.needs):
-        return None
+    if rule is not None and _OF_THE_ROUND.intersection(rule.needs):
+        hidden_by_all = facts.cluster_unseen and "cluster_unseen" not in rule.needs
+        return "no name server answered" if hidden_by_all else None
     if facts.cluster_unseen:
         return "no name server answered"
     if hidden := sorted(incident.evidence.broker_names & facts.unseen_broker_names):
         return f"{', '.join(hidden)} gave no offsets"
     if rule is not None and "offset_moves" in rule.needs and (missed := _missed_events(incident, facts)):
         return f"OFFSET_MOVED_EVENT of {missed} could not be read to its end"
-    if rule is None or not _NEEDS_GROUP_ROWS.intersection(rule.needs) or incident.subject.consumer_group is None:
+    if rule is None or not _needs_group_rows(rule) or incident.subject.consumer_group is None:
         return None
     return _unseen_group(incident, rule, facts, rows)
+
+
+def _needs_group_rows(rule: Rule) -> bool:
+    return bool(_GROUP_ROWS.intersection(rule.needs)) and not _TOLD_OTHERWISE.intersection(rule.needs)
 
 
 def _missed_events(incident: Incident, facts: IntervalFacts) -> str | None:
@@ -87,7 +95,7 @@ def resolution(incident: Incident, rule: Rule | None, rows: GroupRows) -> str:
     subject = incident.subject
     if rule is None:
         return "the rule that found it does not exist any more"
-    if subject.consumer_group is None or not _NEEDS_GROUP_ROWS.intersection(rule.needs):
+    if subject.consumer_group is None or not _needs_group_rows(rule):
         return rule.recovered
     if not rows.topics_of(subject):
         return f"consumer group {subject.consumer_group} is gone: the brokers keep no offsets of it"

@@ -254,6 +254,7 @@ BROKER_SNAPSHOTS = Table(
         Column("get_transferred_tps", _F, "messages handed out per second over the last minute"),
         Column("page_cache_lock_time_ms", _I8, "how long the current write holds the page cache's lock, ms: busy"),
         Column("send_queue_size", _I8, "send requests that wait"),
+        Column("send_queue_head_wait_ms", _I8, "how long the first of them waits, ms"),
         Column("pull_queue_size", _I8, "pull requests that wait"),
         Column("pull_queue_head_wait_ms", _I8, "how long the first of them waits, ms"),
         Column("clock_ahead_ms", _I8, "the replica's clock minus the collector's, to a second; negative = behind"),

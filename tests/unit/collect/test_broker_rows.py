@@ -50,7 +50,7 @@ def test_figures_and_settings_of_a_real_broker(version: str, expected: dict[str,
     )
     assert (row["earliest_message_at"].year if row["earliest_message_at"] else None) == expected["earliest"]
     assert (row["dispatch_behind_bytes"], row["page_cache_lock_time_ms"], row["send_queue_size"]) == (0, 0, 0)
-    assert (row["pull_queue_size"], row["pull_queue_head_wait_ms"]) == (0, 0)
+    assert (row["pull_queue_size"], row["pull_queue_head_wait_ms"], row["send_queue_head_wait_ms"]) == (0, 0, 0)
     assert (row["access_message_in_memory_max_ratio"], row["broker_permission"]) == (40, 6)
     assert (row["answered"], row["failure"], row["slave_behind_bytes"]) == (True, None, None)
 
@@ -98,3 +98,27 @@ def test_the_rate_of_a_minute_is_unknown_in_the_first_minute(text: str, minute_t
     reading = BrokerReading(Replica("b", 0, "h:1"), runtime=BrokerRuntimeInfo({"putTps": text}))
     (row,) = broker_rows("c", INTERVAL, [reading])
     assert row["put_tps"] == minute_tps
+
+
+@pytest.mark.parametrize(
+    ("table", "ahead_ms"),
+    [
+        ({"bootTimestamp": "1795247370047", "runtime": "[ 0 days, 0 hours, 17 minutes, 30 seconds ]"}, -352),
+        ({"bootTimestamp": "1795247370047", "runtime": "[ 1 days, 0 hours, 17 minutes, 30 seconds ]"}, 86_399_648),
+        ({"bootTimestamp": "1795247370047"}, None),
+        ({"runtime": "[ 0 days, 0 hours, 17 minutes, 30 seconds ]"}, None),
+        (
+            {"bootTimestamp": "1795247370047", "runtime": "[ 999999 days, 0 hours, 0 minutes, 0 seconds ]"},
+            86_399_912_549_648,
+        ),
+        ({"bootTimestamp": "253402300799000", "runtime": "[ 999999 days, 0 hours, 0 minutes, 0 seconds ]"}, None),
+        ({"bootTimestamp": "1795247370047", "runtime": "up"}, None),
+    ],
+)
+def test_the_clock_of_a_replica_is_its_start_and_the_time_it_has_run(
+    table: dict[str, str], ahead_ms: int | None
+) -> None:
+    answered_at = datetime.fromtimestamp(1795248420.399, UTC)
+    reading = BrokerReading(Replica("b", 0, "h:1"), runtime=BrokerRuntimeInfo(table), runtime_at=answered_at)
+    (row,) = broker_rows("c", INTERVAL, [reading])
+    assert row["clock_ahead_ms"] == ahead_ms

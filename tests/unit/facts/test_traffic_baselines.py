@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.fact_rows import traffic_hour_of
 from offsetguard.traffic_baselines import (
     REMEMBERED_WEEKS,
     Baseline,
@@ -16,6 +18,7 @@ from offsetguard.traffic_baselines import (
     fold,
     hour_of_week,
     hour_that_passed,
+    unfold,
 )
 
 RATES = st.floats(0, 10**6)
@@ -42,6 +45,29 @@ def test_a_mean_lies_within_what_was_seen(rates: list[float]) -> None:
     baseline = folded(rates)
     assert min(rates) - 1e-3 <= baseline.mean_tps <= max(rates) + 1e-3
     assert 0 <= baseline.spread_tps <= max(rates) + 1e-3
+
+
+@given(st.lists(RATES, min_size=1, max_size=2 * REMEMBERED_WEEKS), RATES)
+def test_a_week_can_be_taken_out_again(rates: list[float], newest: float) -> None:
+    before = folded(rates)
+    found = unfold(fold(before, newest), newest)
+    assert found is not None
+    assert found.week_count == before.week_count
+    assert found.mean_tps == pytest.approx(before.mean_tps, abs=1e-3)
+    assert found.spread_tps == pytest.approx(before.spread_tps, abs=1.0, rel=1e-3)
+    assert unfold(fold(None, newest), newest) is None
+
+
+def test_an_hour_of_a_topic_is_told_beside_the_weeks_before_it() -> None:
+    baseline = folded([100.0, 110.0, 90.0, 0.0])
+    row = {"topic": "orders", "consumer_group": None, "hour_start_at": datetime(2026, 11, 21, 10, tzinfo=UTC)}
+    row |= {"hour_tps": 0.0, **asdict(baseline)}
+    (hour,) = traffic_hour_of(row)
+    assert (hour.topic, hour.hour_tps, hour.week_count) == ("orders", 0.0, 3)
+    assert hour.usual_tps == pytest.approx(100)
+    assert hour.usual_spread_tps == pytest.approx(statistics.pstdev([100, 110, 90]))
+    assert not list(traffic_hour_of(row | {"consumer_group": "billing"}))
+    assert not list(traffic_hour_of(row | {"week_count": 1}))
 
 
 def test_traffic_that_has_doubled_is_usual_after_some_weeks() -> None:
