@@ -6,41 +6,76 @@ import inspect
 import sys
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.registry import RULE_FILES
+from offsetguard.rules.registry import ALL_RULES, RULE_FILES
+from offsetguard.rules.subsumption import SUBSUMPTIONS
+from offsetguard.rules.text import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from offsetguard.rules.registry import RuleFile
+    from offsetguard.rules.subsumption import Subsumption
 
 LABELS = ("Means", "Evidence", "Not judged", "Do next", "Source")
 _HEAD = """# Rules
 
 What OffsetGuard finds, and what it says. Made by `make docs` from `plugins/offsetguard/rules/`; a message's footer
 carries the rule's id, and the id is the file's name. `{figure:unit}` is filled with the finding's figures.
+
+- **Severity**: critical and warning are sent to people; info stands in `check`, in `diagnose` and in the history of
+  incidents, and is never sent. A rule may call single findings better or worse than the severity that stands here.
+- **Needs**: the facts that the rule reads. What was not seen is neither trouble nor health: the rule then says that it
+  *cannot tell*, and why; an incident that this may hide stays open.
+- **Explains**: one cause, one finding. A finding of this rule names those of the other ones ("also explains: ...") and
+  takes them out of the list, with the worst of their severities, where both are about the same group and topic, group,
+  queues (nearly all of the lag lies on them), brokers or cluster. An incident that is explained later stays open.
+- **Ends**: an incident ends when its rule looked and found nothing; where the rule wants calm, for so long.
+
+| rule | severity | means |
+|---|---|---|
+{rows}
 """
 
 
 def reference() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *(line for file in RULE_FILES for line in _section(file))])
+    rows = "\n".join(f"| [{rule.id}](#{rule.id}) | {rule.severity} | {rule.means} |" for rule in ALL_RULES)
+    return "\n".join([_HEAD.replace("{rows}", rows), *(line for file in RULE_FILES for line in _section(file))])
 
 
 def _section(file: RuleFile) -> Iterator[str]:
     rule = file.RULE
     yield f"## {rule.id}\n"
-    yield f"{rule.means} Severity: {rule.severity}. Reads: {', '.join(rule.needs)}.\n"
+    yield f"{rule.means}\n"
     first, _, labelled = (inspect.getdoc(file) or "").partition("\n\n")
     yield f"{first}\n"
     for line in labelled.splitlines():
         label, colon, rest = line.partition(": ")
         yield f"- **{label}**: {rest}" if colon and label in LABELS else f"  {line}"
+    yield from _facts_of(file)
     yield ""
     for variant, texts in rule.texts.items():
         yield f"### {rule.id}: {variant.replace('_', ' ')}\n"
         yield f"- Summary: `{texts.summary}`"
         yield f"- Cause: `{texts.cause}`"
         yield f"- Do next: `{texts.do_next}`\n"
+
+
+def _facts_of(file: RuleFile) -> Iterator[str]:
+    rule = file.RULE
+    says_so = "; says when it cannot tell" if hasattr(file, "cannot_tell") else ""
+    yield f"- **Severity**: {rule.severity}"
+    yield f"- **Needs**: {', '.join(f'`{name}`' for name in rule.needs)}{says_so}"
+    if explains := [_pair(pair, pair.explained) for pair in SUBSUMPTIONS if pair.explaining == rule.id]:
+        yield f"- **Explains**: {', '.join(explains)}"
+    if explained := [_pair(pair, pair.explaining) for pair in SUBSUMPTIONS if pair.explained == rule.id]:
+        yield f"- **Explained by**: {', '.join(explained)}"
+    if rule.calm_ms:
+        yield f"- **Ends**: after {format_duration(rule.calm_ms)} without it"
+
+
+def _pair(pair: Subsumption, other: str) -> str:
+    return f"[{other}](#{other}) ({pair.scope}{', which is then no trouble' if pair.quiets else ''})"
 
 
 if __name__ == "__main__":

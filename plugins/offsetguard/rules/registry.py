@@ -41,6 +41,7 @@ from offsetguard.rules import (
     traffic_surge,
 )
 from offsetguard.rules.subsumption import subsume
+from offsetguard.windows import judge_queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -118,6 +119,7 @@ def find_all(facts: IntervalFacts, config: Config) -> list[Finding]:
 
 def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
+    facts = judge_queues(facts, config)
     findings = [finding for file in RULE_FILES for finding in file.find(facts, config)]
     untold: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
     untold = [tell for file in RULE_FILES if (tell := getattr(file, "cannot_tell", None)) is not None]

@@ -58,6 +58,7 @@ class Rule:
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
     group_needs: tuple[str, ...] = ()  # fields of GroupFacts without which a group cannot be said to have recovered
     recovered: str = "recovered"  # what is said when nothing is found any more
+    calm_ms: int = 0  # an incident ends only when nothing was found for so long: what comes and goes is one trouble
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ class Subsumption:
     quiets: bool = False  # the explaining finding shows that nothing is wrong, and keeps its own severity
 
 
-def _pairs(explaining: str, scope: Scope, *explained: str) -> tuple[Subsumption, ...]:
-    return tuple(Subsumption(explaining, rule_id, scope) for rule_id in explained)
+def _pairs(explaining: str, scope: Scope, *explained: str, variants: tuple[str, ...] = ()) -> tuple[Subsumption, ...]:
+    return tuple(Subsumption(explaining, rule_id, scope, variants) for rule_id in explained)
 
 
 # A surge of a topic does not explain the backlogs of its groups: it is told to another team than theirs.
@@ -58,6 +58,7 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
         Scope.BROKER,
         *("collection_incomplete", "slave_behind", "store_slow", "disk_filling", "clock_skew"),
         *("accumulation", "consumer_offline", "never_committed", "membership_disagrees", "lock_contention"),
+        variants=("default", "groups_unknown"),  # of masters: a dead slave explains nothing of its master
     ),
     *(
         Subsumption("reads_moved_to_slave", rule_id, Scope.TOPIC, variants=("default", "falls"), quiets=True)
