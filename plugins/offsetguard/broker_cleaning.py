@@ -39,6 +39,17 @@ _OTHER_FILES = 1.06  # bytes on disk per byte of commit log, at the most: consum
 _STEPS = ((6 * 3_600_000, 1_200_000), (FURTHEST_MS, 1_800_000))  # (up to, length), ms from now
 
 
+def _steps() -> Iterator[tuple[int, int]]:
+    begin = 0
+    for until, length in _STEPS:
+        while begin < until:
+            yield begin, begin + length
+            begin += length
+
+
+_STEPS_AHEAD = tuple(_steps())
+
+
 class Basis(StrEnum):
     """What a range is made of."""
 
@@ -67,14 +78,33 @@ class BrokerRetention:
         self.oldest_ms = oldest_ms
 
     @cached_property
-    def early(self) -> tuple[Deletion, ...]:
+    def early(self) -> Iterable[Deletion]:
         """The deletions as early as they may come."""
-        return tuple(self._run(EARLY))
+        return _Remembered(self._run(EARLY))
 
     @cached_property
-    def late(self) -> tuple[Deletion, ...]:
+    def late(self) -> Iterable[Deletion]:
         """The deletions at the latest."""
-        return tuple(self._run(LATE))
+        return _Remembered(self._run(LATE))
+
+
+class _Remembered:
+    """What a run gives, run only as far as somebody asked: a loss that is near needs no look at next week."""
+
+    def __init__(self, run: Iterable[Deletion]) -> None:
+        self._seen: list[Deletion] = []
+        self._rest = iter(run)
+
+    def __iter__(self) -> Iterator[Deletion]:
+        position = 0
+        while True:
+            while position < len(self._seen):
+                yield self._seen[position]
+                position += 1
+            following = next(self._rest, None)
+            if following is None:
+                return
+            self._seen.append(following)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +123,7 @@ class Cleaner:
 
 def run_ahead(cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates) -> BrokerRetention:
     """Return what the cleaner does to a log whose oldest byte kept is `log_start`."""
-    oldest = log.points[0][0] if log.points[0][1] <= log_start else None
+    oldest = log.times[0] if log.positions[0] == log_start else None
     return BrokerRetention(lambda lean: _Run(cleaner, log, log_start, rates, lean).deletions(), oldest)
 
 
@@ -102,9 +132,9 @@ class _Run:
 
     def __init__(self, cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates, lean: int) -> None:
         self._cleaner, self._lean, self._start = cleaner, lean, log_start
-        self._now_ms = log.now_ms
-        self._steps = tuple(_steps())
-        self._log = _continued(log, rates, self._steps, lean)
+        self._now_ms, self._end_now, self._rates = log.now_ms, log.end, rates
+        self._times, self._positions = list(log.times), list(log.positions)
+        self._log = ByteCurve(self._times, self._positions)  # grows with every step
         self._low = log_start  # the oldest byte kept
         self._disk_bytes = _disk_bytes(cleaner, log.end - log_start, lean)
         self._used = (cleaner.disk_ratio or 0.0) * (self._disk_bytes or 0)
@@ -112,9 +142,12 @@ class _Run:
     def deletions(self) -> Iterator[Deletion]:
         """Yield every deletion that takes messages which were there before."""
         gone_before = 0.0
-        for begin_ms, end_ms in self._steps:
-            end = self._log.position(self._now_ms + end_ms)
-            written = end - self._log.position(self._now_ms + begin_ms)
+        end = float(self._end_now)
+        for begin_ms, end_ms in _STEPS_AHEAD:
+            written = self._rates.at(self._now_ms + begin_ms, self._lean) * (end_ms - begin_ms)
+            end += written
+            self._times.append(self._now_ms + end_ms)
+            self._positions.append(int(end))
             self._used += written * (_OTHER_FILES if self._lean == EARLY else 1.0)
             for basis, gone in (
                 (Basis.RESERVED_TIME, self._expire(begin_ms, end_ms, end)),
@@ -171,23 +204,6 @@ class _Run:
     @property
     def _ratio(self) -> float:
         return self._used / self._disk_bytes if self._disk_bytes else 0.0
-
-
-def _steps() -> Iterator[tuple[int, int]]:
-    begin = 0
-    for until, length in _STEPS:
-        while begin < until:
-            yield begin, begin + length
-            begin += length
-
-
-def _continued(log: ByteCurve, rates: WriteRates, steps: tuple[tuple[int, int], ...], lean: int) -> ByteCurve:
-    """Return the curve with what will be written."""
-    points, position = list(log.points), float(log.end)
-    for begin_ms, end_ms in steps:
-        position += rates.at(log.now_ms + (begin_ms + end_ms) / 2, lean) * (end_ms - begin_ms)
-        points.append((log.now_ms + end_ms, max(points[-1][1], int(position))))
-    return ByteCurve(tuple(points))
 
 
 def _disk_bytes(cleaner: Cleaner, kept: int, lean: int) -> float | None:

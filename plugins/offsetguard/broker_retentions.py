@@ -84,9 +84,9 @@ def _log(broker: BrokerFacts, marks: Sequence[BrokerMark], now: datetime) -> Byt
     oldest = epoch_ms(broker.earliest_message_at), broker.commit_log_min_offset
     if log is None or None in oldest:
         return log
-    whole = ByteCurve.of([oldest, *log.points])
+    whole = ByteCurve.of([oldest, *zip(log.times, log.positions, strict=True)])
     # clocks differ by seconds: a store time that contradicts the marks is left out, and not the marks
-    return whole if whole is not None and len(whole.points) > len(log.points) else log
+    return whole if whole is not None and len(whole.times) > len(log.times) else log
 
 
 def _last_deletion(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 DAY_MS = 86_400_000
 EARLY, LATE = -1, 1
@@ -21,66 +21,67 @@ _BOW = 0.25  # of the way between two points
 
 @dataclass(frozen=True, slots=True)
 class ByteCurve:
-    """Points (ms, position), neither going back; at least one. The last one is now."""
+    """Points, neither times nor positions going back; at least one. The last one is now."""
 
-    points: tuple[tuple[int, int], ...]
+    times: Sequence[int]
+    positions: Sequence[int]
 
     @classmethod
     def of(cls, points: Iterable[tuple[int | None, int | None]]) -> ByteCurve | None:
-        """Return the curve through the known points; those before the position moved back (new disk) are left out."""
-        kept: list[tuple[int, int]] = []
+        """Return the curve through the known points (ms, position).
+
+        Those before the position moved back (another disk) are left out. None: no point is known.
+        """
+        times: list[int] = []
+        positions: list[int] = []
         for at_ms, position in sorted((at, where) for at, where in points if at is not None and where is not None):
-            if kept and position < kept[-1][1]:
-                kept.clear()
-            if kept and kept[-1][0] == at_ms:
-                kept.pop()
-            kept.append((at_ms, position))
-        return cls(tuple(kept)) if kept else None
+            if positions and position < positions[-1]:
+                times.clear()
+                positions.clear()
+            if times and times[-1] == at_ms:
+                positions[-1] = position
+            else:
+                times.append(at_ms)
+                positions.append(position)
+        return cls(tuple(times), tuple(positions)) if times else None
 
     @property
     def now_ms(self) -> int:
         """When the last point was read."""
-        return self.points[-1][0]
+        return self.times[-1]
 
     @property
     def end(self) -> int:
         """The position of the last point."""
-        return self.points[-1][1]
+        return self.positions[-1]
 
     def position(self, at_ms: float, lean: int = 0) -> float:
         """Return how far the log was written at a moment; before the first point 0, after the last one the end.
 
         `lean`: EARLY gives a position that was reached by then at the least, LATE one at the most.
         """
-        following = bisect_right(self.points, at_ms, key=lambda point: point[0])
-        if following == len(self.points):
-            return self.end
-        if following == 0:
-            return 0.0
-        (start_ms, low), (end_ms, high) = self.points[following - 1 : following + 1]
-        share = (at_ms - start_ms) / (end_ms - start_ms)
-        return low + (high - low) * min(1.0, max(0.0, share + lean * _bow(share)))
+        return _between(self.times, self.positions, at_ms, lean, before=0.0)
 
     def written_at(self, position: float, lean: int = 0) -> float:
-        """Return when a position was written, at the latest the last point.
+        """Return when a position was written; before the first point that point's time, after the last one its.
 
-        Before the first point: the first point. `lean`: EARLY the earliest moment that may be, LATE the latest.
+        `lean`: EARLY the earliest moment that may be, LATE the latest.
         """
-        following = bisect_right(self.points, position, key=lambda point: point[1])
-        if following == len(self.points):
-            return self.now_ms
-        if following == 0:
-            return self.points[0][0]
-        (start_ms, low), (end_ms, high) = self.points[following - 1 : following + 1]
-        share = (position - low) / (high - low)
-        return start_ms + (end_ms - start_ms) * min(1.0, max(0.0, share + lean * _bow(share)))
+        return _between(self.positions, self.times, position, lean, before=self.times[0])
 
     def rate(self, start_ms: float, end_ms: float) -> float | None:
         """Return bytes per ms written between two moments; None where the curve does not reach."""
-        if start_ms < self.points[0][0] or end_ms > self.now_ms or end_ms <= start_ms:
+        if start_ms < self.times[0] or end_ms > self.now_ms or end_ms <= start_ms:
             return None
         return (self.position(end_ms) - self.position(start_ms)) / (end_ms - start_ms)
 
 
-def _bow(share: float) -> float:
-    return 4 * _BOW * share * (1 - share)
+def _between(given: Sequence[int], wanted: Sequence[int], value: float, lean: int, before: float) -> float:
+    following = bisect_right(given, value)
+    if following == len(given):
+        return wanted[-1]
+    if following == 0:
+        return before
+    share = (value - given[following - 1]) / (given[following] - given[following - 1])
+    leaning = min(1.0, max(0.0, share + lean * 4 * _BOW * share * (1 - share)))
+    return wanted[following - 1] + (wanted[following] - wanted[following - 1]) * leaning

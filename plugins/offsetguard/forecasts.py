@@ -50,6 +50,8 @@ DRAINED_MS = 60_000
 _MS = timedelta(milliseconds=1)
 _CLOSING = 0.02  # of the consume rate: a backlog that shrinks more slowly may as well grow
 _FASTER, _SLOWER = 1.1, 0.9  # what each speed does beyond those that were seen
+_DRIFT_PER_HOUR, _MOST_DRIFT = 0.05, 0.5  # of the produce rate: a day has its rhythm
+_HOUR_MS = 3_600_000
 _CYCLE_MS = 60_000  # what happens between two samples is seen with the later one
 _EARLIER, _LATER = 0.75, 1.5  # the pace of min's own moves
 _MOVES_ENDED = 3  # times their distance without another one
@@ -77,8 +79,9 @@ def drain(window: QueueState, now: datetime) -> Forecast | None:
         return None
     if any(consumed - produced <= _CLOSING * consumed for consumed, produced in seen):
         return None
-    low = min(_until_drained(waiting, consumed * _FASTER, produced * _SLOWER) for consumed, produced in seen)
-    high = max(_until_drained(waiting, consumed * _SLOWER, produced * _FASTER) for consumed, produced in seen)
+    drift = min(_MOST_DRIFT, _DRIFT_PER_HOUR * max(_until_drained(waiting, *one) for one in seen) / _HOUR_MS)
+    low = min(_until_drained(waiting, consumed * _FASTER, produced * (_SLOWER - drift)) for consumed, produced in seen)
+    high = max(_until_drained(waiting, consumed * _SLOWER, produced * (_FASTER + drift)) for consumed, produced in seen)
     if high <= 0:
         return None
     since_ms = max(0, (now - newest.at) // _MS)

@@ -30,10 +30,15 @@ class Place:
 
 
 def speeds(window: QueueState) -> Iterator[tuple[float, float]]:
-    """Yield (consumed, produced), messages per ms, from now back to each point since when the backlog has shrunk."""
+    """Yield (consumed, produced), messages per ms, from now back to each point since when the backlog has shrunk.
+
+    A group that goes on after messages which were deleted has consumed none of them: there the way back ends.
+    """
     newest = later = window.seen
     for point in window.points:
         if newest is None or later is None or newest.committed_offset is None or point.committed_offset is None:
+            return
+        if window.seen_min_offset is not None and window.seen_min_offset > point.committed_offset:
             return
         shrinks = later.committed_offset is not None and (
             later.committed_offset - point.committed_offset > later.max_offset - point.max_offset
@@ -75,7 +80,9 @@ def _consumed(window: QueueState) -> list[float]:
     rates = [
         max(0, newest.committed_offset - point.committed_offset) / ((newest.at - point.at) / _MS)
         for point in window.points
-        if point.committed_offset is not None and point.at < newest.at
+        if point.committed_offset is not None
+        and point.at < newest.at
+        and (window.seen_min_offset is None or window.seen_min_offset <= point.committed_offset)
     ]
     just_now = consume_tps(window)
     return rates if rates and just_now else [0.0]

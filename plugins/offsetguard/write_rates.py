@@ -6,44 +6,48 @@ late one yesterday's less what is missing now. Without a day of history, it is w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.byte_curve import DAY_MS, EARLY
+from offsetguard.byte_curve import DAY_MS, EARLY, LATE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from offsetguard.byte_curve import ByteCurve
 
 _HOUR_MS = 3_600_000
+_SLOT_MS = 1_800_000  # rates are those of an hour around each half an hour of the day
 _FASTER, _SLOWER = 1.25, 0.75
 _FASTER_UNKNOWN, _SLOWER_UNKNOWN = 1.6, 0.4
 
 
-@dataclass(frozen=True, slots=True)
 class WriteRates:
-    """Bytes per ms. `recent`: rates seen lately, over a minute and an hour."""
+    """Bytes per ms at coming moments."""
 
-    log: ByteCurve
-    recent: tuple[float, ...]
+    def __init__(self, log: ByteCurve, recent: Sequence[float]) -> None:
+        """Take the log, and the rates seen lately, over a minute and an hour."""
+        self._log = log
+        mean = log.rate(log.times[0], log.now_ms)
+        seen = [*recent, *([] if mean is None else [mean])] or [0.0]
+        self._unknown = {EARLY: max(seen) * _FASTER_UNKNOWN, LATE: min(seen) * _SLOWER_UNKNOWN}
+        usual_now = self._usual(log.now_ms // _SLOT_MS * _SLOT_MS)
+        excess = [0.0] if usual_now is None else [0.0, *(rate - usual_now for rate in recent)]
+        self._excess = {EARLY: max(excess), LATE: min(excess)}
+        self._of_slot: dict[int, float | None] = {}
 
     def at(self, moment_ms: float, lean: int) -> float:
         """Return the rate at a coming moment, the highest (lean EARLY) or lowest that is to be expected."""
-        usual = self._usual(moment_ms)
+        slot = int(moment_ms // _SLOT_MS)
+        of_day = slot % (DAY_MS // _SLOT_MS)
+        if of_day not in self._of_slot:
+            self._of_slot[of_day] = self._usual(slot * _SLOT_MS)
+        usual = self._of_slot[of_day]
         if usual is None:
-            seen = [*self.recent, *([] if (mean := self._mean) is None else [mean])] or [0.0]
-            return max(seen) * _FASTER_UNKNOWN if lean == EARLY else min(seen) * _SLOWER_UNKNOWN
-        usual_now = self._usual(self.log.now_ms)
-        excess = [rate - usual_now for rate in self.recent] if usual_now is not None else []
-        if lean == EARLY:
-            return (usual + max(0.0, *excess, 0.0)) * _FASTER
-        return max(0.0, usual + min(0.0, *excess, 0.0)) * _SLOWER
+            return self._unknown[lean]
+        return max(0.0, usual + self._excess[lean]) * (_FASTER if lean == EARLY else _SLOWER)
 
-    def _usual(self, moment_ms: float) -> float | None:
-        """Return the rate of the hour around the same time of the newest day that is known."""
-        days_back = max(1, -int((self.log.now_ms - _HOUR_MS / 2 - moment_ms) // DAY_MS))
+    def _usual(self, moment_ms: int) -> float | None:
+        """Return the rate of the hour around the same time of the newest day that has passed."""
+        days_back = max(1, -((self._log.now_ms - _HOUR_MS // 2 - moment_ms) // DAY_MS))
         before = moment_ms - days_back * DAY_MS
-        return self.log.rate(before - _HOUR_MS / 2, before + _HOUR_MS / 2)
-
-    @property
-    def _mean(self) -> float | None:
-        return self.log.rate(self.log.points[0][0], self.log.now_ms)
+        return self._log.rate(before - _HOUR_MS // 2, before + _HOUR_MS // 2)
