@@ -1,15 +1,19 @@
 """How many messages of a filtered group's lag are really for it: an estimate with its error, and what it is based on.
 
 A tag or SQL filter works when messages are read, so those that will be filtered out count as lag (incident I3). The
-share that matches is measured on what was read lately: brokers count what they hand out, filtered, and the committed
-offset passes everything. Two errors are stated, and multiplied:
+share that matches is measured on what was read lately, in the better of two ways:
 
-- *Counting*: of N messages that were passed, k matched; another stretch of the topic would have given another k. The
-  range is Wilson's for 95 % (E. B. Wilson, 1927), which also holds for no match in N, where the share is not 0.
-- *Timing*: brokers give a rate over their last full minute in steps of 10 s, we count between two readings, and clients
-  commit every 5 s. So each of both figures is off by up to one such step of the time that was counted.
+- *Clients*: what they finished in the last minute and what lies in their caches now matched; what they committed in
+  that minute and what is in flight went by. Nothing is counted twice, and nothing is between the two. It needs what
+  every client says, and a group of one topic, since clients count what they consume of all topics together.
+- *Get rates*: what brokers handed out in the last minute matched; what was committed in that minute went by. A client
+  gets up to 32 messages of a queue at once and finishes them later, so both may be off by as much per queue.
 
-NULL is unknown: without a measured share there is no estimate, and a lag of 0 needs none.
+The range holds three errors: *counting* (another stretch of the topic would have matched otherwise: Wilson's range for
+95 %, E. B. Wilson 1927, which also holds where none matched), *timing* (rates cover a minute in steps of 10 s, our
+readings are seconds apart, commits come every 5 s), and for get rates what is between hand-out and commit.
+
+NULL is unknown: without a measured share there is no estimate.
 """
 
 from __future__ import annotations
@@ -17,17 +21,47 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offsetguard.facts import GroupFacts
 
 Z_95 = 1.959964  # of a normal distribution, both sides
-RATE_SECONDS = 60.0  # what brokers' rates cover (StatsItem: 7 samples, 10 s apart)
-STEP_SECONDS = 10.0  # a broker's sample; a client's commit is 5 s
-MOST_TIMING_ERROR = 0.5
+RATE_SECONDS = 60.0  # what brokers' and clients' rates cover (StatsItem: 7 samples, 10 s apart)
+STEP_SECONDS = 10.0  # a sample of a rate; a client's commit is 5 s
+PULL_BATCH_SIZE = 32  # messages of a queue that a client gets at once
+_POP = "pop"  # of `GroupFacts.consumption`
 
 
 class FilterBasis(StrEnum):
     """What the share that matches was measured on."""
 
-    GET_RATES = "get_rates"  # what all replicas handed out / what was committed, both of about the last minute
+    CLIENTS = "clients"  # finished and cached / committed and in flight
+    GET_RATES = "get_rates"  # handed out by all replicas / committed
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was counted: of `counted` messages that went by, about `matched` matched; `slack` of them are uncertain."""
+
+    matched: float
+    counted: float
+    timed: float  # of the counted ones, those that a rate told
+    basis: FilterBasis
+    slack: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The share that matched, 0..1."""
+        return min(1.0, max(0.0, self.matched / self.counted))
+
+    def share_range(self) -> tuple[float, float]:
+        """Return between what bounds the true share lies with about 95 %."""
+        low, high = (min(self.counted, max(0.0, self.matched + slack)) for slack in (-self.slack, self.slack))
+        timing = STEP_SECONDS / RATE_SECONDS * self.timed / self.counted
+        lowest, _ = wilson_range(low / self.counted, self.counted)
+        _, highest = wilson_range(high / self.counted, self.counted)
+        return lowest * (1.0 - timing), min(1.0, highest * (1.0 + timing))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +74,85 @@ class FilterEstimate:
     hit_ratio: float  # 0..1
     hit_ratio_low: float
     hit_ratio_high: float
-    counted: int  # messages that were passed while the share was measured
+    counted: int  # messages that went by while the share was measured
     basis: FilterBasis
 
 
-def estimate_matching(
-    *,
-    lag: int | None,
-    hit_ratio: float | None,
-    consume_tps: float | None,
-    counted_seconds: float = RATE_SECONDS,
-) -> FilterEstimate | None:
-    """Return the estimate; None when lag, share or rate is not known, or nothing was passed.
+def estimate_for(group: GroupFacts, *, topic_count: int) -> FilterEstimate | None:
+    """Return the estimate for one (group, topic); None when lag or share is not known, or nothing is filtered.
 
-    `lag`: messages that wait. `hit_ratio`: share of the passed messages that matched, 0..1 (`GroupFacts.hit_ratio`).
-    `consume_tps`: messages per second that the committed offset passed; `counted_seconds`: for how long.
+    `topic_count`: topics that the group consumes, besides its retry topic.
     """
-    if lag is None or lag < 0 or hit_ratio is None or consume_tps is None or consume_tps <= 0 or counted_seconds <= 0:
+    if not group.filtered or group.consumption == _POP:
         return None
-    counted = round(consume_tps * counted_seconds)
-    if counted == 0 or not 0.0 <= hit_ratio <= 1.0:
+    measured = measure(
+        committed_tps=group.consume_tps,
+        hit_ratio=group.hit_ratio,
+        finished_tps=_finished_tps(group) if topic_count == 1 else None,
+        cached=group.cached_message_count,
+        inflight=group.inflight,
+        queue_count=group.queue_count,
+    )
+    return estimate_matching(lag=group.effective_lag, measured=measured)
+
+
+def _finished_tps(group: GroupFacts) -> float | None:
+    """Return what clients finished per second; None unless all of them told. Orderly ones fail in place, again."""
+    if group.consume_ok_tps is None or group.online_client_count is None:
         return None
-    low, high = wilson_range(hit_ratio, counted)
-    timing = min(MOST_TIMING_ERROR, STEP_SECONDS / counted_seconds)
-    low, high = low * (1.0 - timing), min(1.0, high * (1.0 + timing))
+    if (group.told_client_count or 0) < group.online_client_count:
+        return None
+    return group.consume_ok_tps if group.orderly else group.consume_ok_tps + (group.consume_failed_tps or 0.0)
+
+
+def measure(
+    *,
+    committed_tps: float | None,
+    hit_ratio: float | None,
+    finished_tps: float | None = None,
+    cached: int | None = None,
+    inflight: int | None = None,
+    queue_count: int = 1,
+) -> Measured | None:
+    """Return what was counted in the last minute; None when neither way is known, or nothing went by.
+
+    `hit_ratio`: handed out / committed per second (`rate_facts.hit_ratio`).
+    """
+    if committed_tps is None or committed_tps < 0:
+        return None
+    committed = committed_tps * RATE_SECONDS
+    if finished_tps is not None:
+        held, in_flight = (cached, inflight) if cached is not None and inflight is not None and inflight > 0 else (0, 0)
+        counted = committed + in_flight
+        matched = finished_tps * RATE_SECONDS + held
+        return Measured(matched, counted, committed, FilterBasis.CLIENTS) if counted >= 1 else None
+    if hit_ratio is None or committed < 1:
+        return None
+    slack = float(PULL_BATCH_SIZE * queue_count)
+    return Measured(hit_ratio * committed, committed, committed, FilterBasis.GET_RATES, slack)
+
+
+def estimate_matching(*, lag: int | None, measured: Measured | None) -> FilterEstimate | None:
+    """Return how many of `lag` messages match; None when lag or share is not known."""
+    if lag is None or lag < 0 or measured is None:
+        return None
+    low, high = measured.share_range()
     return FilterEstimate(
-        matching=round(lag * hit_ratio),
+        matching=round(lag * measured.share),
         low=math.floor(lag * low),
         high=math.ceil(lag * high),
-        hit_ratio=hit_ratio,
+        hit_ratio=measured.share,
         hit_ratio_low=low,
         hit_ratio_high=high,
-        counted=counted,
-        basis=FilterBasis.GET_RATES,
+        counted=round(measured.counted),
+        basis=measured.basis,
     )
 
 
-def wilson_range(share: float, count: int) -> tuple[float, float]:
+def wilson_range(share: float, count: float) -> tuple[float, float]:
     """Return between what bounds the true share lies with 95 % when `share` of `count` matched; count is above 0."""
     square = Z_95 * Z_95
-    middle = share + square / (2 * count)
+    middle = share + square / (2.0 * count)
     reach = Z_95 * math.sqrt(share * (1.0 - share) / count + square / (4.0 * count * count))
     scale = 1.0 + square / count
     return max(0.0, min(share, (middle - reach) / scale)), min(1.0, max(share, (middle + reach) / scale))

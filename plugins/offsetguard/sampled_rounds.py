@@ -41,10 +41,7 @@ if TYPE_CHECKING:
     from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, TopicFacts
     from offsetguard.tables import Table
 
-COUNTED_OVER = (
-    INTERVAL_LENGTH  # the pipeline compares intervals that are as far apart; the brokers' rates cover as much
-)
-_NEEDED_LATER = (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, OFFSET_MOVES)
+COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _REPLICA = ("broker_name", "broker_id")
 
@@ -63,6 +60,7 @@ def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime
         config,
         Interval(last.manifest.interval_start),
         now=now,
+        earlier=[one.tables for one in rounds[:-1]],
     )
     base = base_round(rounds)
     if base is not None:

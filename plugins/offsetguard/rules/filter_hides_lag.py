@@ -1,7 +1,7 @@
 """A filtered group's lag counts messages that will never be delivered to it: the real backlog is smaller.
 
 Means: tags and SQL expressions filter when messages are read, so everything written counts as lag. The share that
-matches is what all replicas handed out, by what the committed offset passed, over the last minute.
+matches was measured in the last minute, on what its clients finished and hold, or on what all replicas handed out.
 Evidence: clients subscribe to a part of the topic; hit ratio and its error range (95 %), and the lag times it.
 Not judged: a share above one half, which hides little; lags too small to speak of; POP groups.
 Do next: judge the group by the real backlog; nothing to do while that is within its limits.
@@ -10,16 +10,17 @@ Source: incident I3; ConsumerLagCalculator (5.1 and later) estimates likewise, f
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from offsetguard.filter_estimate import estimate_matching
+from offsetguard.filter_estimate import estimate_for
 from offsetguard.rules.evidence import lag_evidence, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
 from offsetguard.windows import above_limit, states_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts
@@ -63,10 +64,10 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) of which less than half matches."""
-    queues = queues_by_group(facts)
+    queues, topics = queues_by_group(facts), _topic_counts(facts)
     for group in facts.groups:
         policy = config.policy(facts.cluster, group.consumer_group)
-        estimate = _estimate(group)
+        estimate = _estimate(group, topics)
         if estimate is None or estimate.hit_ratio > HIDES_LITTLE or (group.effective_lag or 0) < policy.lag_floor:
             continue
         yield Finding(
@@ -88,10 +89,15 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         )
 
 
-def _estimate(group: GroupFacts) -> FilterEstimate | None:
-    if not group.filtered or group.consumption == "pop" or group.topic_kind == "system":
+def _estimate(group: GroupFacts, topics: Mapping[str, int]) -> FilterEstimate | None:
+    if group.topic_kind == "system":
         return None
-    return estimate_matching(lag=group.effective_lag, hit_ratio=group.hit_ratio, consume_tps=group.consume_tps)
+    return estimate_for(group, topic_count=topics[group.consumer_group])
+
+
+def _topic_counts(facts: IntervalFacts) -> Counter[str]:
+    """Count the topics of each group, besides its retry topic."""
+    return Counter(one.consumer_group for one in facts.groups if not one.topic.startswith("%RETRY%"))
 
 
 def _is_behind(facts: IntervalFacts, group: GroupFacts, estimate: FilterEstimate, policy: EffectivePolicy) -> bool:
@@ -103,8 +109,9 @@ def _is_behind(facts: IntervalFacts, group: GroupFacts, estimate: FilterEstimate
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which filtered groups above their limits the share that matches is not known."""
+    topics = _topic_counts(facts)
     for group in facts.groups:
-        unknown = group.filtered and group.consumption != "pop" and _estimate(group) is None
+        unknown = group.filtered and group.consumption != "pop" and _estimate(group, topics) is None
         if unknown and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
             because = "rates of all replicas and of its commits were not seen, or it committed too little to tell"
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)
