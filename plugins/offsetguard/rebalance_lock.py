@@ -6,3 +6,5 @@ Source: RebalanceLockManager, ConsumeMessageOrderlyService (4.9.8, 5.3.3).
 """
 
 LOCK_INTERVALS_PER_LIFE = 3  # with fewer, two late renewals hand a queue to another client while the first consumes
+
+REBALANCE_INTERVAL_MS = 20_000  # rocketmq.client.rebalance.waitInterval: how often a client asks for a lock again

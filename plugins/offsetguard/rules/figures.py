@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from offsetguard.rules.rule import Figure
 
 LABELS = {
+    "advanced_at": "last committed",
     "available": "available",
     "behind_ms": "written in",
     "beyond": "beyond the end",
@@ -46,6 +47,7 @@ LABELS = {
     "idle_thread_count": "threads that cannot work",
     "in_process": "in process",
     "inflight": "inflight",
+    "kept": "messages kept",
     "lag_ms": "oldest unconsumed",
     "last_at": "last line",
     "last_moved_at": "last moved",
@@ -58,6 +60,7 @@ LABELS = {
     "lock_max_live_time_ms": "lock expiry",
     "losing_clients": "losing clients",
     "lost": "lost messages",
+    "lost_queue_count": "queues that lost",
     "master_get_tps": "read from masters per second",
     "matching": "real messages, about",
     "matching_high": "real messages, at most",
@@ -71,6 +74,8 @@ LABELS = {
     "missing": "lost and skipped",
     "missing_members": "missing (client, broker)",
     "move_count": "times",
+    "never_committed_queue_count": "queues never committed",
+    "newest_client_start_at": "newest client started",
     "not_in_members_count": "lines 'not in cidAll'",
     "on_brokers": "brokers",
     "online_client_count": "clients online",
@@ -98,6 +103,7 @@ LABELS = {
     "retry_tps": "sent back per second",
     "sane_retries": "sane retry limit",
     "send_queue_head_wait_ms": "first send request waits",
+    "silence_ms": "nothing committed for",
     "silent": "silent name servers",
     "since": "since",
     "skew_ms": "clock wrong by",
@@ -107,6 +113,7 @@ LABELS = {
     "slave_read_since": "reads there since",
     "slaves": "slaves",
     "stood_still_ms": "stood still for",
+    "stopped_queue_count": "queues that stopped",
     "target_at": "reset to",
     "thread_count": "threads",
     "unfinished_ms": "nothing finished for",

@@ -1,0 +1,82 @@
+"""What a consumer group can do at once: its clients and threads, and the queues of all its topics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.lock_holders import POP
+from offsetguard.verdicts import State
+from offsetguard.windows import above_limit, states_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts import GroupFacts, IntervalFacts
+
+_CANNOT_CATCH_UP = (State.FALLING_BEHIND, State.AT_RISK, State.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCapacity:
+    """One clustering group that does not pop. `topics`: its rows of topics that producers write."""
+
+    consumer_group: str
+    topics: tuple[GroupFacts, ...]
+    queue_count: int
+    orderly: bool | None
+    online_client_count: int | None
+    thread_count: int | None  # None: not every client told
+
+    @property
+    def holding_client_count(self) -> int | None:
+        """Clients that hold a queue, at most; None = not every client told."""
+        if self.thread_count is None:
+            return None
+        return sum(group.holding_client_count or 0 for group in self.topics)
+
+
+def capacities(facts: IntervalFacts) -> Iterator[GroupCapacity]:
+    """Yield every group that has a normal topic, in order of their names."""
+    by_group: defaultdict[str, list[GroupFacts]] = defaultdict(list)
+    for group in facts.groups:
+        classic = group.consumption != POP and group.message_model != "BROADCASTING"
+        if classic and group.topic_kind == "normal" and not group.system_group:
+            by_group[group.consumer_group].append(group)
+    for name, topics in sorted(by_group.items()):
+        first = topics[0]
+        everybody = bool(first.online_client_count) and first.told_client_count == first.online_client_count
+        yield GroupCapacity(
+            consumer_group=name,
+            topics=tuple(topics),
+            queue_count=sum(group.queue_count for group in topics),
+            orderly=first.orderly,
+            online_client_count=first.online_client_count,
+            thread_count=first.thread_count if everybody else None,
+        )
+
+
+def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:
+    """Whether the lag of a group matters and lies on most queues of the topic, which are consumed all the same.
+
+    Where only some queues are behind, more of them would not help: a key stays on its queue.
+    """
+    states = states_of(facts, group.consumer_group, group.topic)
+    growing = sum(states[state] for state in _CANNOT_CATCH_UP)
+    policy = config.policy(facts.cluster, group.consumer_group)
+    if not growing and not above_limit(group, policy):
+        return False
+    behind = growing + states[State.STALLED] + states[State.STOPPED]
+    waiting = behind if growing else _waiting_count(facts, group)
+    stands_still = group.consume_tps == 0
+    return 2 * waiting >= group.queue_count and not stands_still
+
+
+def _waiting_count(facts: IntervalFacts, group: GroupFacts) -> int:
+    subject = group.consumer_group, group.topic
+    return sum(
+        (queue.consumer_group, queue.message_queue.topic) == subject and (queue.offsets.effective_lag or 0) > 0
+        for queue in facts.queues
+    )

@@ -1,0 +1,123 @@
+"""Waits for rebalance locks as the rules look at them: whether the holder lives, and how long a queue stood still."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.system_names import RETRY_PREFIX
+from offsetguard.lock_waits import SILENCE
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.rule import CannotTell, QueueEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.facts import IntervalFacts, LockWaitFacts, QueueFacts
+
+Subject = tuple[str, str]  # (consumer group, topic)
+_MS = timedelta(milliseconds=1)
+POP = "pop"
+
+
+class Holder(StrEnum):
+    """What is known of the client that held a lock."""
+
+    GONE = "gone"  # not among the group's clients, or its id belongs to a process that was started later
+    ALIVE = "alive"
+    UNKNOWN = "unknown"
+
+
+def holder_of(wait: LockWaitFacts) -> Holder:
+    """Tell whether the holder that refused the lock is the client that is online under its id now."""
+    if wait.holder_online is None:
+        return Holder.UNKNOWN
+    if not wait.holder_online:
+        return Holder.GONE
+    if wait.holder_start_at is not None:
+        return Holder.GONE if wait.holder_start_at > wait.first_refused_at else Holder.ALIVE
+    # `ip@pid#nanoseconds`, made by clients since 4.9, never comes back; a fixed instance name does, after a restart
+    return Holder.ALIVE if wait.holder_client_id and "#" in wait.holder_client_id else Holder.UNKNOWN
+
+
+def waits_for_messages(facts: IntervalFacts) -> Mapping[Subject, list[LockWaitFacts]]:
+    """Return the waits of each (group, topic), but for retry topics and POP groups.
+
+    An orderly group sends nothing back, so its retry queues are empty; their locks change hands late in any join.
+    """
+    pop = {group.consumer_group for group in facts.groups if group.consumption == POP}
+    found: defaultdict[Subject, list[LockWaitFacts]] = defaultdict(list)
+    for wait in facts.lock_waits:
+        if not wait.topic.startswith(RETRY_PREFIX) and wait.consumer_group not in pop:
+            found[wait.consumer_group, wait.topic].append(wait)
+    return found
+
+
+def goes_on(wait: LockWaitFacts, now: datetime) -> bool:
+    """Whether the client still waits; one that was silent for longer than SILENCE has given up."""
+    return wait.ended_at is None and now - wait.last_refused_at <= SILENCE
+
+
+def stood_still_ms(wait: LockWaitFacts, now: datetime) -> int:
+    """Return how long the queue had nobody to consume it, until now if it still has not."""
+    return (now - wait.first_refused_at) // _MS if goes_on(wait, now) else wait.waited_ms
+
+
+def queue_of(wait: LockWaitFacts) -> MessageQueue:
+    """Return the queue that was waited for."""
+    return MessageQueue(wait.topic, wait.broker_name, wait.queue_id)
+
+
+def evidence_of(
+    waits: Collection[LockWaitFacts], suspects: Sequence[QueueFacts], now: datetime
+) -> tuple[QueueEvidence, ...]:
+    """Return one entry per queue, longest wait first, with the lag that it has now."""
+    lags = {queue.message_queue: queue.offsets.effective_lag for queue in suspects}
+    longest: dict[MessageQueue, LockWaitFacts] = {}
+    for wait in sorted(waits, key=lambda one: (-stood_still_ms(one, now), queue_of(one), one.waiter_client_id or "")):
+        longest.setdefault(queue_of(wait), wait)
+    return tuple(
+        QueueEvidence(
+            queue,
+            {
+                "stood_still_ms": stood_still_ms(wait, now),
+                "holder_client_id": wait.holder_client_id,
+                "waiter_client_id": wait.waiter_client_id,
+                "first_refused_at": wait.first_refused_at,
+                "refusal_count": wait.refusal_count,
+                "effective_lag": lags.get(queue, 0),  # a queue that is no suspect has nothing that waits for long
+            },
+        )
+        for queue, wait in longest.items()
+    )
+
+
+def brokers_of(queues: Collection[QueueEvidence]) -> str:
+    """Return the brokers of some queues as text."""
+    return ", ".join(sorted({one.message_queue.broker_name for one in queues}))
+
+
+def unknown_holders(facts: IntervalFacts, rule_id: str, at_least_ms: int) -> Iterator[CannotTell]:
+    """Say which groups waited for locks of which nobody knows whether the holder lives."""
+    for (group, _), waits in sorted(waits_for_messages(facts).items()):
+        unknown = [
+            one
+            for one in waits
+            if holder_of(one) is Holder.UNKNOWN
+            and one.ended_by != "released"
+            and stood_still_ms(one, facts.now) >= at_least_ms
+        ]
+        if unknown:
+            named = any(one.holder_client_id for one in unknown)
+            brokers = frozenset(one.broker_name for one in unknown)
+            yield CannotTell(rule_id, group, brokers, _HOLDER_UNSEEN if named else _HOLDER_UNNAMED)
+
+
+_HOLDER_UNSEEN = "Clients waited for queue locks, and whether the clients that held them are still alive was not seen."
+_HOLDER_UNNAMED = (
+    "Clients waited for queue locks, and who held them stands only in the brokers' lock.log (filter.log since 5.1.1), "
+    "which was not read."
+)
