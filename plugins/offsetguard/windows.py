@@ -85,10 +85,20 @@ def states_of(facts: IntervalFacts, consumer_group: str, topic: str) -> Counter[
 
 
 def is_subscribed(group: GroupFacts) -> bool | None:
-    """Whether a client of the group subscribes to the topic; None = no client told, or none is online."""
-    if not group.online_client_count or group.subscription_expressions is None:
+    """Return whether a client of the group subscribes to the topic; None = not known.
+
+    Only push consumers must: pull consumers with assigned queues and POP groups consume without a subscription that
+    brokers know. What brokers hold is enough for a yes; a no takes all clients' own word, or the brokers' alone where
+    no client was asked.
+    """
+    if not group.online_client_count or group.consume_type != "CONSUME_PASSIVELY" or group.consumption == POP:
         return None
-    return bool(group.subscription_expressions)
+    if group.topic_kind != "normal" or group.client_versions is None:
+        return None
+    if group.filtered is not None or group.subscription_expressions:
+        return True
+    told = group.told_client_count or 0
+    return None if 0 < told < group.online_client_count else False
 
 
 def above_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:

@@ -1,10 +1,13 @@
-"""Messages pile up: a consumer group is behind by more messages, or for longer, than its policy allows.
+"""Messages pile up: a consumer group with clients online is behind, and its queues stand still or fall further behind.
 
-Means: consumers are off, or slower than producers.
-Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, per queue.
-Not judged: broadcasting groups (they keep their offsets on the client), system topics, a lag that is not known. Of a
-POP group (gRPC) the lag is what waits to be handed out; it is not called offline when brokers do not see its clients.
-Do next: start the consumers, or find what slows them; on 5.x, inflight tells slow consumption from missing pulls.
+Means: consumers hang, or are slower than producers.
+Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, against the
+group's limits; and the windows of its queues: STALLED, FALLING_BEHIND, or neither. Within the limits it is INFO. So is
+a backlog that shrinks and will be drained within a window's time (30 min).
+Not judged: a queue whose end was reached a few samples ago (a burst), or that rests within its own rhythm; groups that
+are offline (consumer_offline); broadcasting groups (they keep their offsets on the client), system topics, a lag that
+is not known. Of a POP group the lag is what waits to be handed out.
+Do next: find what hangs or slows the consumers; on 5.x, inflight tells slow consumption from missing pulls.
 Source: ConsumeStats.computeTotalDiff (4.9.8, 5.3.3), which counts deleted messages; we do not.
 """
 
@@ -12,52 +15,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.evidence import name_servers_of, queues_by_group
-from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.rules.backlog_trend import backlog_trend
+from offsetguard.rules.evidence import lag_evidence, name_servers_of
+from offsetguard.rules.judged_groups import judged_groups, longest_ms, unseen_brokers
+from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.verdicts import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts
+    from offsetguard.rules.rule import CannotTell
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
 _BEHIND = "Consumer group {consumer_group} is " + _MESSAGES + " behind on topic {topic}"
+_ONLINE = " with {online_client_count} client{online_client_count:plural} online"
 _ALLOWED = (
-    "(age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})"
+    " (age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})."
 )
+_STACK = "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s"
+_SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener; " + _STACK + " shows its threads."
+_SUMMARY = "{consumer_group} is " + _MESSAGES + " behind on {topic}"
 
 RULE = Rule(
     id="accumulation",
     severity=Severity.WARNING,
     needs=("groups", "queues"),
-    means="A consumer group is behind by more messages, or for longer, than its policy allows.",
+    means="A consumer group is behind by more messages, or for longer, than its policy allows, or gets there.",
     texts={
         "default": Texts(
-            summary="{consumer_group} is " + _MESSAGES + " behind on {topic}",
-            cause=_BEHIND + " with {online_client_count} client{online_client_count:plural} online: it consumes more "
-            "slowly than producers write, or not at all " + _ALLOWED + ".",
+            summary=_SUMMARY,
+            cause=_BEHIND + _ONLINE + ": it consumes more slowly than producers write, or not at all; what was seen "
+            "does not show which" + _ALLOWED,
             do_next="Look at the worst queues first: if their consumer offsets move, add clients (or queues, for an "
-            "orderly group) or speed up the listener; if they stand still, take a stack of a client: "
-            "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s.",
+            "orderly group) or speed up the listener; if they stand still, take a stack of a client: " + _STACK + ".",
         ),
-        "in_process": Texts(
-            summary="{consumer_group} is slow on {topic}: {inflight:messages} messages in process",
-            cause=_BEHIND + ", of which {inflight:messages} are handed out and in process at its clients: "
-            "consumption is slow, not stopped " + _ALLOWED + ".",
-            do_next="Find the slow message or the slow call in the listener: mqadmin consumerStatus "
-            "-n {name_servers:shell} -g {consumer_group:shell} -s shows what the threads do; one slow message holds "
-            "back the committed offset of its whole queue.",
+        "growing": Texts(
+            summary=_SUMMARY + ", and falls further behind",
+            cause=_BEHIND + _ONLINE + ", {growth:messages} more than at the window's start: it consumes more slowly "
+            "than producers write" + _ALLOWED,
+            do_next=_SPEED_UP,
         ),
-        "offline": Texts(
-            summary="{consumer_group} is offline and " + _MESSAGES + " behind on {topic}",
-            cause=_BEHIND + " and no client of it is online " + _ALLOWED + ".",
-            do_next="Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no "
-            "longer judged: mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}.",
+        "stalled": Texts(
+            summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
+            cause=_BEHIND + _ONLINE + ", and {stalled_queue_count} of its {queue_count} queues stand still: nothing "
+            "was committed there for {silence_ms:duration}" + _ALLOWED,
+            do_next="Take a stack of a client: " + _STACK + "; a listener that hangs, a message that fails again and "
+            "again, or a queue that no client holds looks like this.",
+        ),
+        "steady": Texts(
+            summary=_SUMMARY + ", and does not catch up",
+            cause=_BEHIND + _ONLINE + ": it keeps pace with the producers, and no more" + _ALLOWED,
+            do_next=_SPEED_UP,
+        ),
+        "draining": Texts(
+            summary="{consumer_group} catches up on {topic}: " + _MESSAGES + " left",
+            cause=_BEHIND + _ONLINE + " and catches up: it will be drained in {drained_ms:duration} at "
+            "the latest if that goes on" + _ALLOWED,
+            do_next="Nothing, if that is soon enough. " + _SPEED_UP,
         ),
         "clients_unknown": Texts(
-            summary="{consumer_group} is " + _MESSAGES + " behind on {topic}",
-            cause=_BEHIND + "; whether clients of it are online could not be seen " + _ALLOWED + ".",
+            summary=_SUMMARY,
+            cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
             do_next="See whether the consumers run: mqadmin consumerConnection -n {name_servers:shell} "
             "-g {consumer_group:shell}; start them, or find what slows them. Brokers do not see gRPC clients behind a "
             "proxy: list its remoting port under proxies of the cluster in config/offsetguard.yml.",
@@ -70,80 +90,43 @@ RULE = Rule(
     recovered="recovered: the lag is within its limits again",
 )
 
-_STATES = {
-    "default": "FALLING_BEHIND",
-    "in_process": "FALLING_BEHIND",
-    "offline": "STOPPED",
-    "clients_unknown": "UNKNOWN",
-}
-
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
-    """One finding per (consumer group, topic) above one of its two limits."""
-    queues = queues_by_group(facts)
-    for group in facts.groups:
-        policy = config.policy(facts.cluster, group.consumer_group)
-        if not _judged(group) or not _above_a_limit(group, policy):
+    """One finding per (consumer group, topic) above a limit, or in trouble."""
+    for judged in judged_groups(facts, config):
+        trend = backlog_trend(judged, facts.now)
+        if trend is None:
             continue
-        variant = _variant(group)
+        group, policy = judged.group, judged.policy
+        soon = trend.drained_ms is not None and trend.drained_ms <= policy.window_ms
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=Severity.CRITICAL if variant == "offline" else RULE.severity,
-            variant=variant,
-            state=_STATES[variant],
+            severity=RULE.severity if judged.above_limit and not soon else Severity.INFO,
+            variant=trend.variant,
+            state=trend.state.value,
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
                 "inflight": group.inflight,
                 "available": group.available,
                 "online_client_count": group.online_client_count,
+                "queue_count": group.queue_count,
+                "stalled_queue_count": len(judged.in_state(State.STALLED)),
+                "silence_ms": longest_ms(judged.in_state(State.STALLED), "silence_ms"),
+                "growth": trend.growth,
+                "drained_ms": trend.drained_ms,
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
                 "name_servers": name_servers_of(config, facts.cluster),
             },
-            queues=_evidence(queues.get((group.consumer_group, group.topic), ())),
+            queues=lag_evidence(judged.queues),
         )
 
 
-def _judged(group: GroupFacts) -> bool:
-    return group.topic_kind != "system" and group.message_model != "BROADCASTING"
-
-
-def _above_a_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:
-    waiting = group.effective_lag
-    if waiting is None or waiting <= 0:  # unknown is not zero, and an old time stamp without a message is no backlog
-        return False
-    return waiting > policy.max_lag_messages or (group.lag_ms is not None and group.lag_ms > policy.max_lag_ms)
-
-
-def _variant(group: GroupFacts) -> str:
-    if group.online_client_count is None:
-        return "clients_unknown"
-    if group.online_client_count == 0:
-        return "offline"
-    # more than half is handed out: what is slow is the listener, not the pulling
-    if group.inflight is not None and group.effective_lag is not None and 2 * group.inflight > group.effective_lag:
-        return "in_process"
-    return "default"
-
-
-def _evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
-    behind = [queue for queue in queues if (queue.offsets.effective_lag or 0) > 0]
-    behind.sort(key=lambda queue: (-(queue.offsets.effective_lag or 0), -(queue.lag_ms or 0), queue.message_queue))
-    return tuple(
-        QueueEvidence(
-            queue.message_queue,
-            {
-                "effective_lag": queue.offsets.effective_lag,
-                "lag_ms": queue.lag_ms,
-                "inflight": queue.offsets.inflight,
-                "consumer_offset": queue.offsets.consumer_offset,
-                "max_offset": queue.offsets.max_offset,
-                "last_timestamp": queue.last_timestamp,
-            },
-        )
-        for queue in behind
-    )
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)

@@ -1,0 +1,106 @@
+"""No client of a consumer group is online while its messages wait.
+
+Means: the consumers are not running, or do not reach the brokers.
+Evidence: no client on any broker (nor on a proxy), effective lag, and a committed offset that has not moved for longer
+than the group's own rhythm. A deployment that starts a client again within that time is not found.
+Not judged: groups whose connections were not seen, as gRPC clients behind a proxy that is not configured; broadcasting
+groups; groups that have consumed everything. Within the policy's limits it is INFO.
+Do next: start the consumers, or delete a group that is retired.
+Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.evidence import lag_evidence, name_servers_of
+from offsetguard.rules.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
+from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.verdicts import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts
+    from offsetguard.rules.rule import CannotTell
+
+_WAITING = (
+    "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
+    "{lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})"
+)
+_DO_NEXT = (
+    "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
+    "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}."
+)
+
+RULE = Rule(
+    id="consumer_offline",
+    severity=Severity.CRITICAL,
+    needs=("groups", "queues"),
+    means="No client of a consumer group is online while its messages wait.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
+            "on {topic}",
+            cause="No client of consumer group {consumer_group} is online and nothing was committed for "
+            "{silence_ms:duration}: " + _WAITING + ".",
+            do_next=_DO_NEXT,
+        ),
+        "one_look": Texts(
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
+            "on {topic}",
+            cause="No client of consumer group {consumer_group} is online: " + _WAITING + ". One look does not show "
+            "since when.",
+            do_next=_DO_NEXT,
+        ),
+    },
+    title="consumers are offline",
+    table=("effective_lag", "lag_ms", "silence_ms", "stopped_queue_count", "max_lag_messages", "max_lag_ms"),
+    peak="effective_lag",
+    group_needs=("effective_lag", "online_client_count"),
+    recovered="recovered: clients are online, or nothing waits any more",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) with queues that stopped."""
+    for judged in judged_groups(facts, config):
+        stopped = judged.in_state(State.STOPPED)
+        if not judged.offline or not (stopped or (judged.above_limit and not judged.queues)):
+            continue
+        one_look = len(judged.by_rule("offline")) == len(stopped)
+        group, policy = judged.group, judged.policy
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=_severity(judged, one_look=one_look),
+            variant="one_look" if one_look else "default",
+            state=State.STOPPED.value,
+            figures={
+                "effective_lag": group.effective_lag,
+                "lag_ms": group.lag_ms,
+                "silence_ms": None if one_look else longest_ms(stopped, "silence_ms"),
+                "stopped_queue_count": len(stopped),
+                "max_lag_messages": policy.max_lag_messages,
+                "max_lag_ms": policy.max_lag_ms,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=lag_evidence(stopped or judged.queues),
+        )
+
+
+def _severity(judged: JudgedGroup, *, one_look: bool) -> Severity:
+    """Within its limits a group may be away; one look may meet a client that is just being started again."""
+    if not judged.above_limit:
+        return Severity.INFO
+    waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
+    return Severity.WARNING if one_look and not waits_too_long else Severity.CRITICAL
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)

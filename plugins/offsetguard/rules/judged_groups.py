@@ -1,0 +1,72 @@
+"""Consumer groups as their verdicts show them: what the rules about lag and loss look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.evidence import queues_by_group
+from offsetguard.rules.rule import CannotTell
+from offsetguard.verdicts import State
+from offsetguard.windows import above_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGroup:
+    """One (consumer group, topic) with its suspect queues and their verdicts."""
+
+    group: GroupFacts
+    policy: EffectivePolicy
+    queues: tuple[QueueFacts, ...]
+
+    def in_state(self, *states: State) -> list[QueueFacts]:
+        """Return the queues in one of some states."""
+        return [queue for queue in self.queues if queue.verdict is not None and queue.verdict.state in states]
+
+    def by_rule(self, *rules: str) -> list[QueueFacts]:
+        """Return the queues on which one of some window rules fired."""
+        return [queue for queue in self.queues if queue.verdict is not None and queue.verdict.rule in rules]
+
+    @property
+    def above_limit(self) -> bool:
+        """Whether more waits, or for longer, than the policy allows."""
+        return above_limit(self.group, self.policy)
+
+    @property
+    def offline(self) -> bool:
+        """Whether it is known that no client is online."""
+        return self.group.online_client_count == 0
+
+    @property
+    def worst(self) -> State:
+        """The most severe state of its queues."""
+        states = [queue.verdict.state for queue in self.queues if queue.verdict is not None]
+        return min(states, key=lambda state: state.rank, default=State.OK)
+
+
+def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]:
+    """Yield the groups that have a lag: no system topics or groups, no broadcasting groups."""
+    queues = queues_by_group(facts)
+    for group in facts.groups:
+        if group.topic_kind == "system" or group.system_group or group.message_model == "BROADCASTING":
+            continue
+        policy = config.policy(facts.cluster, group.consumer_group)
+        yield JudgedGroup(group, policy, tuple(queues.get((group.consumer_group, group.topic), ())))
+
+
+def longest_ms(queues: Iterable[QueueFacts], figure: str) -> int | None:
+    """Return the greatest of a figure of the queues' verdicts; None = no verdict has it."""
+    values = (queue.verdict.figures.get(figure) for queue in queues if queue.verdict is not None)
+    return max((value for value in values if isinstance(value, int)), default=None)
+
+
+def unseen_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:
+    """Say that nothing is known of the queues on brokers that gave no offsets."""
+    if facts.unseen_broker_names:
+        yield CannotTell(rule_id, None, facts.unseen_broker_names, "the offsets of their queues were not seen")

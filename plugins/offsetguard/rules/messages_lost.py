@@ -1,0 +1,120 @@
+"""Retention deleted messages that a consumer group had not consumed.
+
+Means: the committed offset is below the oldest message that the broker keeps; what lay between is gone.
+Evidence: min offset and committed offset of each queue; lost = min - committed, summed over the queues.
+Not judged: broadcasting groups; topics that no client subscribes to; messages that were handed out before they were
+deleted are said to be in process, not lost: their client still has them.
+Do next: send them again from their source if they matter; then see why the group was so far behind.
+Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-exporter's messages_lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.evidence import name_servers_of
+from offsetguard.rules.judged_groups import judged_groups, unseen_brokers
+from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.verdicts import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts, QueueFacts
+    from offsetguard.rules.judged_groups import JudgedGroup
+    from offsetguard.rules.rule import CannotTell
+
+_GONE = (
+    "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} queues (worst: "
+    "{worst_queue}, committed {consumer_offset:messages}, oldest kept {min_offset:messages})"
+)
+_RESEND = (
+    "These messages are gone from the broker; if they matter, send them again from their source. So that it does not "
+    "go on: "
+)
+
+RULE = Rule(
+    id="messages_lost",
+    severity=Severity.CRITICAL,
+    needs=("groups", "queues"),
+    means="Brokers deleted messages that a consumer group had not consumed.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them.",
+            do_next=_RESEND + "speed up the group, or keep messages longer (fileReservedTime, disk space).",
+        ),
+        "offline": Texts(
+            summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} has no client online, and retention deleted " + _GONE + ".",
+            do_next=_RESEND + "start its consumers. If the group is retired, delete it so that it is no longer judged: "
+            "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}.",
+        ),
+        "in_process": Texts(
+            summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "
+            "deleted",
+            cause="Retention deleted " + _GONE + ", which clients of consumer group {consumer_group} have pulled and "
+            "not finished: they are lost if such a client stops now.",
+            do_next="Do not restart the clients before they are done; speed up the group, or keep messages longer "
+            "(fileReservedTime, disk space).",
+        ),
+    },
+    title="messages were lost",
+    table=("lost", "lost_queue_count", "consumer_offset", "min_offset", "online_client_count"),
+    peak="lost",
+    group_needs=("lost",),
+    recovered="over: the group has gone on behind the gap; what was lost stays lost",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) whose committed offset is below the oldest message now."""
+    for judged in judged_groups(facts, config):
+        below = judged.by_rule("committed_below_min")
+        if not below:
+            continue
+        below.sort(key=lambda queue: (-(queue.offsets.lost or 0), queue.message_queue))
+        worst, group, variant = below[0], judged.group, _variant(judged, below)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity if variant == "default" else Severity.WARNING,
+            variant=variant,
+            state=State.LOST.value,
+            figures={
+                "lost": sum(queue.offsets.lost or 0 for queue in below),
+                "lost_queue_count": len(below),
+                "queue_count": group.queue_count,
+                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
+                "consumer_offset": worst.offsets.consumer_offset,
+                "min_offset": worst.offsets.min_offset,
+                "online_client_count": group.online_client_count,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=tuple(_evidence(queue) for queue in below),
+        )
+
+
+def _variant(judged: JudgedGroup, below: Sequence[QueueFacts]) -> str:
+    if judged.offline:
+        return "offline"
+    handed_out = [queue.offsets.pull_offset for queue in below]
+    kept = [queue.offsets.min_offset for queue in below]
+    all_pulled = all(
+        pull is not None and low is not None and pull >= low for pull, low in zip(handed_out, kept, strict=True)
+    )
+    return "in_process" if all_pulled and judged.group.online_client_count else "default"
+
+
+def _evidence(queue: QueueFacts) -> QueueEvidence:
+    names = ("lost", "consumer_offset", "pull_offset", "min_offset", "max_offset")
+    return QueueEvidence(queue.message_queue, {name: getattr(queue.offsets, name) for name in names})
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)
