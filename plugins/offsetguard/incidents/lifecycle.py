@@ -72,7 +72,7 @@ def advance(
         for finding in (*found.values(), *wider)
         for one in finding.explains
     }
-    untold = Untold(cannot_tell)
+    untold = Untold(cannot_tell, facts.unseen_broker_names)
     rows = GroupRows(facts.groups)
     seen_again: list[Incident] = []
     unknown: list[Incident] = []

@@ -1,6 +1,7 @@
 """What no rule could tell about a group or a broker: it keeps open what it may hide, and stands beside what was found.
 
-What concerns the whole cluster (a log that nobody reads, say) is not repeated beside every finding.
+What concerns the whole cluster (a log that nobody reads, say) is not repeated beside every finding, nor is what lies
+behind brokers that were not seen: the finding about those brokers says so for all.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
 
     from offsetguard.incidents.incident import Incident
     from offsetguard.rules.rule import CannotTell, Finding
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 class Untold:
     """What the rules could not tell in one interval, by rule and by group."""
 
-    def __init__(self, cannot_tell: Iterable[CannotTell] = ()) -> None:
+    def __init__(self, cannot_tell: Iterable[CannotTell] = (), unseen_broker_names: Set[str] = frozenset()) -> None:
         """Index the entries once: thousands of incidents may ask."""
+        self._unseen_broker_names = unseen_broker_names
         self._by_rule: defaultdict[tuple[str, str | None], list[CannotTell]] = defaultdict(list)
         self._by_group: defaultdict[str | None, list[CannotTell]] = defaultdict(list)
         for entry in cannot_tell:
@@ -29,7 +31,8 @@ class Untold:
     def beside(self, finding: Finding) -> tuple[CannotTell, ...]:
         """Return what readers of a finding should know: entries about its group, or about brokers that it is on."""
         own = self._by_group[finding.consumer_group] if finding.consumer_group is not None else []
-        behind = [entry for entry in self._by_group[None] if entry.broker_names & finding.all_broker_names]
+        brokers = finding.all_broker_names - self._unseen_broker_names
+        behind = [entry for entry in self._by_group[None] if entry.broker_names & brokers]
         return (*own, *behind)
 
     def hides(self, incident: Incident) -> str | None:

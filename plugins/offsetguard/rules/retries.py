@@ -26,7 +26,7 @@ def growth_unknown(facts: IntervalFacts, rule_id: str, field: str, what: str) ->
     groups = list(each_group(facts))
     unknown = [group for group in groups if getattr(group, field) is None]
     if groups and len(unknown) == len(groups):
-        because = f"{what} show only beside the round before, and there is none."
+        because = f"{what} are known of no group: that takes two rounds that saw their topics on every broker."
         yield CannotTell(rule_id, None, frozenset(), because)
         return
     for group in unknown:

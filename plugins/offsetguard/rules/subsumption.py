@@ -8,7 +8,7 @@ explain each other the first stays. Pure and independent of the order in which t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -126,9 +126,9 @@ def _named(
     finding = ordered[start]
     severity = finding.severity
     named: list[int] = []
-    reached = [(start, False)]
+    reached = deque([(start, False)])
     while reached:
-        position, quieted = reached.pop(0)
+        position, quieted = reached.popleft()
         for explained, pair in edges.get(position, {}).items():
             if explained in settled:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -31,14 +32,16 @@ def finding(
     rule_id: str = "accumulation", group: str | None = "billing", topic: str | None = "orders", **more: Any
 ) -> Finding:
     lag = more.pop("lag", 500)
-    figures = dict.fromkeys(RULES[rule_id].table, 1) | {"name_servers": "n:1", "effective_lag": lag, "lag_ms": None}
-    extra = {"queue_count": 1, "broker_name": "broker-a", "queue_id": 0, "broker_count": 1, "reasons": "r", "lost": lag}
-    extra |= {"where": "1 queue of topic orders", "worst_queue": "queue broker-a/0"}
+    rule = RULES[rule_id]
+    templates = [text for texts in rule.texts.values() for text in (texts.summary, texts.cause, texts.do_next)]
+    named = {name for template in templates for _, name, _, _ in Formatter().parse(template) if name}
+    figures = dict.fromkeys({*rule.table, *named} - {"cluster", "consumer_group", "topic"})
+    extra = {"name_servers": "n:1", "effective_lag": lag, "lost": lag}
     queues = tuple(
         QueueEvidence(MessageQueue("orders", broker, 0), {}) for broker in more.pop("brokers", ("broker-a",))
     )
     fields: dict[str, Any] = {"severity": Severity.WARNING, "state": "FALLING_BEHIND", **more}
-    return Finding(RULES[rule_id], "demo", group, topic, figures={**figures, **extra}, queues=queues, **fields)
+    return Finding(rule, "demo", group, topic, figures={**figures, **extra}, queues=queues, **fields)
 
 
 def row(group: str = "billing", topic: str = "orders", **more: Any) -> GroupFacts:
@@ -83,7 +86,7 @@ def test_ids_differ_by_cluster_rule_group_topic_and_opening() -> None:
         finding(),
         finding(group="billing2"),
         finding(topic="orders2"),
-        finding(rule_id="offset_moved"),
+        finding(rule_id="offset_moved_by_retention"),
         finding(group=None, topic=None),
         finding(group="billing", topic=None),
     ]
@@ -174,9 +177,9 @@ def test_unknown_since_is_the_first_interval_and_ends_when_it_is_seen_again() ->
 
 def test_moves_of_a_group_without_committed_offsets_end_without_a_group_row() -> None:
     """A broadcasting group has no row in the facts, so that one is missing says nothing."""
-    incidents = opened(finding(rule_id="offset_moved", group="news"))
+    incidents = opened(finding(rule_id="offset_moved_by_retention", group="news"))
     (incident,) = after(incidents, facts(1)).resolved
-    assert incident.resolution == "no offset of it was moved within the look-back window"
+    assert incident.resolution == RULES["offset_moved_by_retention"].recovered
 
 
 @pytest.mark.parametrize(
@@ -195,7 +198,7 @@ def test_moves_stay_open_while_the_brokers_events_may_not_have_been_read(
 ) -> None:
     broker_name, broker_id, what, outcome = gap
     given = facts(1, gaps=(CollectionGap("10.0.0.3:10911", broker_name, broker_id, what, outcome, "reason"),))
-    changes = after(opened(finding(rule_id="offset_moved", group="news")), given)
+    changes = after(opened(finding(rule_id="offset_moved_by_retention", group="news")), given)
     assert (len(changes.unknown), len(changes.resolved)) == ((1, 0) if stays_open else (0, 1))
 
 
@@ -220,7 +223,7 @@ def test_evidence_is_capped_but_every_broker_is_remembered() -> None:
 
 def test_moves_of_queues_that_nobody_named_keep_their_broker() -> None:
     """A log line names no queue; the incident may not end all the same while its broker is not seen."""
-    told_by_a_log = finding("offset_moved", brokers=(), broker_names=frozenset({"broker-b"}))
+    told_by_a_log = finding("offset_moved_by_retention", brokers=(), broker_names=frozenset({"broker-b"}))
     assert Evidence.of(told_by_a_log).broker_names == {"broker-b"}
 
 
@@ -230,12 +233,12 @@ def test_messages_are_grouped_by_team_cluster_and_rule_worst_first() -> None:
         finding(group="big", lag=9),
         finding(group="critical", lag=1, severity=Severity.CRITICAL),
         finding(group="theirs"),
-        finding(rule_id="offset_moved", group="small"),
+        finding(rule_id="offset_moved_by_retention", group="small"),
     )
     grouped = group_incidents(incidents, lambda one: "b" if one.subject.consumer_group == "theirs" else "a")
     assert {key: [one.subject.consumer_group for one in value] for key, value in grouped.items()} == {
         GroupKey("a", "demo", "accumulation"): ["critical", "big", "small"],
-        GroupKey("a", "demo", "offset_moved"): ["small"],
+        GroupKey("a", "demo", "offset_moved_by_retention"): ["small"],
         GroupKey("b", "demo", "accumulation"): ["theirs"],
     }
 
@@ -297,7 +300,7 @@ def test_what_another_finding_explains_goes_on_and_does_not_recover() -> None:
         (CannotTell("accumulation", None, frozenset({"broker-a"}), "broker-a gave no figures."), True),
         (CannotTell("accumulation", None, frozenset({"broker-b"}), "broker-b gave no figures."), False),
         (CannotTell("accumulation", "another", frozenset(), "no client answered."), False),
-        (CannotTell("offset_moved", "billing", frozenset(), "no client answered."), False),
+        (CannotTell("offset_moved_by_retention", "billing", frozenset(), "no client answered."), False),
     ],
 )
 def test_an_incident_that_its_rule_cannot_see_stays_open(entry: CannotTell, *, hidden: bool) -> None:
@@ -319,3 +322,31 @@ def test_an_incident_keeps_what_could_not_be_told_about_its_group_and_its_broker
     many = [replace(own, because=f"{n}.") for n in range(EVIDENCE_KEPT + 5)]
     (incident,) = advance((), [finding()], facts(0), RULES, cannot_tell=many).opened
     assert (len(incident.evidence.cannot_tell), incident.evidence.cannot_tell_count) == (EVIDENCE_KEPT, 25)
+
+
+def test_what_comes_and_goes_stays_one_incident_until_it_was_calm_for_long_enough() -> None:
+    incidents = opened(finding("dead_letters", topic=None))
+    for minute in (1, 29):
+        changes = after(incidents, facts(minute, row(dead_letter_growth=0)))
+        assert (changes.calm, changes.open, changes.resolved) == (incidents, incidents, ())
+    (again,) = after(incidents, facts(29, row()), finding("dead_letters", topic=None)).seen_again
+    assert after((again,), facts(58, row(dead_letter_growth=0))).calm == (again,)
+    (ended,) = after(incidents, facts(30, row(dead_letter_growth=0))).resolved
+    assert ended.resolution == "no new dead letter came for 30 min"
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "given", "ends"),
+    [
+        ("broker_unreachable", {"cluster_unseen": True}, False),
+        ("broker_unreachable", {}, True),
+        ("name_server_unreachable", {}, True),
+        ("clock_skew", {"cluster_unseen": True}, False),
+        ("clock_skew", {"unseen_broker_names": frozenset({"broker-a"})}, False),
+        ("clock_skew", {"unseen_broker_names": frozenset({"broker-b"})}, True),
+    ],
+)
+def test_trouble_of_brokers_ends_only_when_they_were_seen(rule_id: str, given: dict[str, Any], *, ends: bool) -> None:
+    one = finding(rule_id, None, None, brokers=(), broker_names=frozenset({"broker-a"}))
+    changes = after(opened(one), facts(1, **given))
+    assert (len(changes.resolved), len(changes.unknown)) == ((1, 0) if ends else (0, 1))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts, QueueFacts
+from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, IntervalFacts, QueueFacts, TrafficHour
 from offsetguard.incidents.decision import NotificationReason
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
@@ -41,7 +41,8 @@ def config(**delivery: Any) -> Config:
     )
 
 
-def group(name: str, lag: int | None, *, clients: int | None = 0, **more: Any) -> GroupFacts:
+def group(name: str, lag: int | None, *, old: bool = False, **more: Any) -> GroupFacts:
+    """Give a group without clients: trouble when more than 10,000 messages wait, and critical when they are old."""
     fields: dict[str, Any] = {
         "topic": "orders",
         "topic_kind": "normal",
@@ -53,8 +54,8 @@ def group(name: str, lag: int | None, *, clients: int | None = 0, **more: Any) -
         "inflight": None,
         "available": None,
         "lost": 0,
-        "lag_ms": 0,
-        "online_client_count": clients,
+        "lag_ms": 600_000 if old else 0,
+        "online_client_count": 0,
         "message_model": None,
         **more,
     }
@@ -80,7 +81,7 @@ def everything(engine: Engine) -> tuple[object, ...]:
 
 
 def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: Engine) -> None:
-    report = judge(engine, facts(0, group("billing", 20_000)))
+    report = judge(engine, facts(0, group("billing", 20_000, old=True)))
     assert told(report) == [
         ("one@example.org", "billing", NotificationReason.FIRST),
         ("two@example.org", "billing", NotificationReason.FIRST),
@@ -88,11 +89,11 @@ def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: 
     ]
     assert [row.receiver for row in reversed(outbox.messages(engine))] == [row[0] for row in told(report)]
     (view,) = {message.view.model_dump_json(): message.view for message in report.messages}.values()
-    assert (view.title, view.severity, view.firing[0].peak) == ("messages pile up", "critical", "lag 20,000")
+    assert (view.title, view.severity, view.firing[0].peak) == ("consumers are offline", "critical", "lag 20,000")
     assert view.firing[0].summary == "billing is offline and 20,000 messages behind on orders"
     assert [(one.label, one.value) for one in view.firing[0].figures][:2] == [
         ("lag", "20,000"),
-        ("oldest unconsumed", "0 ms"),
+        ("oldest unconsumed", "10 min"),
     ]
 
 
@@ -107,7 +108,7 @@ def test_a_team_without_receivers_is_heard_by_the_default_team(engine: Engine) -
 
 
 def test_many_groups_of_one_team_give_one_message_worst_first(engine: Engine) -> None:
-    report = judge(engine, facts(0, group("a", 20_000), group("b", 50_000), group("c", 90_000, clients=1)))
+    report = judge(engine, facts(0, group("a", 20_000, old=True), group("b", 50_000, old=True), group("c", 90_000)))
     (message,) = report.messages
     assert [incident.consumer_group for incident in message.view.firing] == ["b", "a", "c"]
 
@@ -161,13 +162,13 @@ def test_what_is_told_again_is_the_worst_so_far(engine: Engine) -> None:
 
 def test_trouble_that_ends_is_told_with_its_peak_and_duration_in_the_same_thread(engine: Engine) -> None:
     (first,) = judge(engine, facts(0, group("somebody", 20_000))).messages
-    (last,) = judge(engine, facts(1, group("somebody", 5, clients=1))).messages
+    (last,) = judge(engine, facts(1, group("somebody", 5))).messages
     assert last.view.reason is NotificationReason.ALL_RESOLVED
     assert last.view.thread_key == first.view.thread_key
     (ended,) = last.view.resolved
-    assert (ended.resolution, ended.peak) == ("recovered: the lag is within its limits again", "lag 20,000")
+    assert (ended.resolution, ended.peak) == ("recovered: clients are online, or nothing waits any more", "lag 20,000")
     assert (ended.opened_at, ended.resolved_at) == (START, START + MINUTE)
-    assert judge(engine, facts(2, group("somebody", 5, clients=1))).messages == ()
+    assert judge(engine, facts(2, group("somebody", 5))).messages == ()
 
 
 def test_trouble_that_comes_back_is_a_new_incident_in_a_new_thread(engine: Engine) -> None:
@@ -196,12 +197,12 @@ def test_another_group_in_trouble_is_told_with_those_that_still_are(engine: Engi
 
 
 def test_trouble_that_gets_worse_is_told_at_once_and_only_once(engine: Engine) -> None:
-    """Consumers that were slow have gone: the reader knows of the lag, not of that."""
-    judge(engine, facts(0, group("a", 20_000, clients=2)))
-    (message,) = judge(engine, facts(1, group("a", 20_000, clients=0))).messages
+    """What waited a moment ago has grown old: the reader knows of the lag, not of that."""
+    judge(engine, facts(0, group("a", 20_000)))
+    (message,) = judge(engine, facts(1, group("a", 20_000, old=True))).messages
     assert (message.view.reason, message.view.severity) == (NotificationReason.NEW_FIRING, "critical")
-    assert judge(engine, facts(2, group("a", 20_000, clients=1))).messages == ()
-    assert judge(engine, facts(3, group("a", 20_000, clients=0))).messages == ()
+    assert judge(engine, facts(2, group("a", 20_000))).messages == ()
+    assert judge(engine, facts(3, group("a", 20_000, old=True))).messages == ()
 
 
 def test_one_of_two_that_ended_is_told_while_the_other_goes_on(engine: Engine) -> None:
@@ -222,8 +223,8 @@ def test_a_group_behind_a_broker_that_was_not_seen_is_unknown_and_not_resolved(e
     assert [(one.state, one.unknown_because) for one in report.changes.unknown] == [
         ("UNKNOWN", "broker-b gave no offsets")
     ]
-    assert [message.view.rule_id for message in report.messages] == ["collection_incomplete"]
-    (resolved,) = (m for m in judge(engine, facts(2, group("a", 0))).messages if m.view.rule_id == "accumulation")
+    assert [message.view.rule_id for message in report.messages] == ["broker_unreachable"]
+    (resolved,) = (m for m in judge(engine, facts(2, group("a", 0))).messages if m.view.rule_id == "consumer_offline")
     assert resolved.view.reason is NotificationReason.ALL_RESOLVED
 
 
@@ -315,3 +316,54 @@ def test_evidence_is_capped_and_counted(engine: Engine) -> None:
 def test_a_message_links_the_page_and_the_clusters_data_docs(engine: Engine, page_url: str) -> None:
     (message,) = judge(engine, facts(0, group("a", 20_000)), config=config(page_url=page_url)).messages
     assert message.view.data_docs_url == "http://airflow.example.org:8080/offsetguard/data-docs/demo/index.html"
+
+
+SURGE = TrafficHour("orders", START, hour_tps=500.0, usual_tps=100.0, usual_spread_tps=5.0, week_count=4)
+
+
+def slave(**figures: Any) -> BrokerFacts:
+    """Give a slave that lacks 3 GB, beside a master that writes nothing."""
+    told = {"answered": True, "clock_ahead_ms": 0, "page_cache_lock_time_ms": 0, **figures}
+    return BrokerFacts("broker-a", 1, listed=True, slave_behind_bytes=3_000_000_000, **told)
+
+
+def test_what_is_only_info_is_kept_as_history_and_told_to_nobody(engine: Engine) -> None:
+    report = judge(engine, facts(0, traffic_hours=(SURGE,)))
+    assert [(one.rule.id, one.severity.value) for one in report.findings] == [("traffic_surge", "info")]
+    assert (len(report.opened), report.messages, report.decisions) == (1, (), ())
+    assert [one.subject.rule_id for one in incidents.newest(engine)] == ["traffic_surge"]
+    ended = judge(engine, facts(70))
+    assert ([one.subject.rule_id for one in ended.resolved], ended.messages) == (["traffic_surge"], ())
+
+
+def test_trouble_that_turned_harmless_is_told_as_over_and_as_new_when_it_turns_back(engine: Engine) -> None:
+    (first,) = judge(engine, facts(0, brokers=(slave(),))).messages
+    (over,) = judge(engine, facts(1, brokers=(slave(boot_at=START),))).messages
+    assert (first.view.severity, over.view.reason) == ("warning", NotificationReason.ALL_RESOLVED)
+    assert over.view.resolved[0].resolution == (
+        "needs nobody any more: slave broker-a/1 was started lately and is 2.8 GiB behind"
+    )
+    assert judge(engine, facts(2, brokers=(slave(boot_at=START),))).messages == ()
+    (back,) = judge(engine, facts(3, brokers=(slave(),))).messages
+    assert back.view.reason is NotificationReason.FIRST
+    assert back.view.firing[0].opened_at == START, "it never ended"
+
+
+def test_a_message_names_what_could_not_be_told_of_its_brokers(engine: Engine) -> None:
+    report = judge(engine, facts(0, brokers=(slave(page_cache_lock_time_ms=None),)))
+    untold = "broker-a/1 did not tell how its store does."
+    assert ("store_slow", untold) in [(one.rule_id, one.because) for one in report.cannot_tell]
+    assert report.messages[0].view.firing[0].cannot_tell == (f"store_slow: {untold}",)
+
+
+def test_a_message_names_what_its_finding_explains(engine: Engine) -> None:
+    judge(engine, facts(0, brokers=(slave(),)))
+    report = judge(engine, facts(1, brokers=(slave(),), unseen_broker_names=frozenset({"broker-a"})))
+    (message,) = report.messages
+    (shown,) = message.view.firing
+    assert message.view.rule_id == "broker_unreachable"
+    assert shown.explains == ("slave_behind: slave broker-a/1 is 2.8 GiB behind its master",)
+    goes_on = {one.subject.rule_id: one.seen_count for one in incidents.newest(engine)}
+    assert goes_on == {"broker_unreachable": 1, "slave_behind": 2}, "what is explained has not recovered"
+    over = judge(engine, facts(2))
+    assert {one.subject.rule_id for one in over.resolved} == {"broker_unreachable", "slave_behind"}

@@ -24,7 +24,7 @@ START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 INCIDENT = Incident(
     incident_id="0123456789abcdef",
-    subject=Subject("demo", "offset_moved", "billing", "%RETRY%billing"),
+    subject=Subject("demo", "offset_moved_by_retention", "billing", "%RETRY%billing"),
     opened_at=START,
     last_seen_at=START + 3 * MINUTE,
     seen_count=4,

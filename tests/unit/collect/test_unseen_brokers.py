@@ -1,0 +1,67 @@
+"""Of a master that gave no offsets, the rounds before know since when, and which groups lay there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Manifest, RequestCounts, UnseenBroker
+from offsetguard.collect.unseen_brokers import repeated_kinds, unseen_brokers
+from offsetguard.tables import QUEUE_SNAPSHOTS
+
+THEN = datetime(2026, 11, 21, 10, 39, 5, tzinfo=UTC)
+NOW = THEN + timedelta(minutes=1)
+
+
+def earlier(*queues: tuple[str, str], **manifest: Any) -> EarlierRound:
+    fields = {"interval_start": THEN, "started_at": THEN, "finished_at": THEN, "requests": RequestCounts()}
+    columns = pa.table({"broker_name": [name for name, _ in queues], "consumer_group": [group for _, group in queues]})
+    return EarlierRound(Manifest(cluster="main", row_counts={}, **fields, **manifest), {QUEUE_SNAPSHOTS.name: columns})
+
+
+def test_without_a_round_before_nothing_is_known() -> None:
+    assert unseen_brokers({"broker-a"}, EarlierRound(), NOW) == (
+        UnseenBroker(broker_name="broker-a", unseen_since=None),
+    )
+    assert repeated_kinds({"timed_out X"}, EarlierRound()) is None
+
+
+def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmqs_own() -> None:
+    before = earlier(
+        *(("broker-a", "orders"), ("broker-a", "billing"), ("broker-a", "orders"), ("broker-b", "mails")),
+        ("broker-a", "CID_ONSAPI_OWNER"),
+    )
+    (one,) = unseen_brokers(["broker-a"], before, NOW)
+    assert one == UnseenBroker(
+        broker_name="broker-a", unseen_since=NOW, consumer_groups=("billing", "orders"), consumer_group_count=2
+    )
+
+
+def test_what_was_noted_of_a_broker_that_was_missed_already_stays() -> None:
+    noted = UnseenBroker(
+        broker_name="broker-a",
+        unseen_since=THEN - timedelta(hours=1),
+        consumer_groups=("billing",),
+        consumer_group_count=1,
+    )
+    before = earlier(unseen_broker_names=("broker-a",), unseen_brokers=(noted,))
+    assert unseen_brokers(["broker-a"], before, NOW) == (noted,)
+
+
+def test_an_earlier_release_noted_only_that_it_was_missed() -> None:
+    before = earlier(("broker-b", "billing"), unseen_broker_names=("broker-a",))
+    assert unseen_brokers(["broker-a"], before, NOW) == (UnseenBroker(broker_name="broker-a", unseen_since=THEN),)
+
+
+def test_of_very_many_groups_the_first_are_named_and_all_are_counted() -> None:
+    before = earlier(*(("broker-a", f"group-{n:04d}") for n in range(MAX_HIDDEN_GROUPS + 20)))
+    (one,) = unseen_brokers(["broker-a"], before, NOW)
+    assert (len(one.consumer_groups), one.consumer_group_count) == (MAX_HIDDEN_GROUPS, MAX_HIDDEN_GROUPS + 20)
+
+
+def test_a_kind_of_gap_is_repeated_when_the_round_before_had_it() -> None:
+    before = earlier(gap_kinds={"timed_out X": 3, "refused Y": 1})
+    assert repeated_kinds({"timed_out X": 1, "timed_out Z": 1}, before) == ("timed_out X",)
