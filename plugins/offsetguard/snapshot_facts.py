@@ -201,7 +201,7 @@ class _Groups:
     def _one(self, group: str, topic: str) -> GroupFacts:
         queues, rates = self._queues[group, topic], self._rates[group, topic]
         settings = self._settings.get(group, {})
-        columns: dict[str, Any] = {name: settings.get(name) for name in _OF_GROUP}
+        columns: dict[str, Any] = {name: _frozen(settings.get(name)) for name in _OF_GROUP}
         columns |= self._clients.columns(group, topic)
         threads = columns.pop("holding_thread_count", None)
         columns |= asdict(sums_over(queues)) | asdict(rates)
@@ -249,6 +249,10 @@ def _violated_group_invariants(settings: Mapping[str, Any]) -> tuple[str, ...]:
     if not settings.get("declared_orderly") or interval_ms is None or live_ms is None:
         return ()
     return () if live_ms >= RENEWALS_PER_LOCK_LIFE * interval_ms else (LOCK_OUTLIVES_RENEWALS,)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _oldest(moments: Iterable[datetime | None]) -> datetime | None:

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from offsetguard.collect.broker_reading import Answer, BrokerReading, ClientAnswer
+    from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
     from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures
     from offsetguard.collect.landing import Row
+    from offsetguard.collect.replica import Answer
     from offsetguard.collect.stats_item import StatsItem
     from offsetguard.intervals import Interval
     from offsetguard.offsets import MessageQueue

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts, QueueFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts, OnlineGroupFacts, QueueFacts
 
 
 def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[QueueFacts]]:
@@ -52,13 +52,14 @@ def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
 
 def message_models(facts: IntervalFacts) -> Mapping[str, str]:
     """Return CLUSTERING or BROADCASTING per consumer group; a group of which no client was online is left out."""
-    known = [*facts.online_groups, *facts.groups]  # a broadcasting group has no offsets, so no row of its topics
+    # a broadcasting group has no offsets, so no row of its topics
+    known: list[OnlineGroupFacts | GroupFacts] = [*facts.online_groups, *facts.groups]
     return {g.consumer_group: g.message_model for g in known if g.message_model is not None}
 
 
 def online_clients(facts: IntervalFacts) -> Mapping[str, int]:
     """Return the connected clients per consumer group; a group whose connections were not seen is left out."""
-    known = [*facts.online_groups, *facts.groups]
+    known: list[OnlineGroupFacts | GroupFacts] = [*facts.online_groups, *facts.groups]
     return {g.consumer_group: g.online_client_count for g in known if g.online_client_count is not None}
 
 

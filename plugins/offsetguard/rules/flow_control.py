@@ -65,11 +65,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     del config
     lines, queues = _recent_lines(facts), queues_by_group(facts)
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
-    lags = {(group.consumer_group, group.topic): group.effective_lag for group in facts.groups}
+    groups = {(group.consumer_group, group.topic): group for group in facts.groups}
     for consumer_group, topic in sorted(queues.keys() | lines.keys()):
         own, said = queues.get((consumer_group, topic), []), lines.get((consumer_group, topic), [])
-        full = [queue for queue in own if queue.cache_is_full and moves(queue, facts.now)]
-        stands = [queue.message_queue for queue in own if not moves(queue, facts.now)]
+        group = groups.get((consumer_group, topic))
+        goes_on = [queue for queue in own if moves(queue, facts.now, group)]
+        full = [queue for queue in goes_on if queue.cache_is_full]
+        stands = {queue.message_queue for queue in own} - {queue.message_queue for queue in goes_on}
         said = [line for line in said if _queue(line) not in stands]
         if consumer_group in pop or not (full or said):
             continue
@@ -87,7 +89,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "client_id": worst.holder_client_id if worst else None,
                 "cached_message_count": worst.cached_message_count if worst else None,
                 "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}" if worst else None,
-                "effective_lag": lags.get((consumer_group, topic)),
+                "effective_lag": group.effective_lag if group else None,
                 "line_count": sum(line.line_count for line in said) or None,
                 "first_at": min((line.first_at for line in said), default=None),
             },

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _WORST = "(worst: queue {worst_queue}, from {requested_offset:messages} to {corrected_offset:messages})"
 _ORDERED = (
-    " at {first_moved_at:moment}, ordered from {caller}; as far as seen, {repeated:messages} "
-    "message{repeated:plural} are consumed again and {skipped:messages} are skipped"
+    " at {first_moved_at:moment}, ordered from {caller}; of its messages {repeated:messages} are consumed again and "
+    "{skipped:messages} are skipped, as far as seen"
 )
 _AGAIN = (
     "If it was not meant, set the group to the moment where it was: mqadmin resetOffsetByTime "

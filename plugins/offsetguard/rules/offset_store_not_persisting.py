@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, LogLineFacts
+    from offsetguard.verdicts import Figure
 
 _LOOPED = (
     "it has asked for the same offset {requested_offset:messages} of topic {topic} on queue {worst_queue} "
@@ -73,6 +74,7 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with a client that loops; per group where only its log tells."""
     refreshed = {(one.consumer_group, one.topic): one.refreshed_count for one in facts.subscriptions}
+    unwritten = _unwritten(facts)
     told = set()
     for (consumer_group, topic), one in causes(facts, config).items():
         if not one.not_persisted or one.model == CLUSTERING:
@@ -84,11 +86,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             cluster=facts.cluster,
             consumer_group=consumer_group,
             topic=topic,
-            severity=RULE.severity,
+            # messages are lost, and it goes on until somebody mends the disk
+            severity=Severity.CRITICAL if one.model == BROADCASTING and loses else RULE.severity,
             variant="default" if one.model == BROADCASTING else "model_unknown",
             state="LOST" if loses else "STALLED",
             figures={
                 **move_figures(one.not_persisted),
+                **({"clients": _names(unwritten[consumer_group])} if consumer_group in unwritten else {}),
                 # "subscription changed" lines with another subVersion only: each of these rebalances prints one
                 "refreshed_count": refreshed.get((consumer_group, topic)),
             },
@@ -98,28 +102,30 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     yield from _only_logged(facts, told)
 
 
-def _only_logged(facts: IntervalFacts, told: set[str]) -> Iterator[Finding]:
+def _unwritten(facts: IntervalFacts) -> dict[str, list[LogLineFacts]]:
+    """Return by group what its clients' own logs say of files that cannot be written."""
     by_group: dict[str, list[LogLineFacts]] = defaultdict(list)
     for line in facts.log_lines:
-        if line.kind == FILE_NOT_WRITTEN and line.consumer_group not in told:
+        if line.kind == FILE_NOT_WRITTEN:
             by_group[line.consumer_group].append(line)
-    for consumer_group, lines in sorted(by_group.items()):
-        names = sorted({name for line in lines for name in line.client_ids or (line.source,)})
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=None,
-            severity=RULE.severity,
-            variant="not_written",
-            state="AT_RISK",
-            figures={
-                "clients": ", ".join(names),
+    return by_group
+
+
+def _names(lines: list[LogLineFacts]) -> str:
+    return ", ".join(sorted({name for line in lines for name in line.client_ids or (line.source,)}))
+
+
+def _only_logged(facts: IntervalFacts, told: set[str]) -> Iterator[Finding]:
+    for consumer_group, lines in sorted(_unwritten(facts).items()):
+        if consumer_group not in told:
+            figures: dict[str, Figure] = {
+                "clients": _names(lines),
                 "line_count": sum(line.line_count for line in lines),
                 "first_moved_at": min(line.first_at for line in lines),
                 "last_moved_at": max(line.last_at for line in lines),
-            },
-        )
+            }
+            variant, state = "not_written", "AT_RISK"
+            yield Finding(RULE, facts.cluster, consumer_group, None, RULE.severity, figures, (), variant, state)
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -5,7 +5,7 @@ sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the 
 is the bottleneck, or is itself behind.
 Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window.
 Not judged: reads from a slave whose master is gone (broker_unreachable); POP groups.
-Do next: nothing while the lag falls. Add up the rates of all replicas to see the group's TPS.
+Do next: nothing while the lag falls; add up the rates of all replicas.
 Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
 """
 
@@ -22,7 +22,7 @@ from offsetguard.windows import above_limit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from offsetguard.config import Config
+    from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts
     from offsetguard.rules.window_progress import LagTrend
     from offsetguard.verdicts import Figure
@@ -72,8 +72,8 @@ RULE = Rule(
             summary=_SUMMARY + ", and its lag does not fall",
             cause=_READS + ", but the lag of {effective_lag:messages} message{effective_lag:plural} does not fall: the "
             "slave is the bottleneck, or is behind itself (its commit log by {slave_behind_bytes:messages} bytes).",
-            do_next="Look at the slave's disk, load and distance to its master; set slaveReadEnable=false on the "
-            "master to read there again, or give it more memory.",
+            do_next="Look at the slave's disk, load and distance to its master; slaveReadEnable=false on the master "
+            "brings the reads back there.",
         ),
     },
     title="groups read from a slave",
@@ -92,7 +92,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         own = queues.get((group.consumer_group, group.topic), [])
         there = [queue for queue in own if not brokers or queue.message_queue.broker_name in brokers]
         drain = forecasts.group_drain([queue.verdict for queue in there if queue.verdict])
-        variant = _variant(group, lag_trend(there, group.slave_read_since), drain, facts, config)
+        policy = config.policy(facts.cluster, group.consumer_group)
+        variant = _variant(group, lag_trend(there, group.slave_read_since), drain, policy)
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
@@ -108,8 +109,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "master_get_tps": _rate(group.master_get_tps),
                 "get_tps": _rate(group.get_tps),
                 "effective_lag": group.effective_lag,
-                "drain_low_ms": drain and drain.low_ms,
-                "drain_high_ms": drain and drain.high_ms,
+                "drain_low_ms": None if drain is None else drain.low_ms,
+                "drain_high_ms": None if drain is None else drain.high_ms,
                 "slave_behind_bytes": _behind(facts, brokers),
             },
             queues=lag_evidence(there),
@@ -118,15 +119,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def _variant(
-    group: GroupFacts,
-    trend: LagTrend | None,
-    drain: forecasts.Forecast | None,
-    facts: IntervalFacts,
-    config: Config,
+    group: GroupFacts, trend: LagTrend | None, drain: forecasts.Forecast | None, policy: EffectivePolicy
 ) -> str:
-    policy = config.policy(facts.cluster, group.consumer_group)
-    is_slow = drain is not None and drain.low_ms > LONGEST_DRAIN_MS
-    if trend is not None and trend.falls and not is_slow:
+    if trend is not None and trend.falls and (drain is None or drain.low_ms <= LONGEST_DRAIN_MS):
         return "falls" if drain is None else "default"
     if not above_limit(group, policy):
         return "keeps_up"
@@ -135,12 +130,12 @@ def _variant(
 
 
 def _behind(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
-    known = (one.slave_behind_bytes for one in facts.brokers if one.broker_name in broker_names)
-    return max((behind for behind in known if behind is not None), default=None)
+    known = {one.slave_behind_bytes for one in facts.brokers if one.broker_name in broker_names} - {None}
+    return max(known, default=None)  # type: ignore[type-var]
 
 
 def _rate(tps: float | None) -> Figure:
-    return None if tps is None else round(tps) if tps >= 10 else round(tps, 1)
+    return tps if tps is None else round(tps) if tps >= 10 or tps == 0 else round(tps, 1)
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -2,16 +2,18 @@
 
 Means: clients came or went, or a broker was restarted; for two rebalance rounds (40 s) its members do not agree yet.
 Evidence: these lines in client and broker logs, each run of them short or close to the last change of the membership.
-Not judged: lines that go on for longer while no client comes or goes (membership_disagrees).
+Not judged: lines that go on for longer while no client comes or goes (membership_disagrees); fewer than three lines of
+brokers; lines that are older than 10 min.
 Do next: nothing. What else is wrong with the group is not told by these lines.
 Source: incident I1; AbstractAllocateMessageQueueStrategy, PullMessageProcessor (4.9.8, 5.3.3).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.log_lines import NOT_IN_MEMBERS
+from offsetguard.log_lines import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 from offsetguard.rules.rebalance_spells import group_noise, line_figures
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 
@@ -26,6 +28,10 @@ _NORMAL = (
     "{first_at:moment} and {last_at:moment} ('not in cidAll': {not_in_members_count:messages}, code 25 or 'not latest' "
     "and the like: {refused_count:messages}) are the normal noise of a rebalance"
 )
+
+REMEMBERED = timedelta(minutes=10)  # who reads logs for the trouble of now is not interested in older lines
+FEW_LINES = 3  # of brokers; what a client's own log says frightens at once
+OF_CLIENTS = (NOT_IN_MEMBERS, CLIENT_NOT_LATEST)
 
 RULE = Rule(
     id="rebalance_noise",
@@ -56,10 +62,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group with such lines."""
     del config
     for consumer_group, noise in group_noise(facts):
-        lines = [line for line in noise.lines if line not in noise.lasting]
-        if not lines:
-            continue
+        recent = [line for line in noise.lines if facts.now - line.last_at <= REMEMBERED]
+        lines = [line for line in recent if line not in noise.lasting]
         count, clients = line_figures(lines)
+        if count < FEW_LINES and all(line.kind not in OF_CLIENTS for line in lines):
+            continue
         missing, _ = line_figures([line for line in lines if line.kind == NOT_IN_MEMBERS])
         yield Finding(
             rule=RULE,

@@ -27,7 +27,7 @@ REBALANCE_ROUNDS = timedelta(seconds=40)
 
 _LEAST_LINES = 3
 _LINES_APART = {NOT_IN_MEMBERS: timedelta(seconds=25)}  # one line per rebalance
-_REFUSALS_APART = timedelta(seconds=10)  # a refused pull is repeated after 1 s (5.x) or 3 s (4.x)
+_REFUSALS_APART = timedelta(seconds=5)  # a refused pull is repeated after 1 s (5.x) or 3 s (4.x)
 _LASTING_KINDS = tuple(kind for kind in REBALANCE_NOISE if kind != "member_list_failed")  # a broker that is down
 
 

@@ -23,10 +23,12 @@ def reset_figures(lines: Sequence[LogLineFacts]) -> dict[str, Figure]:
         known = json.loads(line.newest_fields_json)
         said |= {name: value for name, value in known.items() if value is not None}
     target_ms = said.get("target_timestamp_ms")
-    is_moment = isinstance(target_ms, int) and 0 < target_ms <= _LATEST_MS
+    target_at = None
+    if isinstance(target_ms, int) and 0 < target_ms <= _LATEST_MS:
+        target_at = datetime.fromtimestamp(target_ms / 1000, UTC)
     return {
         "caller": said.get("caller_address"),
-        "target_at": datetime.fromtimestamp(target_ms / 1000, UTC) if is_moment else None,
+        "target_at": target_at,
         "first_moved_at": min(line.first_at for line in lines),
         "last_moved_at": max(line.last_at for line in lines),
     }

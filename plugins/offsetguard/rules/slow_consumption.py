@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import lag_evidence, name_servers_of, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
-from offsetguard.rules.window_progress import RECENTLY, group_moves
+from offsetguard.rules.window_progress import RECENTLY, most_moves
 from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         in_process, policy = _in_process(group), config.policy(facts.cluster, group.consumer_group)
         if in_process is None or not own or not _counts(group, in_process, policy):
             continue
-        if not group_moves(group, own, facts.now):
+        if not most_moves(group, own, facts.now):
             continue
-        held = _held_back(own, facts.now)
+        held = None if group.orderly or not group.consume_ok_tps else _held_back(own, facts.now)
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
         advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
         yield Finding(
@@ -107,7 +107,9 @@ def _in_process(group: GroupFacts) -> int | None:
     if group.inflight is not None:
         return group.inflight
     all_told = group.told_client_count is not None and group.told_client_count == group.online_client_count
-    return group.cached_message_count if all_told else None
+    if not all_told or group.cached_message_count is None:
+        return None
+    return min(group.cached_message_count, group.effective_lag or 0)  # caches may hold what is deleted by now
 
 
 def _counts(group: GroupFacts, in_process: int, policy: EffectivePolicy) -> bool:

@@ -50,21 +50,37 @@ def lag_trend(queues: Iterable[QueueFacts], since: datetime | None = None) -> La
     return LagTrend(growth, longest) if longest else None
 
 
-def moves(queue: QueueFacts, now: datetime) -> bool | None:
-    """Whether messages of a queue were finished lately; None = nothing tells."""
-    moments = [queue.last_consume_at]
+def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | None:
+    """Whether messages of a queue were finished lately; None = nothing tells.
+
+    A client's last consumption is at first the time at which it took the queue, and an orderly client's is its last
+    attempt, of a message that fails for ever as well (ProcessQueue.takeMessages). So it counts for concurrent groups
+    whose clients say that they finish messages. A first commit of the queue's start finishes nothing either.
+    """
     window = queue.window
-    if window is not None:
+    finishes = group is not None and not group.orderly and ((group.consume_ok_tps or 0) > 0)
+    moments = [queue.last_consume_at if finishes else None]
+    if window is not None and (window.committed_offset or 0) > (window.seen_min_offset or 0):
         moments.append(window.advanced_at)
     if any(moment is not None and now - moment <= RECENTLY for moment in moments):
         return True
-    stands = window is not None and window.seen_at is not None and window.first_seen_at is not None
-    return False if stands and window.seen_at - window.first_seen_at >= RECENTLY else None  # type: ignore[union-attr, operator]
+    if window is None or window.seen_at is None or window.first_seen_at is None:
+        return None
+    return False if window.seen_at - window.first_seen_at >= RECENTLY else None
 
 
-def group_moves(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> bool | None:
-    """Whether a group finished messages of a topic lately; None = nothing tells."""
-    told = [moves(queue, now) for queue in queues]
-    if True in told or (group.consume_ok_tps or 0) > 0 or (group.consume_tps or 0) > 0:
-        return True
-    return None if not told or None in told else False
+def most_moves(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> bool | None:
+    """Whether the queues that have most of a group's lag in a topic go on; None = nothing tells."""
+    standing, moving, unknown = 0, 0, 0
+    for queue in queues:
+        lag, told = queue.offsets.effective_lag or 0, moves(queue, now, group)
+        if told is None:
+            unknown += lag
+        elif told:
+            moving += lag
+        else:
+            standing += lag
+    if moving == standing == 0:  # windows of one sample; the group's rates tell of all its queues together
+        rates = (group.consume_tps, None if group.orderly else group.consume_ok_tps)
+        return True if any((rate or 0) > 0 for rate in rates) else None
+    return moving >= standing + unknown

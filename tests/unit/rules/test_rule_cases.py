@@ -28,6 +28,7 @@ from offsetguard.facts import (
     LockWaitFacts,
     LogLineFacts,
     OffsetMoveFacts,
+    OnlineGroupFacts,
     QueueFacts,
     SubscriptionFacts,
     TopicFacts,
@@ -84,6 +85,7 @@ def _facts(given: dict[str, Any]) -> IntervalFacts:
         unseen_brokers=tuple(_record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
         traffic_hours=tuple(_record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
         subscriptions=tuple(_record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
+        online_groups=tuple(_record(OnlineGroupFacts, entry) for entry in given.get("online_groups", ())),
         log_lines=tuple(_log_line(entry) for entry in given.get("log_lines", ())),
     )
 
