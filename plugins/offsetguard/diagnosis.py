@@ -2,8 +2,9 @@
 
 Goal: the product's judgement, offline. Whoever sends a bundle asks what went wrong while it was recorded; often that is
 over before the recording is.
-Plan: judge at the end of every interval with what was known then, as the pipeline would have, and at the bundle's own
-end. A finding of the end is given as it is; one that is over, as it was when it was seen last.
+Plan: judge after every round with what was known then, as the pipeline would have, and at the bundle's own end. A
+finding of the end is given as it is; one that is over, as it was when it was seen last, unless it was seen only for a
+moment: what comes and goes within seconds is no trouble.
 Not here: trouble of the bundle. What another recorder did not ask for is no gap of the cluster's: a rule that needs it
 cannot tell.
 """
@@ -11,16 +12,15 @@ cannot tell.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import Outcome
-from offsetguard.intervals import Interval
+from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.rules.registry import judge, worst_first
 from offsetguard.sampled_rounds import facts_of_rounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from offsetguard.collect.snapshot import Snapshot
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from offsetguard.facts import IntervalFacts
     from offsetguard.rules.rule import CannotTell, Finding
 
+MOST_MOMENTS = 60  # of an hour every minute, of five minutes every round
 _Subject = tuple[str, str | None, str | None]
 
 
@@ -38,6 +39,7 @@ class Diagnosed:
     finding: Finding  # as it was at the last of them
     first_found_at: datetime
     last_found_at: datetime
+    times_found: int  # of the judged moments
     over: bool  # it was not true any more at the end
 
 
@@ -51,17 +53,18 @@ class Diagnosis:
 
 def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime) -> Diagnosis:
     """Judge the rounds of one bundle, oldest first, at least one. `end`: the bundle's own end, the last moment."""
+    moments = _judged_moments(rounds, end)
     found: dict[_Subject, Diagnosed] = {}
-    moments = list(_judged_moments(rounds, end))
     for count, now in moments:
         judgement = judge(facts_of_bundle(rounds[:count], config, now=now), config)
         for finding in judgement.findings:
             subject = finding.rule.id, finding.consumer_group, finding.topic
-            first = found[subject].first_found_at if subject in found else now
-            found[subject] = Diagnosed(finding, first, now, over=now != moments[-1][1])
-    order = {id(finding): place for place, finding in enumerate(worst_first(one.finding for one in found.values()))}
-    diagnosed = sorted(found.values(), key=lambda one: order[id(one.finding)])
-    return Diagnosis(tuple(_without_explained(diagnosed)), judgement.cannot_tell)
+            before = found.get(subject)
+            first, times = (before.first_found_at, before.times_found) if before else (now, 0)
+            found[subject] = Diagnosed(finding, first, now, times_found=times + 1, over=now != moments[-1][1])
+    lasting = [one for one in _without_explained(found) if not _was_momentary(one, [now for _, now in moments])]
+    order = {id(finding): place for place, finding in enumerate(worst_first(one.finding for one in lasting))}
+    return Diagnosis(tuple(sorted(lasting, key=lambda one: order[id(one.finding)])), judgement.cannot_tell)
 
 
 def facts_of_bundle(rounds: Sequence[Snapshot], config: Config, *, now: datetime | None = None) -> IntervalFacts:
@@ -71,27 +74,41 @@ def facts_of_bundle(rounds: Sequence[Snapshot], config: Config, *, now: datetime
     """
     facts = facts_of_rounds(rounds, config, now=now)
     gaps = tuple(gap for gap in facts.gaps if gap.outcome != Outcome.NOT_RECORDED)
-    silent = {gap.broker_name for gap in gaps}
-    asked_in_vain = frozenset(name for name in facts.unseen_broker_names if name in silent)
-    return replace(facts, gaps=gaps, unseen_broker_names=asked_in_vain)
+    silent = {(gap.broker_name, gap.broker_id) for gap in gaps}
+    unseen = frozenset(name for name in facts.unseen_broker_names if name in {broker for broker, _ in silent})
+    brokers = tuple(
+        replace(one, answered=None) if one.answered is False and (one.broker_name, one.broker_id) not in silent else one
+        for one in facts.brokers
+    )
+    return replace(facts, gaps=gaps, unseen_broker_names=unseen, brokers=brokers)
 
 
-def _judged_moments(rounds: Sequence[Snapshot], end: datetime) -> Iterator[tuple[int, datetime]]:
-    """Yield (rounds that were over, moment) for the last round of each interval, and the bundle's end."""
-    for count, (one, following) in enumerate(pairwise(rounds), start=1):
-        if Interval(one.manifest.interval_start) != Interval(following.manifest.interval_start):
-            yield count, one.manifest.finished_at
-    yield len(rounds), max(end, rounds[-1].manifest.finished_at)
+def _judged_moments(rounds: Sequence[Snapshot], end: datetime) -> list[tuple[int, datetime]]:
+    """Return (rounds that were over, moment): after each round, at most MOST_MOMENTS of them, and the bundle's end."""
+    last = max(end, rounds[-1].manifest.finished_at)
+    step = (last - rounds[0].manifest.started_at) / MOST_MOMENTS
+    moments: list[tuple[int, datetime]] = []
+    for count, one in enumerate(rounds[:-1], start=1):
+        now = one.manifest.finished_at
+        if not moments or now - moments[-1][1] >= step:
+            moments.append((count, now))
+    return [*moments, (len(rounds), last)]
 
 
-def _without_explained(diagnosed: Sequence[Diagnosed]) -> Iterator[Diagnosed]:
+def _was_momentary(one: Diagnosed, moments: Sequence[datetime]) -> bool:
+    """Whether it was found once only, and was over at the next look, within less than an interval."""
+    if not one.over or one.times_found > 1:
+        return False
+    return next(now for now in moments if now > one.last_found_at) - one.last_found_at < INTERVAL_LENGTH
+
+
+def _without_explained(found: Mapping[_Subject, Diagnosed]) -> Iterator[Diagnosed]:
     """Leave out what a later judgement names under another finding: its cause was seen only then."""
-    explained = {
+    known_at = {
         (explained.rule_id, explained.consumer_group, explained.topic): one.last_found_at
-        for one in diagnosed
+        for one in sorted(found.values(), key=lambda one: one.last_found_at)
         for explained in one.finding.explains
     }
-    for one in diagnosed:
-        known_at = explained.get((one.finding.rule.id, one.finding.consumer_group, one.finding.topic))
-        if known_at is None or one.last_found_at > known_at:
+    for subject, one in found.items():
+        if subject not in known_at or one.last_found_at > known_at[subject]:
             yield one

@@ -58,9 +58,9 @@ def diagnose(
     """Judge a support bundle, recorded by `offsetguard record` or laid out like one: findings, worst first.
 
     Every recorded round runs through the normal collector, the logs through the normal patterns, and the rules judge
-    at the end of every recorded minute and of the bundle. "Now" is the bundle's own end. What was wrong in between and
-    is over is told too ("over": true, with last_found_at). Files that do not belong to a bundle are ignored; what the
-    recorder did not ask for makes rules "cannot tell" (with JSON: on stderr).
+    after every round. "Now" is the bundle's own end. What was wrong in between and is over is told too ("over": true,
+    with last_found_at). Files that do not belong to a bundle are ignored; what the recorder did not ask for makes rules
+    "cannot tell" (with JSON: on stderr).
 
     \b
     Examples:
@@ -135,5 +135,5 @@ def _as_json(one: Diagnosed) -> str:
 def _as_text(found: Sequence[Diagnosed]) -> Iterator[str]:
     for one in found:
         if one.over:
-            yield f"Over since {format_moment(one.last_found_at)}, found from {format_moment(one.first_found_at)} on:"
+            yield f"Over; found from {format_moment(one.first_found_at)} to {format_moment(one.last_found_at)}:"
         yield from findings_as_text([one.finding])
