@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, UnseenBroker
 from offsetguard.collect.system_names import is_system_group
@@ -43,7 +43,7 @@ def repeated_kinds(kinds: Collection[str], earlier: EarlierRound) -> tuple[str, 
     return None if earlier.manifest is None else tuple(sorted(set(kinds) & set(earlier.manifest.gap_kinds)))
 
 
-def _groups_on(broker_name: str, earlier: EarlierRound) -> dict[str, tuple[str, ...] | int]:
+def _groups_on(broker_name: str, earlier: EarlierRound) -> dict[str, Any]:
     from pyarrow import compute as pc  # noqa: PLC0415 costs 0.1 s, and mostly every broker answers
 
     queues = earlier.columns(QUEUE_SNAPSHOTS, ("broker_name", "consumer_group"))
