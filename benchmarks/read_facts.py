@@ -32,7 +32,7 @@ from pyiceberg.expressions.literals import literal
 
 from offsetguard.cli.history import FIGURES
 from offsetguard.collect.landing import arrow_schema
-from offsetguard.housekeeping.packing import full_rows
+from offsetguard.housekeeping.packing import PACKED_FILES, full_rows
 from offsetguard.reading.catalog import load_table, open_catalog
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store.database import open_database, writing
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+Slice = tuple[range, range]  # groups and intervals of a file
 CLUSTER = "main"
 DAY = 1_440  # intervals
 START = datetime(2026, 11, 14, tzinfo=UTC)
@@ -62,7 +63,13 @@ def main() -> int:
         intervals = parsed.days * DAY
         _say(f"writing {parsed.groups * intervals:,} rows of group_facts and {parsed.queues:,} of queue_state ...")
         _write(packed, parsed.groups, _packed(parsed.groups, parsed.days), intervals, parsed.queues)
-        _write(as_published, parsed.groups, [range(number, number + 1) for number in range(DAY)], DAY, 0)
+        _write(
+            as_published,
+            parsed.groups,
+            [(range(parsed.groups), range(number, number + 1)) for number in range(DAY)],
+            DAY,
+            0,
+        )
         names = iter(np.random.default_rng(7).permutation(parsed.groups))
         reader = FactReader(packed, open_database(packed.database_url))
         small_reader = FactReader(as_published, open_database(as_published.database_url))
@@ -107,23 +114,31 @@ def _report(seconds: dict[str, list[float]], first: dict[str, float], cold_ms: f
     return 1 if missed else 0
 
 
-def _packed(groups: int, days: int) -> Iterator[range]:
-    """Yield the intervals of each file, as housekeeping leaves them at 23:59 of the last day."""
-    at_once = max(1, full_rows(GROUP_FACTS) // groups)
+def _packed(groups: int, days: int) -> Iterator[Slice]:
+    """Yield the rows of each file, as housekeeping leaves them at 23:59 of the last day."""
+    full = full_rows(GROUP_FACTS)
+    parts = -(-groups * DAY // full)
     for day in range(days - 1):
-        for first in range(day * DAY, (day + 1) * DAY, at_once):
-            yield range(first, min(first + at_once, (day + 1) * DAY))
-    today = (days - 1) * DAY
-    yield from (range(first, first + 60) for first in range(today, today + DAY - 60, 60))
-    yield from (range(number, number + 1) for number in range(today + DAY - 60, today + DAY))
+        minutes = range(day * DAY, (day + 1) * DAY)
+        yield from ((range(groups * part // parts, groups * (part + 1) // parts), minutes) for part in range(parts))
+    today, every = (days - 1) * DAY, range(groups)
+    hours = [60] * 23
+    at_once = max(1, full // groups // 60)  # hours that fill a file
+    while len(hours) >= PACKED_FILES:
+        some = hours[: min(at_once, PACKED_FILES)]
+        yield every, range(today, today + sum(some))
+        today, hours = today + sum(some), hours[len(some) :]
+    yield from ((every, range(today + 60 * hour, today + 60 * hour + 60)) for hour in range(len(hours)))
+    last = days * DAY - 60
+    yield from ((every, range(number, number + 1)) for number in range(last, last + 60))
 
 
 def _write(
-    workspace: Workspace, groups: int, files: Iterator[range] | list[range], intervals: int, queues: int
+    workspace: Workspace, groups: int, files: Iterator[Slice] | list[Slice], intervals: int, queues: int
 ) -> None:
     catalog = new_catalog(workspace)
     facts = create_table(catalog, GROUP_FACTS, GROUP_FACTS.row_group_rows)
-    ids = {GROUP_FACTS.name: append(facts, (_group_rows(groups, minutes) for minutes in files))}
+    ids = {GROUP_FACTS.name: append(facts, (_group_rows(some, minutes) for some, minutes in files))}
     if queues:
         state = create_table(catalog, QUEUE_STATE, QUEUE_STATE.row_group_rows)
         ids[QUEUE_STATE.name] = append(state, [_queue_rows(queues, intervals)])
@@ -148,17 +163,17 @@ def _publish(engine: Engine, intervals: int, ids: dict[str, int]) -> None:
         )
 
 
-def _group_rows(groups: int, minutes: range) -> pa.Table:
+def _group_rows(groups: range, minutes: range) -> pa.Table:
     """Return rows sorted by group, then time."""
-    count = groups * len(minutes)
-    numbers = np.repeat(np.arange(groups), len(minutes))
+    count = len(groups) * len(minutes)
+    numbers = pa.array(np.repeat(np.arange(len(groups)), len(minutes)))
     return _table(
         GROUP_FACTS,
         count,
         {
-            "interval_start": np.tile(_micros(minutes), groups),
-            "consumer_group": pa.array([_group_name(number) for number in range(groups)]).take(pa.array(numbers)),
-            "topic": pa.array([f"topic-{number:05d}-of-orders" for number in range(groups)]).take(pa.array(numbers)),
+            "interval_start": np.tile(_micros(minutes), len(groups)),
+            "consumer_group": pa.array([_group_name(number) for number in groups]).take(numbers),
+            "topic": pa.array([f"topic-{number:05d}-of-orders" for number in groups]).take(numbers),
         },
     )
 

@@ -114,9 +114,9 @@ def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, pattern
         F.octet_length("value").alias("bytes"),
         text.alias("text"),
     )
-    is_sound = F.col("text").rlike(SOUND_HEAD)
-    starts = is_sound | F.col("text").rlike(RECORD_START)
-    is_wanted = ~is_sound | F.col("text").rlike(wanted_head(patterns))  # or continues a record
+    starts = F.col("text").rlike(RECORD_START)
+    is_head = F.col("text").rlike(wanted_head(patterns)) | ~F.col("text").rlike(SOUND_HEAD)
+    is_wanted = ~starts | is_head  # or continues a record
     spanning = [pattern for pattern in patterns if pattern.spans_lines]
     spans = F.col("text").rlike(wanted_head(spanning)) if spanning else F.lit(False)
     told = placed.select("*", starts.alias("starts"), is_wanted.alias("is_wanted"))

@@ -21,7 +21,7 @@ from offsetguard.housekeeping.table_files import exchange
 from offsetguard.iceberg_catalog import NAMESPACE
 from offsetguard.publish_lock import only_publisher
 from offsetguard.reading.catalog import open_catalog
-from offsetguard.store import cycles, judged_intervals, settled_intervals
+from offsetguard.store import broker_marks, cycles, forecasts, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
 from offsetguard.tables import PUBLISHED
 
@@ -64,6 +64,7 @@ class HousekeepingReport:
     deleted_intervals: int = 0  # of which every retention has passed
     deleted_cycles: int = 0
     deleted_judgements: int = 0
+    deleted_forecasts: int = 0
     deleted_snapshots: int = 0  # landed ones
 
     def as_dict(self) -> dict[str, Any]:
@@ -152,6 +153,8 @@ class Housekeeper:
             intervals = settled_intervals.delete_older(session, min(snapshots_from, records_from))
             deleted_cycles = cycles.delete_older(session, records_from)
             judgements = judged_intervals.delete_older(session, records_from)
+            deleted_forecasts = forecasts.delete_older(session, snapshots_from, records_from)
+            broker_marks.delete_older(session, now - broker_marks.KEPT_FOR)
         return HousekeepingReport(
             tables=reports,
             settled_intervals=newly_settled,
@@ -159,6 +162,7 @@ class Housekeeper:
             deleted_intervals=intervals,
             deleted_cycles=deleted_cycles,
             deleted_judgements=judgements,
+            deleted_forecasts=deleted_forecasts,
             deleted_snapshots=delete_landed(self.workspace.landing_folder, snapshots_from),
         )
 

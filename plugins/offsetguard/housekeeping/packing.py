@@ -1,7 +1,8 @@
 """Many small files into few: each publication adds one file to every table, and readers open all that may hold a row.
 
-While a day lasts, its fresh files are packed every now and then; when it is over, all that is left of it. Rows are
-sorted by `Table.sort_order`, so that what one consumer group did all day lies side by side.
+While a day lasts, its fresh files are packed every now and then, and packed ones again when they are many; when it is
+over, all of it. Rows are sorted by `Table.sort_order`, and a day that needs several files is cut between consumer
+groups: what one of them did all day lies side by side in one file, because a file more costs a reader more than rows.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.errors import PublishError
 from offsetguard.housekeeping.table_files import (
     PACKED_PREFIX,
     Exchange,
     by_group,
     live_files,
+    ranges_of_rows,
     read_files,
     sorted_rows,
     write_like,
@@ -22,6 +25,8 @@ from offsetguard.housekeeping.table_files import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table as IcebergTable
 
     from offsetguard.housekeeping.table_files import TableFile
@@ -30,17 +35,22 @@ if TYPE_CHECKING:
 FULL_ROWS = 1_000_000  # of a packed file
 FULL_CELLS = 40_000_000  # of a packed file: so many are sorted in memory, about 0.7 GB
 FRESH_FILES = 30  # while the day lasts, fewer than these are not worth a commit
+PACKED_FILES = 8  # as many small packed ones become one: no row is written more than a few times in a day
 _SETTLES_AFTER = timedelta(minutes=30)  # a day's last interval may be published late
 
 
 def pack(iceberg_table: IcebergTable, table: Table, *, now: datetime) -> list[Exchange]:
     """Write packed files beside the table's small ones; `exchange` puts them in their place."""
     exchanges = []
+    full = full_rows(table)
     for files in by_group(live_files(iceberg_table)):
-        for chosen in bins(files, full_rows(table), now=now):
+        if now >= _end_of_day(files[-1].last) + _SETTLES_AFTER:
+            if len(files) > (parts := -(-sum(file.row_count for file in files) // full)):
+                exchanges.append(Exchange(tuple(files), tuple(_whole_day(iceberg_table, table, files, parts))))
+            continue
+        for chosen in bins(files, full):
             rows = sorted_rows(read_files(iceberg_table, chosen), table)
-            packed = write_like(iceberg_table, table, rows, chosen[0], PACKED_PREFIX)
-            exchanges.append(Exchange(tuple(chosen), (packed,)))
+            exchanges.append(Exchange(tuple(chosen), (_write(iceberg_table, table, rows, chosen),)))
     return exchanges
 
 
@@ -49,23 +59,24 @@ def full_rows(table: Table) -> int:
     return min(FULL_ROWS, FULL_CELLS // len(table.columns))
 
 
-def bins(files: Sequence[TableFile], full: int, *, now: datetime) -> Iterator[list[TableFile]]:
-    """Yield which files of one day become one file of at most `full` rows.
+def bins(files: Sequence[TableFile], full: int) -> Iterator[list[TableFile]]:
+    """Yield which files of a day that lasts become one file of at most `full` rows.
 
     `files`: in the order of their intervals. Files that are full enough stay as they are.
     """
-    if not files:
-        return
-    day_is_over = now >= _end_of_day(files[-1].last) + _SETTLES_AFTER
-    if day_is_over:
-        small = [file for file in files if file.row_count < full * 3 // 4]
-    else:
-        small = [file for file in files if not file.packed and file.row_count < full * 3 // 4]
-        if len(small) < FRESH_FILES:
-            return
+    small = [file for file in files if file.row_count < full * 3 // 4]
+    fresh = [file for file in small if not file.packed]
+    packed = [file for file in small if file.packed]
+    if len(fresh) >= FRESH_FILES:
+        yield from _filled(fresh, full)
+    if len(packed) >= PACKED_FILES:
+        yield from _filled(packed, full)
+
+
+def _filled(files: Sequence[TableFile], full: int) -> Iterator[list[TableFile]]:
     chosen: list[TableFile] = []
     rows = 0
-    for file in small:
+    for file in files:
         if chosen and rows + file.row_count > full:
             if len(chosen) > 1:
                 yield chosen
@@ -74,6 +85,29 @@ def bins(files: Sequence[TableFile], full: int, *, now: datetime) -> Iterator[li
         rows += file.row_count
     if len(chosen) > 1:
         yield chosen
+
+
+def _whole_day(iceberg_table: IcebergTable, table: Table, files: Sequence[TableFile], parts: int) -> Iterator[DataFile]:
+    """Write a day's rows to at most so many files, cut between consumer groups (or what comes first in their order).
+
+    One part at a time is in memory. Raises PublishError when the parts have not all the rows.
+    """
+    written = 0
+    for rows in ranges_of_rows(iceberg_table, files, _order(iceberg_table, table)[0], parts):
+        written += rows.num_rows
+        yield _write(iceberg_table, table, sorted_rows(rows, table), files)
+    expected = sum(file.row_count for file in files)
+    if written != expected:
+        raise PublishError(f"{table.name}: {written} rows packed of {expected}; the table is as it was")
+
+
+def _order(iceberg_table: IcebergTable, table: Table) -> list[str]:
+    known = set(iceberg_table.schema().column_names)
+    return [name for name in table.sort_order if name in known]
+
+
+def _write(iceberg_table: IcebergTable, table: Table, rows: pa.Table, like: Sequence[TableFile]) -> DataFile:
+    return write_like(iceberg_table, table, rows, like[0], PACKED_PREFIX)
 
 
 def _end_of_day(moment: datetime) -> datetime:

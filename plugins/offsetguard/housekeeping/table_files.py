@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import ValidationException
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, IsNull, LessThan, Or
 from pyiceberg.io.pyarrow import ArrowScan, ParquetFormatModel, schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table.snapshots import Operation
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
+    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import FileScanTask
     from pyiceberg.table import Table as IcebergTable
@@ -102,6 +105,39 @@ def read_files(iceberg_table: IcebergTable, files: Sequence[TableFile]) -> pa.Ta
     if rows.num_rows != expected:
         raise PublishError(f"{iceberg_table.name()[-1]}: {rows.num_rows} rows in files that should have {expected}")
     return rows.cast(schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True))
+
+
+def ranges_of_rows(
+    iceberg_table: IcebergTable, files: Sequence[TableFile], column: str, parts: int
+) -> Iterator[pa.Table]:
+    """Yield the rows of files in at most `parts` tables of about the same size, cut between values of a text column.
+
+    The first also has the rows without a value. Only one table is in memory, and one file besides.
+    """
+    tasks = [file.task for file in files]
+    only_column = iceberg_table.schema().select(column)
+    values = ArrowScan(iceberg_table.metadata, iceberg_table.io, only_column, AlwaysTrue()).to_table(tasks).column(0)
+    counts = pc.value_counts(values.combine_chunks()).to_pylist()
+    cuts = cuts_between(sorted((one["values"], one["counts"]) for one in counts if one["values"] is not None), parts)
+    for low, high in pairwise([None, *cuts, None]):
+        above: BooleanExpression = AlwaysTrue() if low is None else GreaterThanOrEqual(column, low)
+        below: BooleanExpression = AlwaysTrue() if high is None else LessThan(column, high)
+        chosen = And(above, below) if low is not None or high is None else Or(below, IsNull(column))
+        scan = ArrowScan(iceberg_table.metadata, iceberg_table.io, iceberg_table.schema(), chosen)
+        yield scan.to_table(tasks).cast(schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True))
+
+
+def cuts_between(counts: Sequence[tuple[str, int]], parts: int) -> list[str]:
+    """Return the values with which a new part begins, for at most `parts` parts; `counts`: sorted (value, rows)."""
+    most = -(-sum(count for _, count in counts) // parts)
+    cuts: list[str] = []
+    rows = 0
+    for value, count in counts:
+        if rows and rows + count > most and len(cuts) < parts - 1:
+            cuts.append(value)
+            rows = 0
+        rows += count
+    return cuts
 
 
 def sorted_rows(rows: pa.Table, table: Table) -> pa.Table:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
+SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _LEVEL = r"([A-Z]{4,5})"
-RECORD_START = f"^{_SECOND}[ ,.]"
+RECORD_START = f"^{SECOND}[ ,.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class Layout:
 LAYOUTS = (
     Layout(
         "client 5.x",
-        f"^({_SECOND}\\.[0-9]{{3}}) {_LEVEL} {{1,2}}\\[[^\\]\\n]{{0,40}}\\] \\[([^\\]\\n]{{0,255}})\\] "
+        f"^({SECOND}\\.[0-9]{{3}}) {_LEVEL} {{1,2}}\\[[^\\]\\n]{{0,40}}\\] \\[([^\\]\\n]{{0,255}})\\] "
         r"\[[^\]\n]{0,255}\] - ",
         ("at", "level", "thread"),
         "2026-11-21 16:49:33.210 INFO  [21613] [main] [RocketmqRemoting#?:?] - ",
     ),
     Layout(
         "client 4.x",
-        f"^({_SECOND},[0-9]{{3}}) {_LEVEL} {{1,2}}[^ \\n]{{1,255}} - ",
+        f"^({SECOND},[0-9]{{3}}) {_LEVEL} {{1,2}}[^ \\n]{{1,255}} - ",
         ("at", "level"),
         "2026-11-20 22:47:01,278 WARN RocketmqClient - ",
     ),
-    Layout("stats", f"^({_SECOND}) {_LEVEL} - ", ("at", "level"), "2026-11-21 06:46:00 INFO - "),
-    Layout("watermark", f"^({_SECOND}) - ", ("at",), "2026-11-21 06:44:37 - "),
+    Layout("stats", f"^({SECOND}) {_LEVEL} - ", ("at", "level"), "2026-11-21 06:46:00 INFO - "),
+    Layout("watermark", f"^({SECOND}) - ", ("at",), "2026-11-21 06:44:37 - "),
     Layout(
         "broker",
-        f"^({_SECOND}) {_LEVEL} ([^\\n]{{1,255}}?) - ",
+        f"^({SECOND}) {_LEVEL} ([^\\n]{{1,255}}?) - ",
         ("at", "level", "thread"),
         "2026-11-21 06:45:30 WARN PullMessageThread_3 - ",
     ),

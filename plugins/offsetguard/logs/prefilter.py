@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from offsetguard.logs.layouts import LAYOUTS
+from offsetguard.logs.layouts import LAYOUTS, SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from offsetguard.logs.pattern import Pattern
 
 _SPECIAL = frozenset("\\^$.[]|()?*+{}")
-_LAID_OUT = "|".join(re.sub(r"(?<!\\)\((?!\?)", "(?:", layout.regex.removeprefix("^")) for layout in LAYOUTS)
-_HEAD = f"(?>{_LAID_OUT})"
+_BEHIND_THE_SECOND = "|".join(
+    re.sub(r"(?<!\\)\((?!\?)", "(?:", "(" + layout.regex.removeprefix(f"^({SECOND}")) for layout in LAYOUTS
+)
+_HEAD = f"(?>{SECOND}(?:{_BEHIND_THE_SECOND}))"  # all layouts begin with the second: it is read once
 # Every date of every year but the 29th of February: what is not certain is looked at in full.
 _DATE = (
     r"[1-9][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"

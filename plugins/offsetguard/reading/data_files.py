@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from offsetguard.reading.plan import PlannedFile
     from offsetguard.reading.row_filter import RowFilter
 
-_FOOTER_BYTES = 64 << 20
+_FOOTER_BYTES = 128 << 20  # a week's footers fit in: forgotten ones would be read again by every read
+_FOOTER_IN_MEMORY = 8  # times its size in the file, as measured
 _SMALL_FILE_BYTES = 96 << 20
 _SMALL_ROW_COUNT = 20_000  # one interval's rows, not yet compacted with others
 _FIELD_ID = b"PARQUET:field_id"
@@ -82,7 +83,9 @@ class DataFiles:
     def __init__(self, keep_up_to_rows: int = _SMALL_ROW_COUNT) -> None:
         """`keep_up_to_rows`: smaller files are kept in memory, as far as there is room."""
         self._keep_up_to_rows = keep_up_to_rows
-        self._footers: Kept[Footer] = Kept(_FOOTER_BYTES, lambda footer: 4 * footer.metadata.serialized_size)
+        self._footers: Kept[Footer] = Kept(
+            _FOOTER_BYTES, lambda footer: _FOOTER_IN_MEMORY * footer.metadata.serialized_size
+        )
         self._small: Kept[pa.Table] = Kept(_SMALL_FILE_BYTES, lambda rows: rows.nbytes)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="data-files")
 

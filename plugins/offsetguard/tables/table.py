@@ -9,7 +9,9 @@ from enum import StrEnum
 RAW_RETENTION = timedelta(days=7)  # what was seen; the pages show one group's 7 days
 FACT_RETENTION = timedelta(days=90)  # what was made of it: small, and weeks are compared with each other
 
-_ROW_GROUP_CELLS = 400_000  # 2 to 3 ms to decode; fewer, and the footers of files outweigh their rows
+_ROW_GROUP_CELLS = (
+    800_000  # fewer: footers, which readers keep, get large; more: a group that is read brings many others
+)
 
 
 class ColumnType(StrEnum):

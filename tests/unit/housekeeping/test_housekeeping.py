@@ -12,7 +12,7 @@ from offsetguard.config import Retention
 from offsetguard.housekeeping import packing
 from offsetguard.housekeeping.clean import Housekeeper
 from offsetguard.housekeeping.leftovers import local_path
-from offsetguard.housekeeping.table_files import live_files
+from offsetguard.housekeeping.table_files import live_files, ranges_of_rows
 from offsetguard.housekeeping.unpacking import unpack
 from offsetguard.intervals import Interval
 from offsetguard.store import published_intervals
@@ -108,6 +108,16 @@ def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(warehouse: 
     found = iceberg_table.scan().to_arrow().select(["consumer_group", "interval_start"]).to_pylist()
     assert file.row_count == len(found) == 12
     assert found == sorted(found, key=lambda row: (row["consumer_group"], row["interval_start"]))
+
+
+def test_a_day_of_several_files_is_cut_between_consumer_groups(warehouse: FactsWarehouse) -> None:
+    publish(warehouse, range(4))
+    iceberg_table = warehouse.iceberg_table(GROUP_SNAPSHOTS)
+    parts = list(ranges_of_rows(iceberg_table, live_files(iceberg_table), "consumer_group", 2))
+    groups = [set(part.column("consumer_group").to_pylist()) for part in parts]
+    assert sum(part.num_rows for part in parts) == 12
+    assert len(parts) == 2
+    assert max(groups[0]) < min(groups[1])
 
 
 def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: FactsWarehouse) -> None:
