@@ -58,6 +58,7 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
         Scope.BROKER,
         *("collection_incomplete", "slave_behind", "store_slow", "disk_filling", "clock_skew"),
         *("accumulation", "consumer_offline", "never_committed", "membership_disagrees", "lock_contention"),
+        "reads_moved_to_slave",
         variants=("default", "groups_unknown"),  # of masters: a dead slave explains nothing of its master
     ),
     *(
@@ -91,11 +92,8 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("queue_recreated", Scope.TOPIC, "offsets_violate_invariant"),
     *_pairs("offset_reset", Scope.TOPIC, "accumulation", "offsets_violate_invariant"),
     *_pairs("offset_moved_by_retention", Scope.TOPIC, "messages_lost"),
-    Subsumption("messages_lost", "offsets_violate_invariant", Scope.TOPIC, explained_variants=("below_min",)),
-    Subsumption(
-        "offset_moved_by_retention", "offsets_violate_invariant", Scope.TOPIC, explained_variants=("below_min",)
-    ),
-    *_pairs("loss_ahead", Scope.TOPIC, "accumulation"),
+    # the more urgent news, not the cause: what will be lost, and until when it can be prevented
+    *_pairs("loss_ahead", Scope.TOPIC, "accumulation", "consumer_offline"),
     *_pairs("retry_storm", Scope.GROUP, "dead_letters"),
     Subsumption("filter_hides_lag", "accumulation", Scope.TOPIC, variants=("default",), quiets=True),
 )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.offsets import MessageQueue
+from offsetguard.rules.registry import rules_by_id
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.rules.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
 
@@ -146,6 +147,13 @@ def test_nothing_is_lost_nothing_is_named_twice_and_no_severity_falls(
     assert left == subsume(findings, given_pairs)
     for one in left:
         assert not one.explains or any(pair.explaining == one.rule.id for pair in given_pairs)
+
+
+def test_every_pair_names_rules_and_variants_that_there_are() -> None:
+    rules = rules_by_id()
+    for one in SUBSUMPTIONS:
+        assert set(one.variants) <= set(rules[one.explaining].texts), one
+        assert set(one.explained_variants) <= set(rules[one.explained].texts), one
 
 
 def test_no_rule_explains_itself_and_no_pair_stands_twice() -> None:
