@@ -108,6 +108,7 @@ LABELS = {
     "since": "since",
     "skew_ms": "clock wrong by",
     "skipped": "skipped",
+    "skipped_at_most": "skipped, at most",
     "slave_behind_bytes": "slave behind by bytes",
     "slave_get_tps": "read from slaves per second",
     "slave_read_since": "reads there since",

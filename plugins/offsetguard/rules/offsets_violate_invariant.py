@@ -1,11 +1,12 @@
 """A consumer group's offsets break min <= consumer <= pull <= max: the row is right and the cluster is not.
 
-Means: worst first, consumer below min (OG-Q01) = messages were deleted before they were consumed; min beyond max
-(OG-Q05) = the broker's queue is damaged; pull beyond max (OG-Q04) = the queue was recreated or its broker lost its
-tail, seen from the clients; consumer beyond pull (OG-Q02) = the offset was set while clients pull elsewhere.
+Means: worst first, min beyond max (OG-Q05) = the broker's queue is damaged; pull beyond max (OG-Q04) = the queue was
+recreated or its broker lost its tail, seen from the clients; consumer beyond pull (OG-Q02) = the offset was set while
+clients pull elsewhere.
 Evidence: suspect queues whose rows break an invariant after a second reading.
-Not judged: committed offsets beyond max (OG-Q03), which are told with their cause by queue_recreated or offset_reset;
-broadcasting groups; what the broker keeps under their name is not where their clients are.
+Not judged: what other rules tell with its cause: committed offsets beyond max (OG-Q03: queue_recreated, offset_reset)
+and below min (OG-Q01: messages_lost); broadcasting groups, for what the broker keeps under their name is not where
+their clients are.
 Do next: by variant, mostly a reset to a moment.
 Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET_OVERFLOW_BADLY and is sent to the end
 (DefaultMessageStore.getMessage, 4.9.8 and 5.3.3).
@@ -40,18 +41,6 @@ RULE = Rule(
     needs=("queues",),
     means="The offsets of a consumer group break min <= consumer <= pull <= max.",
     texts={
-        "below_min": Texts(
-            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
-            cause="Consumer group {consumer_group} lost {lost:messages} message{lost:plural} "
-            + _ON_QUEUES
-            + ": the broker deleted what the group had not consumed "
-            + _WORST
-            + "committed {consumer_offset:messages}, oldest kept {min_offset:messages}; clients online: "
-            "{online_client_count}).",
-            do_next="These messages are gone from the broker; if they matter, send them again from their source. Start "
-            "or speed up the group before retention deletes more; if it is retired, delete it: "
-            "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}.",
-        ),
         "default": Texts(
             summary="{topic}: the oldest offset lies beyond the end",
             cause="The broker says that the oldest kept message of topic {topic} lies beyond the end of the queue, "
@@ -92,9 +81,8 @@ RULE = Rule(
     recovered="recovered: its offsets are in order again",
 )
 
-# Worst first: what has lost messages, what is odd.
+# Worst first.
 _VARIANTS = (
-    (OffsetOrderViolation.CONSUMER_BELOW_MIN, "below_min", "LOST"),
     (OffsetOrderViolation.MIN_ABOVE_MAX, "default", "ANOMALY"),
     (OffsetOrderViolation.PULL_ABOVE_MAX, "pull_beyond_max", "ANOMALY"),
     (OffsetOrderViolation.CONSUMER_ABOVE_PULL, "consumer_beyond_pull", "ANOMALY"),
@@ -139,7 +127,7 @@ def _worst_violation(broken: Sequence[QueueFacts]) -> tuple[str, str, list[Queue
 def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:
     worst = min(telling, key=_worst_first)
     lost = sum(queue.offsets.lost or 0 for queue in telling)
-    beyond = sum(_beyond(queue) for queue in telling)
+    past_end = sum(_beyond(queue) for queue in telling)
     return {
         "queue_count": len(telling),
         "broker_name": worst.message_queue.broker_name,
@@ -149,8 +137,8 @@ def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:
         "pull_offset": worst.offsets.pull_offset,
         "max_offset": worst.offsets.max_offset,
         "lost": lost,
-        "beyond": beyond,
-        "missing": lost + beyond,
+        "beyond": past_end,
+        "missing": lost + past_end,
     }
 
 

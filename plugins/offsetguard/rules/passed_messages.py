@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.rule import QueueEvidence
@@ -30,6 +31,16 @@ def passed_by(
         if points and window.committed_offset is not None and points[-1].committed_offset is not None:
             passed[queue.message_queue] = max(0, window.committed_offset - points[-1].committed_offset)
     return {queue: count for queue, count in passed.items() if count}
+
+
+def skipped_at_most(passed: Mapping[MessageQueue, int], hit_ratio: float | None) -> int | None:
+    """Return how many of the passed messages brokers kept back; what the clients wanted is among them.
+
+    `hit_ratio`: share of all messages that brokers hand out by the expression that they hold; None = not known.
+    """
+    if hit_ratio is None or not passed:
+        return None
+    return math.ceil(sum(passed.values()) * (1.0 - hit_ratio))
 
 
 def passed_evidence(passed: Mapping[MessageQueue, int]) -> tuple[QueueEvidence, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import message_models, name_servers_of, queues_by_group
 from offsetguard.rules.mismatch_kind import begun_at, mismatch_kind
-from offsetguard.rules.passed_messages import passed_by, passed_evidence
+from offsetguard.rules.passed_messages import passed_by, passed_evidence, skipped_at_most
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ RULE = Rule(
         ),
     },
     title="clients of one group subscribe differently",
-    table=("member_expressions", "broker_expressions", "losing_clients", "passed", "unsubscribed_clients", "since"),
+    table=("member_expressions", "broker_expressions", "losing_clients", "passed", "skipped_at_most", "since"),
     peak="passed",
     recovered="all its clients subscribe to the same",
 )
@@ -89,6 +89,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic)."""
     models, queues = message_models(facts), queues_by_group(facts)
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
+    ratios = {(group.consumer_group, group.topic): group.hit_ratio for group in facts.groups}
     for one in facts.subscriptions:
         broadcasting = models.get(one.consumer_group) == "BROADCASTING"
         passed = passed_by(one.losing_client_ids, queues.get((one.consumer_group, one.topic), ()), begun_at(one))
@@ -116,6 +117,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "since": one.last_changed_at if variant == "alternating" else begun_at(one),
                 "passed": sum(passed.values()) if passed else None,
                 "passed_queue_count": len(passed),
+                "skipped_at_most": skipped_at_most(passed, ratios.get((one.consumer_group, one.topic))),
                 "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=passed_evidence(passed),
