@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from offsetguard.rules.backlog_trend import backlog_trend
 from offsetguard.rules.evidence import lag_evidence, name_servers_of
 from offsetguard.rules.judged_groups import judged_groups, longest_ms, unseen_brokers
+from offsetguard.rules.lock_holders import POP
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts
     from offsetguard.rules.rule import CannotTell
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
@@ -75,6 +76,14 @@ RULE = Rule(
             "the latest if that goes on" + _ALLOWED,
             do_next="Nothing, if that is soon enough. " + _SPEED_UP,
         ),
+        "waiting_to_be_popped": Texts(
+            summary=_MESSAGES + " of {topic} wait for {consumer_group}",
+            cause=_MESSAGES + " of topic {topic} wait to be handed out to consumer group {consumer_group} (POP), "
+            "besides those in process at its clients ({pop_inflight:messages}): they take more slowly than producers "
+            "write, or nothing at all" + _ALLOWED,
+            do_next="Add clients or speed up their handlers. Where it is unknown how much is in process, list the "
+            "brokers' metrics pages under metrics_urls in config/offsetguard.yml.",
+        ),
         "clients_unknown": Texts(
             summary=_SUMMARY,
             cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
@@ -105,13 +114,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             consumer_group=group.consumer_group,
             topic=group.topic,
             severity=RULE.severity if judged.above_limit and not soon else Severity.INFO,
-            variant=trend.variant,
+            variant=_variant(judged.group, trend.variant),
             state=trend.state.value,
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
                 "inflight": group.inflight,
                 "available": group.available,
+                "pop_inflight": group.pop_inflight,
                 "online_client_count": group.online_client_count,
                 "queue_count": group.queue_count,
                 "stalled_queue_count": len(judged.in_state(State.STALLED)),
@@ -124,6 +134,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=lag_evidence(judged.queues),
         )
+
+
+def _variant(group: GroupFacts, variant: str) -> str:
+    popped = group.consumption == POP and variant != "clients_unknown"
+    return "waiting_to_be_popped" if popped else variant
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -3,8 +3,9 @@
 Means: orderly, one queue is consumed by one thread at a time; parallelism is min(queues, clients x threads), whatever
 threads or clients are added.
 Evidence: threads and the orderly flag that all of the group's clients told, and the queues of its topics.
-Not judged: concurrent groups (there threads help), groups of which not every client told, POP groups. A warning only
-when most queues are behind and the group cannot catch up or is beyond its limits; else INFO.
+Not judged: concurrent groups (there threads help), groups of which not every client told, POP groups, a group without a
+lag to speak of (lag_floor). A warning only when most queues are behind and the group cannot catch up or is beyond its
+limits; else INFO.
 Do next: add queues (read and write), not threads.
 Source: incident "orderly consumption"; ConsumeMessageOrderlyService (4.9.8, 5.3.3).
 """
@@ -36,9 +37,9 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group}: {idle_thread_count} of {thread_count} threads can never work",
-            cause=_CAP + "; it consumes one message of a queue at a time, and has no lag that matters now.",
-            do_next="Nothing is wrong. If {consumer_group} must become faster, add queues (read and write), not "
-            "threads.",
+            cause=_CAP + "; it consumes one message of a queue at a time, and is {effective_lag:messages} messages "
+            "behind, which does not matter yet.",
+            do_next="If {consumer_group} must become faster, add queues (read and write), not threads.",
         ),
         "behind": Texts(
             summary="{consumer_group} is limited by the {queue_count} queue{queue_count:plural} of {topic}",
@@ -57,7 +58,7 @@ RULE = Rule(
 
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
-    """One finding per consumer group: about each topic that it cannot catch up on, else about all of them."""
+    """One finding per consumer group: about each topic that it cannot catch up on, else about all that waits."""
     suspects = queues_by_group(facts)
     for one in capacities(facts):
         if not one.orderly or one.thread_count is None or one.thread_count <= one.queue_count:
@@ -65,7 +66,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         behind = [group for group in one.topics if is_short_of_queues(facts, config, group)]
         for group in behind:
             yield _finding(facts, config, one, group, suspects.get((group.consumer_group, group.topic), ()))
-        if not behind:
+        if not behind and _waiting_count(one) > config.policy(facts.cluster, one.consumer_group).lag_floor:
             yield _finding(facts, config, one, None, ())
 
 
@@ -77,6 +78,10 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 
 
 _UNTOLD = "The group falls behind, and not every client of it told how many threads it has (running info)."
+
+
+def _waiting_count(capacity: GroupCapacity) -> int:
+    return sum(group.effective_lag or 0 for group in capacity.topics)
 
 
 def _finding(
@@ -101,7 +106,7 @@ def _finding(
             "thread_count": threads,
             "queue_count": capacity.queue_count,
             "idle_thread_count": threads - capacity.queue_count,
-            "effective_lag": None if group is None else group.effective_lag,
+            "effective_lag": _waiting_count(capacity) if group is None else group.effective_lag,
             "consume_tps": None if group is None else group.consume_tps,
             "produce_tps": None if group is None else group.produce_tps,
             "name_servers": name_servers_of(config, facts.cluster),

@@ -92,10 +92,10 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for topic in facts.topics:
         used_unknown = topic.unwritten_queues_used is None and topic.topic_kind == "normal"
         if topic.unwritten_queue_count and not topic.unreadable_queue_count and used_unknown:
-            yield CannotTell(RULE.id, None, frozenset(), _UNSEEN)
+            yield CannotTell(RULE.id, None, frozenset(), _UNSEEN.format(topic=topic.topic))
 
 
-_UNSEEN = "Topics have more read queues than write queues, and the queues between were not seen."
+_UNSEEN = "Topic {topic} has more read queues than write queues, and what the queues between hold was not seen."
 
 
 def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Finding:

@@ -3,7 +3,8 @@
 Means: an orderly message that fails is retried in place, once a second, and blocks its queue until the limit; by
 default there is none. With 2,000 retries a queue is blocked for at least half an hour; 16 is the sane limit.
 Evidence: maxReconsumeTimes of the clients that told.
-Not judged: concurrent groups (a failed message waits in the retry topic and blocks nobody); POP groups.
+Not judged: concurrent groups (a failed message waits in the retry topic and blocks nobody); POP groups; the default
+without a limit, as long as no message fails.
 Do next: set maxReconsumeTimes of the consumer to 16.
 Source: DefaultMQPushConsumer.maxReconsumeTimes, ConsumeMessageOrderlyService#getMaxReconsumeTimes (4.9.8, 5.3.3).
 """
@@ -44,7 +45,7 @@ RULE = Rule(
         "unlimited": Texts(
             summary="{consumer_group} retries a failing message for ever",
             cause="Orderly group {consumer_group} retries a message that fails for ever in place (maxReconsumeTimes is "
-            "not set), so one bad message would block its queue until somebody acts.",
+            "not set), and messages fail now: one that keeps failing blocks its queue until somebody acts.",
             do_next=_DO_NEXT,
         ),
         "blocking": Texts(
@@ -69,7 +70,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for group in facts.groups:
         limit = group.max_reconsume_times
         sane = limit is None or 0 <= limit <= SANE_RETRIES
-        if not group.orderly or sane or limit is None or group.consumption == POP:
+        harmless = limit == UNLIMITED and not group.consume_failed_tps
+        if not group.orderly or sane or harmless or limit is None or group.consumption == POP:
             continue
         blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts.now)
         if group.consumer_group in found and not blocked:
