@@ -129,7 +129,7 @@ def _sort_moves(one: Causes, moves: Iterable[OffsetMoveFacts], online_client_cou
             one.not_persisted.append(move)
         elif _was_reset(move, one.reset_lines) or (back and move.origin == "snapshot"):
             one.moved_back.append(move)
-        elif one.model == BROADCASTING and now - move.last_moved_at <= SILENCE:
+        elif one.model != CLUSTERING and move.origin != "snapshot" and now - move.last_moved_at <= SILENCE:
             continue  # two rebalances will show whether it asks for the same again
         elif back:
             one.beyond_end.append(move)

@@ -5,28 +5,30 @@ sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the 
 is the bottleneck, or is itself behind.
 Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window.
 Not judged: reads from a slave whose master is gone (broker_unreachable); POP groups.
-Do next: nothing while the lag falls; add up the rates of all replicas.
+Do next: nothing while the lag falls.
 Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
 from offsetguard.rules.evidence import lag_evidence, queues_by_group
+from offsetguard.rules.replica_figures import rounded_rate, slave_behind_bytes
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.window_progress import lag_trend
 from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts
     from offsetguard.rules.window_progress import LagTrend
-    from offsetguard.verdicts import Figure
 
+LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
 LONGEST_DRAIN_MS = 24 * 3_600_000  # a lag that needs longer does not fall to speak of
 
 _READS = (
@@ -34,9 +36,11 @@ _READS = (
     "or earlier: TPS {slave_get_tps:messages}/s on slaves, {master_get_tps:messages}/s on masters"
 )
 _SUMMARY = "{consumer_group} reads {topic} from the slave of {brokers}"
+_SUM = "Its TPS is the sum over masters and slaves, {get_tps:messages}/s"
 _ADD_UP = (
-    "Nothing to do: near the end of the queues the group returns to the master by itself. Its TPS is the sum over "
-    "masters and slaves, {get_tps:messages}/s; dashboards that ask masters only show less, or 0."
+    "Nothing to do: near the end of the queues the group returns to the master by itself. "
+    + _SUM
+    + "; dashboards that ask masters only show less, or 0."
 )
 
 RULE = Rule(
@@ -61,12 +65,11 @@ RULE = Rule(
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait.",
             do_next=_ADD_UP,
         ),
-        "one_look": Texts(
+        "too_early": Texts(
             summary=_SUMMARY,
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait, and whether they become "
-            "fewer cannot be seen in one look.",
-            do_next="Look again in a minute (offsetguard check --samples 3 --every 20s): while the lag falls there is "
-            "nothing to do. Its TPS is the sum over masters and slaves, {get_tps:messages}/s.",
+            "fewer cannot be said yet.",
+            do_next="Look again in two minutes: while the lag falls there is nothing to do. " + _SUM + ".",
         ),
         "not_falling": Texts(
             summary=_SUMMARY + ", and its lag does not fall",
@@ -93,7 +96,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         there = [queue for queue in own if not brokers or queue.message_queue.broker_name in brokers]
         drain = forecasts.group_drain([queue.verdict for queue in there if queue.verdict])
         policy = config.policy(facts.cluster, group.consumer_group)
-        variant = _variant(group, lag_trend(there, group.slave_read_since), drain, policy)
+        trend, since = lag_trend(there, group.slave_read_since), group.slave_read_since
+        early = trend is None or since is None or facts.now - since < LEAST_SERVED
+        variant = _variant(group, trend, drain, policy, early=early)
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
@@ -105,13 +110,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 "brokers": ", ".join(brokers) or None,
                 "slave_read_since": group.slave_read_since,
-                "slave_get_tps": _rate(group.slave_get_tps),
-                "master_get_tps": _rate(group.master_get_tps),
-                "get_tps": _rate(group.get_tps),
+                "slave_get_tps": rounded_rate(group.slave_get_tps),
+                "master_get_tps": rounded_rate(group.master_get_tps),
+                "get_tps": rounded_rate(group.get_tps),
                 "effective_lag": group.effective_lag,
                 "drain_low_ms": None if drain is None else drain.low_ms,
                 "drain_high_ms": None if drain is None else drain.high_ms,
-                "slave_behind_bytes": _behind(facts, brokers),
+                "slave_behind_bytes": slave_behind_bytes(facts, brokers),
             },
             queues=lag_evidence(there),
             broker_names=frozenset(brokers),
@@ -119,23 +124,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def _variant(
-    group: GroupFacts, trend: LagTrend | None, drain: forecasts.Forecast | None, policy: EffectivePolicy
+    group: GroupFacts, trend: LagTrend | None, drain: forecasts.Forecast | None, policy: EffectivePolicy, *, early: bool
 ) -> str:
     if trend is not None and trend.falls and (drain is None or drain.low_ms <= LONGEST_DRAIN_MS):
         return "falls" if drain is None else "default"
-    if not above_limit(group, policy):
-        return "keeps_up"
     in_process = 2 * (group.inflight or 0) > (group.effective_lag or 0)  # then clients are slow, and no slave is
-    return "one_look" if trend is None else "keeps_up" if in_process else "not_falling"
-
-
-def _behind(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
-    known = {one.slave_behind_bytes for one in facts.brokers if one.broker_name in broker_names} - {None}
-    return max(known, default=None)  # type: ignore[type-var]
-
-
-def _rate(tps: float | None) -> Figure:
-    return tps if tps is None else round(tps) if tps >= 10 or tps == 0 else round(tps, 1)
+    if in_process or not above_limit(group, policy):
+        return "keeps_up"
+    return "too_early" if early else "not_falling"
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
