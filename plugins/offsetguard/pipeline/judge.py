@@ -14,13 +14,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.incidents.lifecycle import Changes, advance
+from offsetguard.pipeline.forecast_log import keep_score
 from offsetguard.pipeline.planning import GroupDecision, PlannedMessage, plan
 from offsetguard.rules.registry import Judgement, rules_by_id
 from offsetguard.rules.registry import judge as judge_facts
+from offsetguard.store import broker_marks, judged_intervals, outbox
 from offsetguard.store import incidents as incident_store
-from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard.windows import judge_queues
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -83,6 +85,9 @@ def judge_interval(
     stays open for a judgement of all groups. `dry_run`: reads only. `replay`: changes no incident and sends nothing.
     """
     pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
+    with reading(engine) as session:
+        facts = replace(facts, broker_marks=broker_marks.before(session, facts.cluster, facts.now))
+    facts = judge_queues(facts, config)
     judgement = judge_facts(facts, config)
     with reading(engine) if dry_run else writing(engine) as session:
         if not dry_run:
@@ -90,6 +95,9 @@ def judge_interval(
         report = _judge(session, facts, config, judgement=judgement, pattern=pattern, replay=replay, now=now)
         if not dry_run and not report.already_judged and not _is_still_to_come(session, facts, replay=replay):
             _write(session, report, complete=pattern is None, now=now)
+            if pattern is None and report.mode is not Mode.HISTORY:
+                keep_score(session, facts)
+                broker_marks.record(session, facts.cluster, facts.brokers, facts.broker_marks)
     return replace(report, dry_run=dry_run)
 
 

@@ -127,7 +127,8 @@ def find_all(facts: IntervalFacts, config: Config) -> list[Finding]:
 
 def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
-    facts = judge_queues(facts, config)
+    if any(queue.verdict is None for queue in facts.queues):
+        facts = judge_queues(facts, config)
     findings = [finding for file in RULE_FILES for finding in file.find(facts, config)]
     untold: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
     untold = [tell for file in RULE_FILES if (tell := getattr(file, "cannot_tell", None)) is not None]

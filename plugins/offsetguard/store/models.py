@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from offsetguard.store.columns import UtcDateTime
@@ -161,3 +161,51 @@ class NotificationLogRow(Base):
     receipt: Mapped[str] = mapped_column(Text)  # Message-ID of the mail, `channel ts` of the Slack message
 
     __table_args__ = (Index("ix_notification_log_thread", "thread_key", "receiver"),)
+
+
+class ForecastRow(Base):
+    """One forecast of a (consumer group, topic); see `forecast_scoring.Stated`. Open until its outcome is known."""
+
+    __tablename__ = "forecasts"
+    __table_args__ = (Index("ix_forecasts_open", "cluster", "outcome"), Index("ix_forecasts_made_at", "made_at"))
+
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    cluster: Mapped[str]
+    consumer_group: Mapped[str]
+    topic: Mapped[str]
+    kind: Mapped[str]  # forecast_scoring.Kind
+    made_at: Mapped[datetime]  # end of the interval that it was made of
+    low_ms: Mapped[int]
+    high_ms: Mapped[int]
+    basis: Mapped[str]  # forecasts.Basis
+    outcome: Mapped[str | None]  # forecast_scoring.Outcome; None: not known yet
+    known_at: Mapped[datetime | None]  # end of the interval that showed it
+
+
+class ForecastScoresRow(Base):
+    """How many forecasts of a cluster, kind and basis had which outcome, by the day (UTC) on which it became known."""
+
+    __tablename__ = "forecast_scores"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    day: Mapped[datetime] = mapped_column(primary_key=True)
+    kind: Mapped[str] = mapped_column(primary_key=True)
+    basis: Mapped[str] = mapped_column(primary_key=True)
+    inside_count: Mapped[int]
+    early_count: Mapped[int]
+    late_count: Mapped[int]
+    void_count: Mapped[int]
+
+
+class BrokerMarkRow(Base):
+    """How far a master's commit log reached at a moment; see `facts.BrokerMark`."""
+
+    __tablename__ = "broker_marks"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    broker_name: Mapped[str] = mapped_column(primary_key=True)
+    at: Mapped[datetime] = mapped_column(primary_key=True)
+    commit_log_min_offset: Mapped[int]
+    commit_log_max_offset: Mapped[int]
+    earliest_message_at: Mapped[datetime | None]
+    disk_ratio: Mapped[float | None] = mapped_column(Double)

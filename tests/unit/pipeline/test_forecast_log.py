@@ -1,0 +1,142 @@
+"""Judging writes forecasts down once, and scores them when later intervals show what came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.config import Config
+from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, QueueFacts
+from offsetguard.forecast_scoring import Kind, Outcome, Seen, Stated, outcome, says_something_new
+from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
+from offsetguard.intervals import Interval
+from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.pipeline.judge import judge_interval
+from offsetguard.queue_state import QueueState, Sample, rebuild
+from offsetguard.store import forecasts as store
+from offsetguard.store.database import reading
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+CONFIG = Config.from_values(
+    {
+        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
+        "teams": {"operations": {"mail": ["operations@example.org"]}},
+        "default_team": "operations",
+    }
+)
+
+
+def _facts(minute: int, committed: list[int]) -> IntervalFacts:
+    """Return the facts after the samples of some minutes: 100 messages a minute are written, 20,000 before."""
+    samples = []
+    for number, offset in enumerate(committed):
+        at = START + number * MINUTE
+        sample = Sample(0, 20_000 + 100 * number, offset, consumer_offset_read_at=at, max_offset_read_at=at)
+        samples.append((at, sample))
+    window = rebuild(samples[: minute + 1])
+    assert isinstance(window, QueueState)
+    offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
+    lag = offsets.effective_lag or 0
+    group = GroupFacts(
+        *("billing", "orders", "normal", 1, 0, 0, lag, lag, None, None, 0, lag * 600, 1, "CLUSTERING"),
+    )
+    queue = QueueFacts("billing", MessageQueue("orders", "broker-a", 0), offsets, None, lag * 600, window=window)
+    start = START + minute * MINUTE
+    broker = BrokerFacts("broker-a", 0, listed=True, answered=True, read_at=start)
+    return IntervalFacts(
+        "demo", Interval(start), start + MINUTE, queues=(queue,) if lag else (), groups=(group,), brokers=(broker,)
+    )
+
+
+DRAINING = [1_000 * number for number in range(20)] + [22_000, 22_100]  # at the end from the 20th minute on
+
+
+def test_a_drain_is_forecast_and_found_inside(each_engine: Engine) -> None:
+    for minute in range(3, 21):
+        facts = _facts(minute, DRAINING)
+        judge_interval(each_engine, facts, CONFIG, now=facts.now)
+    (found,) = store.coverage(each_engine, since=START - timedelta(days=1))
+    assert (found.kind, found.basis, found.early, found.late, found.void) == (Kind.DRAIN, Basis.CONSUME_RATE, 0, 0, 0)
+    assert 2 <= found.inside <= 6  # it stands a while: not one a minute
+
+
+def test_judging_again_and_replaying_disturb_no_forecast(each_engine: Engine) -> None:
+    for minute in range(3, 8):
+        facts = _facts(minute, DRAINING)
+        for replay in (False, False, True):
+            judge_interval(each_engine, facts, CONFIG, now=facts.now, replay=replay)
+    older = _facts(5, DRAINING)
+    judge_interval(each_engine, older, CONFIG, now=older.now + timedelta(hours=1), replay=True)
+    with reading(each_engine) as session:
+        stated = list(store.still_open(session, "demo").values())
+    assert len({one.made_at for one in stated}) == len(stated)
+    assert max(one.made_at for one in stated) <= facts.now
+    judge_interval(each_engine, _facts(9, DRAINING), CONFIG, now=facts.now, dry_run=True)
+    with reading(each_engine) as session:
+        assert list(store.still_open(session, "demo").values()) == stated
+
+
+NOTHING = Seen(drained=False, lost_at=None, clients_online=True, drain=None, loss=None)
+DRAIN = Forecast(600_000, 1_200_000, Basis.CONSUME_RATE)
+LOSS = Forecast(600_000, 1_200_000, Basis.DISK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "shown", "became"),
+    [
+        (Kind.DRAIN, 5, NOTHING, None),
+        (Kind.DRAIN, 5, replace(NOTHING, drained=True), Outcome.EARLY),
+        (Kind.DRAIN, 10, replace(NOTHING, drained=True), Outcome.INSIDE),
+        (Kind.DRAIN, 20, replace(NOTHING, drained=True), Outcome.INSIDE),
+        (Kind.DRAIN, 21, replace(NOTHING, drained=True), Outcome.LATE),
+        (Kind.DRAIN, 21, NOTHING, Outcome.LATE),
+        (Kind.DRAIN, 21, replace(NOTHING, drained=None), Outcome.LATE),
+        (Kind.DRAIN, 5, replace(NOTHING, clients_online=False), Outcome.VOID),
+        (Kind.LOSS, 15, replace(NOTHING, lost_at=START + 14 * MINUTE), Outcome.INSIDE),
+        (Kind.LOSS, 5, replace(NOTHING, lost_at=START + 4 * MINUTE), Outcome.EARLY),
+        (Kind.LOSS, 5, replace(NOTHING, lost_at=START - MINUTE), None),
+        (Kind.LOSS, 5, replace(NOTHING, drained=True), Outcome.VOID),
+        (Kind.LOSS, 15, NOTHING, None),
+        (Kind.LOSS, 21, replace(NOTHING, loss=LOSS), Outcome.LATE),
+        (Kind.LOSS, 21, replace(NOTHING, loss=LOSS, drain=DRAIN), Outcome.VOID),
+        (Kind.LOSS, 60, None, None),
+        (Kind.LOSS, 90, None, Outcome.VOID),
+    ],
+)
+def test_a_forecast_is_scored_by_what_is_shown(
+    kind: Kind, after: int, shown: Seen | None, became: Outcome | None
+) -> None:
+    stated = Stated("billing", "orders", kind, START, DRAIN if kind is Kind.DRAIN else LOSS)
+    assert outcome(stated, shown, START + after * MINUTE) is became
+
+
+def test_a_range_that_says_or_later_is_inside_whenever_it_comes_after_its_begin() -> None:
+    open_ended = Forecast(600_000, FURTHEST_MS, Basis.DISK)
+    stated = Stated("billing", "orders", Kind.LOSS, START, open_ended)
+    lost = replace(NOTHING, lost_at=START + timedelta(days=6))
+    assert outcome(stated, lost, START + timedelta(days=6)) is Outcome.INSIDE
+    assert outcome(stated, replace(NOTHING, loss=LOSS), START + timedelta(days=4)) is None
+    assert outcome(stated, replace(NOTHING, loss=LOSS), START + timedelta(days=6)) is Outcome.INSIDE
+
+
+@pytest.mark.parametrize(
+    ("forecast", "after", "new"),
+    [
+        (LOSS, 1, False),
+        (replace(LOSS, basis=Basis.RESERVED_TIME), 1, True),
+        (replace(LOSS, low_ms=1_300_000, high_ms=1_400_000), 1, True),
+        (replace(LOSS, low_ms=700_000), 1, False),
+        (LOSS, 5, True),
+    ],
+)
+def test_a_forecast_is_kept_when_it_says_something_new(forecast: Forecast, after: int, new: bool) -> None:
+    stands = Stated("billing", "orders", Kind.LOSS, START, LOSS)
+    assert says_something_new(stands, forecast, START + after * MINUTE) is new
+    assert says_something_new(None, forecast, START)
