@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import GroupFacts, IntervalFacts
 
+OVERRUN = 1.2  # so many times what is consumed is written
 _CANNOT_CATCH_UP = (State.FALLING_BEHIND, State.AT_RISK, State.LOST)
 
 
@@ -61,17 +62,25 @@ def capacities(facts: IntervalFacts) -> Iterator[GroupCapacity]:
 def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:
     """Whether the lag of a group matters and lies on most queues of the topic, which are consumed all the same.
 
-    Where only some queues are behind, more of them would not help: a key stays on its queue.
+    It matters beyond the group's limits; and before, where producers write clearly more than is consumed: a batch that
+    is just being consumed does not. Where only some queues are behind, more of them would not help: a key stays on its
+    queue.
     """
     states = states_of(facts, group.consumer_group, group.topic)
     growing = sum(states[state] for state in _CANNOT_CATCH_UP)
     policy = config.policy(facts.cluster, group.consumer_group)
-    if not growing and not above_limit(group, policy):
+    overrun = growing and (group.effective_lag or 0) >= policy.lag_floor and _is_overrun(group)
+    if not overrun and not above_limit(group, policy):
         return False
     behind = growing + states[State.STALLED] + states[State.STOPPED]
     waiting = behind if growing else _waiting_count(facts, group)
     stands_still = group.consume_tps == 0
     return 2 * waiting >= group.queue_count and not stands_still
+
+
+def _is_overrun(group: GroupFacts) -> bool:
+    written, consumed = group.produce_tps, group.consume_tps
+    return written is not None and consumed is not None and written > OVERRUN * consumed
 
 
 def _waiting_count(facts: IntervalFacts, group: GroupFacts) -> int:

@@ -3,8 +3,8 @@
 Means: each queue belongs to one client; clients beyond the number of queues hold none and do nothing.
 Evidence: clients that all told which queues they hold, and the queues of the group's topics.
 Not judged: broadcasting groups (every client reads all queues), POP groups (no client holds a queue), a client that has
-just joined, members on which the brokers disagree. A warning only when the group falls behind: more clients will not
-help it. Else INFO: a spare client is no trouble.
+just joined, members on which the brokers disagree. A warning only when the group is behind beyond its limits: more
+clients will not help it. Else INFO: a spare client is no trouble.
 Do next: add queues (read and write), or stop the clients.
 Source: AllocateMessageQueueAveragely (4.9.8, 5.3.3).
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from offsetguard.rules.capacity import GroupCapacity, capacities, is_short_of_queues
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         idle = _idle_client_count(one, facts)
         if idle <= 0:
             continue
-        lagging = [group for group in one.topics if is_short_of_queues(facts, config, group)]
+        policy = config.policy(facts.cluster, one.consumer_group)
+        short = (group for group in one.topics if is_short_of_queues(facts, config, group))
+        lagging = [group for group in short if above_limit(group, policy)]
         worst = max(lagging, key=lambda group: group.effective_lag or 0, default=None)
         yield Finding(
             rule=RULE,
@@ -84,10 +87,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Name groups with more clients than queues, of which not every client told what it holds."""
-    del config
+    """Name groups that are behind with more clients than queues, of which not every client told what it holds."""
     for one in capacities(facts):
-        if one.thread_count is None and (one.online_client_count or 0) > one.queue_count:
+        policy = config.policy(facts.cluster, one.consumer_group)
+        matters = any(above_limit(group, policy) for group in one.topics)
+        if matters and one.thread_count is None and (one.online_client_count or 0) > one.queue_count:
             yield CannotTell(RULE.id, one.consumer_group, frozenset(), _UNTOLD)
 
 
