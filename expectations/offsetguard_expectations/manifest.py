@@ -88,7 +88,10 @@ EVERYTHING_SEEN = Invariant(
         " the groups behind it are reported as unknown, never as healthy. `gaps.jsonl` beside the manifest names each"
         " one."
     ),
-    do_next="Look at the finding `collection_incomplete` or at `gaps.jsonl` for who did not answer, and why.",
+    do_next=(
+        "Look at the findings `collection_incomplete`, `broker_unreachable` and `name_server_unreachable`, or at"
+        " `gaps.jsonl`, for who did not answer, and why."
+    ),
 )
 EVERY_MASTER_GAVE_OFFSETS = Invariant(
     id="OG-I05",

@@ -395,7 +395,7 @@ class CollectionGap:
     what: str  # e.g. "GET_TOPIC_STATS_INFO orders"
     outcome: str  # refused, timed_out, unreachable, connection_lost, undecodable
     reason: str
-    repeated: bool | None = None  # the round before had one of its kind, too; None: not known
+    first_missed_at: datetime | None = None  # start of the first of the rounds in a row with one of its kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,12 +118,12 @@ class Gap:
         """What gaps are counted by, e.g. `timed_out GET_TOPIC_STATS_INFO`."""
         return f"{self.outcome.value} {self.what.partition('(')[0]}"
 
-    def as_fact(self, *, repeated: bool | None = None) -> CollectionGap:
-        """Return the record that rules read; `repeated`: the round before had one of its kind; None: unknown."""
+    def as_fact(self, first_missed_at: datetime | None = None) -> CollectionGap:
+        """Return the record that rules read."""
         from offsetguard.facts import CollectionGap  # noqa: PLC0415 who collects needs no facts
 
         return CollectionGap(
-            self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason, repeated
+            self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason, first_missed_at
         )
 
 
@@ -150,7 +150,9 @@ class Manifest:
     master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
     unseen_brokers: tuple[UnseenBroker, ...] = ()  # these, with what lay there
-    repeated_gap_kinds: tuple[str, ...] | None = None  # kinds that the round before had, too; None: no such round
+    gap_kinds_since: dict[str, datetime] = field(
+        default_factory=dict
+    )  # start of the first of the rounds in a row that had the kind; empty: no round before this one
     missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose
     cluster_unseen: bool = False  # no name server answered
     format: int = 1
@@ -166,8 +168,7 @@ class Manifest:
 
     def gap_facts(self) -> tuple[CollectionGap, ...]:
         """Return the gaps as rules read them."""
-        repeated = self.repeated_gap_kinds
-        return tuple(gap.as_fact(repeated=None if repeated is None else gap.kind in repeated) for gap in self.gaps)
+        return tuple(gap.as_fact(self.gap_kinds_since.get(gap.kind)) for gap in self.gaps)
 
     @property
     def complete(self) -> bool:

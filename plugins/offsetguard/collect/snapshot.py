@@ -19,7 +19,7 @@ from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.collect.unseen_brokers import repeated_kinds, unseen_brokers
+from offsetguard.collect.unseen_brokers import kinds_since, unseen_brokers
 from offsetguard.records import record
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
@@ -101,7 +101,7 @@ class SnapshotMaker:
             unseen_brokers=unseen_brokers(
                 {one.broker_name for one in masters} - gave_offsets, self.earlier, started_at
             ),
-            repeated_gap_kinds=repeated_kinds(ledger.kinds, self.earlier),
+            gap_kinds_since=kinds_since(ledger.kinds, self.earlier, started_at),
             missing_masters=one_round.missing,
             cluster_unseen=one_round.members is None,
         )

@@ -1,4 +1,4 @@
-"""What the rounds before know of the masters that gave no offsets: since when, and which groups lay there."""
+"""What the rounds before know of what this one missed: since when, and which groups lay on masters without offsets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from offsetguard.collect.system_names import is_system_group
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
     from datetime import datetime
 
     from offsetguard.collect.earlier_round import EarlierRound
@@ -38,9 +38,13 @@ def unseen_brokers(
     )
 
 
-def repeated_kinds(kinds: Collection[str], earlier: EarlierRound) -> tuple[str, ...] | None:
-    """Return the kinds of gaps that the earlier round had, too; None without one."""
-    return None if earlier.manifest is None else tuple(sorted(set(kinds) & set(earlier.manifest.gap_kinds)))
+def kinds_since(kinds: Iterable[str], earlier: EarlierRound, started_at: datetime) -> dict[str, datetime]:
+    """Return when the first of the rounds in a row with a kind of gap was started; {} without a round before."""
+    before = earlier.manifest
+    if before is None:
+        return {}
+    known = {kind: before.gap_kinds_since.get(kind, before.started_at) for kind in before.gap_kinds}
+    return {kind: known.get(kind, started_at) for kind in sorted(kinds)}
 
 
 def _groups_on(broker_name: str, earlier: EarlierRound) -> dict[str, Any]:

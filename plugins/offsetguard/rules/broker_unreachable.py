@@ -12,11 +12,10 @@ Source: the manifest of the landed snapshot (`collect/manifest.py`), `collect/un
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import name_servers_of
-from offsetguard.rules.gap_reasons import is_new, names, reasons, unanswered
+from offsetguard.rules.gap_reasons import GRACE, is_new, names, reasons, unanswered
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, UnseenBrokerFacts
     from offsetguard.rules.gap_reasons import Unanswered
-
-# A broker that is stopped and started in order is back within half a minute; the next round, a minute later, sees it.
-GRACE = timedelta(minutes=1)
 
 _DO_NEXT = (
     "See whether the broker process runs and whether this host reaches its address; then "
@@ -80,7 +76,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         cluster=facts.cluster,
         consumer_group=None,
         topic=None,
-        severity=Severity.INFO if is_new(gaps) else Severity.WARNING,
+        severity=Severity.INFO if is_new(gaps, facts) else Severity.WARNING,
         variant="slaves",
         state="AT_RISK",
         figures={

@@ -2,8 +2,8 @@
 
 Means: a broker refused, was too slow, or answered what is not RocketMQ's protocol.
 Evidence: the gaps that the collector counted, with their reasons; masters that answer and gave no offsets.
-Not judged: brokers and name servers that do not answer at all (broker_unreachable, name_server_unreachable). A gap of a
-kind that the round before did not have is INFO: one late answer is no trouble.
+Not judged: brokers and name servers that do not answer at all (broker_unreachable, name_server_unreachable). Gaps of
+a kind that the rounds before did not have are INFO for a minute: one late answer is no trouble.
 Do next: by reason; mostly a login, or a broker that is too busy.
 Source: the manifest of the landed snapshot (`collect/manifest.py`).
 """
@@ -57,7 +57,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     if facts.cluster_unseen or not (missing.rest or brokers):
         return
     behind = [gap for gap in missing.rest if gap.broker_name in brokers]
-    new = is_new(behind if brokers else missing.rest)
+    new = is_new(behind if brokers else missing.rest, facts)
     severity = Severity.CRITICAL if brokers else RULE.severity
     yield Finding(
         rule=RULE,

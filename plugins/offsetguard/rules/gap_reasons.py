@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import CollectionGap, IntervalFacts
 
+# Who is stopped and started in order is back within half a minute; the next round, a minute later, sees it.
+GRACE = timedelta(minutes=1)
 _REASONS_SHOWN = 5
 _REASON_LENGTH = 200
 _NAMES_SHOWN = 10
@@ -59,9 +62,10 @@ def unanswered(facts: IntervalFacts, config: Config) -> Unanswered:
     )
 
 
-def is_new(gaps: Sequence[CollectionGap]) -> bool:
-    """Whether the round before is known to have had none of their kinds: a restart, or a lost packet."""
-    return bool(gaps) and all(gap.repeated is False for gap in gaps)
+def is_new(gaps: Sequence[CollectionGap], facts: IntervalFacts) -> bool:
+    """Whether gaps of their kinds are known to be missed for less than the grace: a restart, or a lost packet."""
+    since = [gap.first_missed_at for gap in gaps]
+    return bool(gaps) and all(moment is not None and facts.now - moment < GRACE for moment in since)
 
 
 def reasons(gaps: Iterable[CollectionGap]) -> str:

@@ -440,9 +440,8 @@ def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(tmp_path: 
         (unseen,) = manifest.unseen_brokers
         assert (unseen.broker_name, unseen.unseen_since) == ("broker-b", following(1).end)
         assert (unseen.consumer_groups, unseen.consumer_group_count) == (("billing",), 1)
-    assert gone.repeated_gap_kinds == ()
-    assert still_gone.repeated_gap_kinds == tuple(still_gone.gap_kinds)
-    assert there.repeated_gap_kinds is None
+    assert gone.gap_kinds_since == still_gone.gap_kinds_since == dict.fromkeys(gone.gap_kinds, following(1).end)
+    assert there.gap_kinds_since == {}
     assert a_day_later.complete
 
 

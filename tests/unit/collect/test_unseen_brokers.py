@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Manifest, RequestCounts, UnseenBroker
-from offsetguard.collect.unseen_brokers import repeated_kinds, unseen_brokers
+from offsetguard.collect.unseen_brokers import kinds_since, unseen_brokers
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 THEN = datetime(2026, 11, 21, 10, 39, 5, tzinfo=UTC)
@@ -26,7 +26,7 @@ def test_without_a_round_before_nothing_is_known() -> None:
     assert unseen_brokers({"broker-a"}, EarlierRound(), NOW) == (
         UnseenBroker(broker_name="broker-a", unseen_since=None),
     )
-    assert repeated_kinds({"timed_out X"}, EarlierRound()) is None
+    assert kinds_since({"timed_out X"}, EarlierRound(), NOW) == {}
 
 
 def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmqs_own() -> None:
@@ -62,6 +62,13 @@ def test_of_very_many_groups_the_first_are_named_and_all_are_counted() -> None:
     assert (len(one.consumer_groups), one.consumer_group_count) == (MAX_HIDDEN_GROUPS, MAX_HIDDEN_GROUPS + 20)
 
 
-def test_a_kind_of_gap_is_repeated_when_the_round_before_had_it() -> None:
-    before = earlier(gap_kinds={"timed_out X": 3, "refused Y": 1})
-    assert repeated_kinds({"timed_out X": 1, "timed_out Z": 1}, before) == ("timed_out X",)
+def test_a_kind_of_gap_lasts_since_the_first_of_the_rounds_in_a_row_that_had_it() -> None:
+    long_ago = THEN - timedelta(hours=1)
+    before = earlier(
+        gap_kinds={"timed_out X": 3, "refused Y": 1, "refused Z": 1}, gap_kinds_since={"refused Y": long_ago}
+    )
+    assert kinds_since({"timed_out X", "refused Y", "timed_out Z"}, before, NOW) == {
+        "timed_out X": THEN,
+        "refused Y": long_ago,
+        "timed_out Z": NOW,
+    }

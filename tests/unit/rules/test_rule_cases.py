@@ -75,7 +75,7 @@ def _facts(given: dict[str, Any]) -> IntervalFacts:
         queues=tuple(_queue(entry) for entry in given.get("queues", ())),
         groups=tuple(_group(entry) for entry in given.get("groups", ())),
         offset_moves=tuple(_move(entry) for entry in given.get("offset_moves", ())),
-        gaps=tuple(CollectionGap(**entry) for entry in given.get("gaps", ())),
+        gaps=tuple(_record(CollectionGap, entry) for entry in given.get("gaps", ())),
         unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
         cluster_unseen=given.get("cluster_unseen", False),
         topics=tuple(_record(TopicFacts, entry) for entry in given.get("topics", ())),
