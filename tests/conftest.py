@@ -1,4 +1,4 @@
-"""Peers that several tests share: one cluster per RocketMQ line and session, servers for mail and Slack per test."""
+"""Peers that several tests share: for a session one cluster per RocketMQ line and one warm Spark; others for a test."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from offsetguard_peers.file_scheduler import FileScheduler
+from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.sessions import SessionGuard
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.smtp_server import SmtpServer
+from offsetguard_spark.connect_server import ConnectServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from xdist.remote import Producer
+
+QUICKLY_STARTED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduler:
+    """Give whole files to workers, long ones first."""
+    return FileScheduler(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +39,24 @@ def rocketmq_5() -> Iterator[RocketMQCluster]:
     """RocketMQ 5.5.0: a master and its slave. Shared: use topics and groups of your own, and leave it running."""
     with RocketMQCluster("5.5.0", slaves=1) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """Run a warm Spark Connect server. Shared: use a workspace of your own, and leave it running."""
+    port = ReservedPort()
+    folder = tmp_path_factory.mktemp("server") / "spark-server"
+    server = ConnectServer(folder, port.port, memory="1g", master="local[2]")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", QUICKLY_STARTED)
+        process_id = server.start()
+    guard = SessionGuard()  # a server outlives whoever started it, also a run of tests that was killed
+    guard.add(process_id)
+    yield server
+    assert server.stop()
+    assert server.process_id() is None
+    guard.close()
+    port.release()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from offsetguard.workspace import Workspace
 from offsetguard_spark.session import make_session, session_config, suit_row_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -50,16 +51,54 @@ def workspace(tmp_path: Path) -> Workspace:
     return workspace
 
 
+@pytest.fixture(scope="session")
+def new_session(jvm_session: SparkSession) -> Callable[[Workspace], SparkSession]:
+    """Open one more session in the one JVM, with a workspace's catalog."""
+
+    def opened(workspace: Workspace) -> SparkSession:
+        session = jvm_session.newSession()
+        for name, value in session_config(workspace).items():
+            session.conf.set(name, value)
+        return session
+
+    return opened
+
+
 @pytest.fixture
-def spark(jvm_session: SparkSession, workspace: Workspace) -> SparkSession:
+def spark(new_session: Callable[[Workspace], SparkSession], workspace: Workspace) -> SparkSession:
     """Give a session in the one JVM whose catalog is the test's own workspace."""
-    session = jvm_session.newSession()
-    for name, value in session_config(workspace).items():
-        session.conf.set(name, value)
-    return session
+    return new_session(workspace)
 
 
-@pytest.fixture
+@dataclass
+class KeptWorkspace:
+    """A workspace that all tests of a file begin with: what was published in it once is there again for each.
+
+    Tables name their files by whole paths, so each test gets the same folder, made as it was.
+    """
+
+    folder: Path
+    reports: list[Any] = field(default_factory=list)
+
+    def restored(self, publish_first: Callable[[Workspace], list[Any]]) -> Workspace:
+        """Return it as `publish_first` left it, which is called once and gives `reports`."""
+        workspace = workspace_in(self.folder)
+        kept = self.folder / "kept"
+        if not kept.exists():
+            workspace.home.mkdir()
+            self.reports = publish_first(workspace)
+            shutil.copytree(workspace.home, kept)
+        shutil.rmtree(workspace.home)
+        shutil.copytree(kept, workspace.home)
+        return workspace
+
+
+@pytest.fixture(scope="module")
+def kept_workspace(tmp_path_factory: pytest.TempPathFactory) -> KeptWorkspace:
+    return KeptWorkspace(tmp_path_factory.mktemp("kept_workspace"))
+
+
+@pytest.fixture(scope="session")
 def config() -> Config:
     return Config.from_values(
         {

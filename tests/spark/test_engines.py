@@ -21,7 +21,6 @@ from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED
 from offsetguard.workspace import Workspace
 from offsetguard_peers.ports import ReservedPort
-from offsetguard_peers.sessions import SessionGuard
 from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
@@ -49,10 +48,10 @@ PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.ar
 # No worker of a cluster ever starts a Python: one that tried would fail. Executors fit into the small workers.
 CLUSTER_DEFAULTS = """\
 spark.executor.memory 512m
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.pyspark.python /nonexistent/python
 """
-QUICKLY_STARTED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 RUN_SPECIFIC = {"run_id"}
 
 
@@ -65,36 +64,22 @@ class Engine:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    """One warm server for all tests of this file."""
-    port = ReservedPort()
-    server = ConnectServer(
-        tmp_path_factory.mktemp("server") / "spark-server", port.port, memory="1g", master="local[2]"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", QUICKLY_STARTED)
-        process_id = server.start()
-    guard = SessionGuard()  # a server outlives whoever started it, also a run of tests that was killed
-    guard.add(process_id)
-    yield server
-    assert server.stop()
-    assert server.process_id() is None
-    guard.close()
-    port.release()
-
-
-@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
     with StandaloneSpark(tmp_path_factory.mktemp("standalone")) as cluster:
         yield cluster
 
 
 def test_the_same_interval_is_published_alike_by_every_engine(
-    server: ConnectServer, cluster: StandaloneSpark, snapshot: Any, tmp_path: Path
+    spark_server: ConnectServer, cluster: StandaloneSpark, snapshot: Any, tmp_path: Path
 ) -> None:
     """Also what went to quarantine, what invariants counted, and the state that the next interval starts from."""
     _fill(snapshot)
-    connect = {"conn_type": "spark_connect", "host": "localhost", "port": server.port, "password": server.token}
+    connect = {
+        "conn_type": "spark_connect",
+        "host": "localhost",
+        "port": spark_server.port,
+        "password": spark_server.token,
+    }
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text(CLUSTER_DEFAULTS, encoding="utf-8")
     engines = {
@@ -174,43 +159,47 @@ def _seen_by_readers(workspace: Workspace, interval: Interval) -> dict[str, list
     }
 
 
-def test_the_server_listens_on_this_machine_only_and_keeps_its_token_to_itself(server: ConnectServer) -> None:
+def test_the_server_listens_on_this_machine_only_and_keeps_its_token_to_itself(spark_server: ConnectServer) -> None:
     """Spark's own default is every interface, and no token."""
-    listening = subprocess.run(["ss", "-ltnH", f"sport = :{server.port}"], capture_output=True, text=True, check=True)
+    listening = subprocess.run(
+        ["ss", "-ltnH", f"sport = :{spark_server.port}"], capture_output=True, text=True, check=True
+    )
     assert [line.split()[3].rsplit(":", 1)[0] for line in listening.stdout.splitlines()] in (
         ["127.0.0.1"],
         ["[::ffff:127.0.0.1]"],
     )
-    assert stat.S_IMODE((server.folder / "token").stat().st_mode) == 0o600
-    assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
-    command_line = Path(f"/proc/{server.process_id()}/cmdline").read_text(encoding="utf-8")
-    assert str(server.port) in command_line
-    assert server.token not in command_line
+    assert stat.S_IMODE((spark_server.folder / "token").stat().st_mode) == 0o600
+    assert stat.S_IMODE(spark_server.folder.stat().st_mode) == 0o700
+    command_line = Path(f"/proc/{spark_server.process_id()}/cmdline").read_text(encoding="utf-8")
+    assert str(spark_server.port) in command_line
+    assert spark_server.token not in command_line
 
 
-def test_a_second_server_is_refused_before_it_harms_the_first(server: ConnectServer) -> None:
-    with pytest.raises(SparkServerFailed, match=f"a server runs already .process {server.process_id()}."):
-        server.start()
-    elsewhere = ConnectServer(server.folder.with_name("other"), server.port)
-    with pytest.raises(SparkServerFailed, match=f"port {server.port}: Address already in use; choose another"):
+def test_a_second_server_is_refused_before_it_harms_the_first(spark_server: ConnectServer) -> None:
+    with pytest.raises(SparkServerFailed, match=f"a server runs already .process {spark_server.process_id()}."):
+        spark_server.start()
+    elsewhere = ConnectServer(spark_server.folder.with_name("other"), spark_server.port)
+    with pytest.raises(SparkServerFailed, match=f"port {spark_server.port}: Address already in use; choose another"):
         elsewhere.start()
     assert elsewhere.process_id() is None
-    assert server.process_id() is not None
+    assert spark_server.process_id() is not None
 
 
-def test_a_wrong_token_is_an_error_of_one_line(server: ConnectServer, workspace: Workspace, snapshot: Any) -> None:
+def test_a_wrong_token_is_an_error_of_one_line(
+    spark_server: ConnectServer, workspace: Workspace, snapshot: Any
+) -> None:
     """And nobody asks again for ten minutes."""
     workspace.config_file.write_text(CONFIG, encoding="utf-8")
     _fill(snapshot)
     snapshot.land(workspace)
     command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", snapshot.interval.start.isoformat()]
-    remote = {"SPARK_REMOTE": server.remote, TOKEN_VARIABLE: "wrong"}
+    remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: "wrong"}
     job = subprocess.run(
         command, env=os.environ | _workspace_variables(workspace) | remote, capture_output=True, text=True, check=False
     )
     assert job.returncode == 1
     error = job.stderr.strip().splitlines()[-1]
-    assert error.startswith(f"error: Spark Connect server localhost:{server.port} gives no session: Invalid ")
+    assert error.startswith(f"error: Spark Connect server localhost:{spark_server.port} gives no session: Invalid ")
     assert "is the Airflow connection's password the token" in error
 
 

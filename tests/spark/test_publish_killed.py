@@ -26,16 +26,13 @@ from offsetguard.published_facts import load_table, open_catalog, read_interval_
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUEUE_STATE
-from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.publish_driver import running_job
 from offsetguard_spark.connect import TOKEN_VARIABLE
-from offsetguard_spark.connect_server import ConnectServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from offsetguard.facts import IntervalFacts
     from offsetguard.workspace import Workspace
+    from offsetguard_spark.connect_server import ConnectServer
 
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
 CONFIG = """\
@@ -62,17 +59,6 @@ STEPS_BEFORE_SHOWN = (
 )
 AMIDST = ("write", "state", "facts", "results", "forward")  # killed once more there, after a first commit
 LARGEST_FILE_BYTES = 200_000  # enough for metadata and the catalog, not for the rows
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    port = ReservedPort()
-    folder = tmp_path_factory.mktemp("server") / "spark-server"
-    server = ConnectServer(folder, port.port, memory="1g", master="local[2]")
-    server.start()
-    yield server
-    server.stop()
-    port.release()
 
 
 @dataclass(frozen=True)
@@ -143,9 +129,9 @@ def _arguments(interval: Interval) -> list[str]:
 
 
 @pytest.fixture
-def jobs(workspace: Workspace, server: ConnectServer) -> Jobs:
+def jobs(workspace: Workspace, spark_server: ConnectServer) -> Jobs:
     workspace.config_file.write_text(CONFIG, encoding="utf-8")
-    return Jobs(workspace, server)
+    return Jobs(workspace, spark_server)
 
 
 def _next_minute(snapshot: Any) -> Interval:

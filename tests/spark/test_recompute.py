@@ -6,6 +6,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,14 +21,15 @@ from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport
-from offsetguard_spark.session import session_config
 from offsetguard_spark.state_rebuild import rebuild_state
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from offsetguard.tables import Table
     from offsetguard.workspace import Workspace
+    from offsetguard_spark.publish import PublishReport
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 NOW = START + timedelta(minutes=20)
@@ -40,15 +42,34 @@ def interval(number: int) -> Interval:
 
 
 @pytest.fixture
-def publisher(workspace, config, spark) -> Publisher:
-    return Publisher(workspace, config, open_database(workspace.database_url), lambda: spark, Progress([].append))
+def new_publisher(new_session, config) -> Callable[[Workspace], Publisher]:
+    """Give a publisher on a workspace, with a session of its own."""
+
+    def opened(workspace: Workspace) -> Publisher:
+        spark = new_session(workspace)
+        return Publisher(workspace, config, open_database(workspace.database_url), lambda: spark, Progress([].append))
+
+    return opened
 
 
 @pytest.fixture
-def land(workspace, snapshot):
+def publisher(kept_workspace, new_publisher, land_in) -> Publisher:
+    """Give a publisher that has published the intervals 0 to 2."""
+
+    def publish_first(workspace: Workspace) -> list[PublishReport]:
+        first = new_publisher(workspace)
+        for number in range(3):
+            land_in(workspace, number)
+        return [first.publish("demo", interval(number), now=NOW) for number in range(3)]
+
+    return new_publisher(kept_workspace.restored(publish_first))
+
+
+@pytest.fixture
+def land_in(snapshot) -> Callable[..., Path]:
     """Land an interval: two groups, of which one falls behind by ten messages a minute."""
 
-    def land_one(number: int, groups: tuple[str, ...] = ("billing", "stock")) -> Path:
+    def land_one(workspace: Workspace, number: int, groups: tuple[str, ...] = ("billing", "stock")) -> Path:
         one = replace(snapshot, interval=interval(number), rows={name: [] for name in snapshot.rows})
         one.broker()
         one.topic("orders")
@@ -60,6 +81,11 @@ def land(workspace, snapshot):
         return one.land(workspace)
 
     return land_one
+
+
+@pytest.fixture
+def land(publisher, land_in) -> Callable[..., Path]:
+    return partial(land_in, publisher.workspace)
 
 
 def everything(workspace: Workspace) -> dict[Table, dict[datetime, Rows]]:
@@ -84,12 +110,6 @@ def differences(before: dict[Table, dict[datetime, Rows]], after: dict[Table, di
     ]
 
 
-def publish_all(publisher: Publisher, land, numbers: range) -> None:
-    for number in numbers:
-        land(number)
-        publisher.publish("demo", interval(number), now=NOW)
-
-
 def new_report() -> RecomputeReport:
     return RecomputeReport("demo", "", "")
 
@@ -100,7 +120,6 @@ def housekeeper(publisher: Publisher) -> Housekeeper:
 
 def test_recomputing_the_past_in_any_order_changes_nothing_but_what_landed_anew(publisher, land) -> None:
     """Packed intervals come out as they were; a snapshot that was repaired changes its own interval and no other."""
-    publish_all(publisher, land, range(3))
     before = everything(publisher.workspace)
     report = housekeeper(publisher).clean(now=START + timedelta(days=1))
     assert report.tables["group_facts"].files == 1
@@ -136,59 +155,55 @@ def test_recomputing_the_past_in_any_order_changes_nothing_but_what_landed_anew(
             assert after[table].get(start) == before[table].get(start), table.name
 
 
-def test_recomputing_publishing_and_housekeeping_at_once_lose_nothing(publisher, land, jvm_session) -> None:
-    publish_all(publisher, land, range(2))
+def test_recomputing_publishing_and_housekeeping_at_once_lose_nothing(publisher, land, new_publisher) -> None:
     before = everything(publisher.workspace)
-    land(2)
-
-    def of_its_own() -> Publisher:
-        session = jvm_session.newSession()
-        for name, value in session_config(publisher.workspace).items():
-            session.conf.set(name, value)
-        return replace(publisher, start_spark=lambda: session, progress=Progress([].append))
+    land(3)
 
     def recompute(number: int) -> int:
-        return Recomputer(of_its_own()).recompute("demo", [interval(number)], new_report(), now=NOW).recomputed
+        return (
+            Recomputer(new_publisher(publisher.workspace))
+            .recompute("demo", [interval(number)], new_report(), now=NOW)
+            .recomputed
+        )
 
     with ThreadPoolExecutor(4) as pool:
         works = [pool.submit(recompute, number) for number in (1, 0)]
-        newest = pool.submit(of_its_own().publish, "demo", interval(2), now=NOW)
+        newest = pool.submit(new_publisher(publisher.workspace).publish, "demo", interval(3), now=NOW)
         cleaning = pool.submit(housekeeper(publisher).clean, now=START + timedelta(days=1))
         assert [work.result() for work in works] == [1, 1]
         assert newest.result().verdict == "published"
         cleaning.result()
 
     after = everything(publisher.workspace)
-    assert set(after[QUEUE_STATE]) == {interval(2).start}
+    assert set(after[QUEUE_STATE]) == {interval(3).start}
     for table in PUBLISHED:
-        for number in (0, 1) if table != QUEUE_STATE else ():
+        for number in (0, 1, 2) if table != QUEUE_STATE else ():
             start = interval(number).start
             assert after[table].get(start) == before[table].get(start), f"{table.name} {number}"
 
 
 def test_what_cannot_be_recomputed_is_counted_with_its_reason_and_a_killed_run_goes_on(publisher, land) -> None:
-    publish_all(publisher, land, range(1))
-    file = land(1) / "topic_settings.parquet"
+    file = land(3) / "topic_settings.parquet"
     file.write_bytes(file.read_bytes()[:100])
     before = everything(publisher.workspace)
     asked_at = NOW + timedelta(hours=1)
-    span = (Interval(START - timedelta(days=9)), interval(2))
+    span = (Interval(START - timedelta(days=9)), interval(4))
     recomputer = Recomputer(publisher)
     plan = recomputer.plan("demo", *span, since=asked_at, now=asked_at)
-    assert plan.intervals == (interval(0), interval(1))
+    assert plan.intervals == tuple(interval(number) for number in range(4))
     minutes_kept = (START - datetime(2026, 11, 14, tzinfo=UTC)) // timedelta(minutes=1)
     assert plan.left_out == {LeftOut.RETENTION_PASSED: 9 * 24 * 60 - minutes_kept, LeftOut.NOT_LANDED: minutes_kept + 1}
 
-    report = recomputer.recompute("demo", [interval(1), interval(0)], new_report(), now=asked_at)
+    report = recomputer.recompute("demo", [interval(3), interval(0)], new_report(), now=asked_at)
 
-    assert (report.recomputed, list(report.failed)) == (1, [interval(1).name])
-    assert "topic_settings.parquet: cannot be read as Parquet" in report.failed[interval(1).name]
+    assert (report.recomputed, list(report.failed)) == (1, [interval(3).name])
+    assert "topic_settings.parquet: cannot be read as Parquet" in report.failed[interval(3).name]
     assert differences(before, everything(publisher.workspace)) == []
     again = recomputer.plan("demo", *span, since=asked_at, now=asked_at)
-    assert (again.intervals, again.left_out[LeftOut.DONE]) == ((interval(1),), 1)
+    assert (again.intervals, again.left_out[LeftOut.DONE]) == ((interval(1), interval(2), interval(3)), 1)
 
     [failed] = cycles.newest(publisher.engine, failed=True)
-    assert (failed.interval, failed.failed_step) == (interval(1), "landed")
-    last, first = (cycle for cycle in cycles.newest(publisher.engine) if not cycle.failed)
-    assert (last.interval, last.rows["group_facts"], last.seconds["write"] > 0) == (interval(0), 2, True)
-    assert (first.files.get("group_facts", 0), last.files["group_facts"]) == (0, 1), "what was there before the run"
+    assert (failed.interval, failed.failed_step) == (interval(3), "landed")
+    last, first = (cycle for cycle in cycles.newest(publisher.engine) if cycle.interval == interval(0))
+    assert (last.rows["group_facts"], last.seconds["write"] > 0) == (2, True)
+    assert (first.files.get("group_facts", 0), last.files["group_facts"]) == (0, 3), "what was there before the run"

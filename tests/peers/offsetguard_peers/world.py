@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from offsetguard_peers.airflow_api import AirflowApi
+    from offsetguard_spark.connect_server import ConnectServer
 
 DAGS = ("collect_and_judge", "deliver_warnings")
 
@@ -29,8 +30,18 @@ DAGS = ("collect_and_judge", "deliver_warnings")
 class World:
     """Entering opens the receivers; `start` starts Airflow, which takes a while; leaving stops all of it."""
 
-    def __init__(self, folder: Path, *, airflow_port: int | None = None, password: str | None = None) -> None:
-        """`folder`: an empty one; mails, configuration, Airflow's home and OffsetGuard's own folder go there."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        airflow_port: int | None = None,
+        password: str | None = None,
+        spark: ConnectServer | None = None,
+    ) -> None:
+        """`folder`: an empty one; mails, configuration, Airflow's home and OffsetGuard's own folder go there.
+
+        `spark`: a server that runs; without one each task starts a Spark of its own.
+        """
         self.folder = folder
         self.mail_folder = folder / "mail"
         self.config_file = folder / "offsetguard.yml"
@@ -39,6 +50,7 @@ class World:
         self.inbox = InboxPage(self.smtp)
         self._airflow_port = airflow_port
         self._password = password
+        self._spark = spark
         self._airflow: AirflowStandalone | None = None
         self._stack = ExitStack()
 
@@ -81,10 +93,7 @@ class World:
                 self._stack.enter_context(server)
             self._airflow = AirflowStandalone(
                 self.folder / "airflow",
-                connections={
-                    "offsetguard_smtp": f"smtp://{self.smtp.host}:{self.smtp.port}/?disable_ssl=true&disable_tls=true",
-                    "offsetguard_slack": f"slack://:{self.slack.token}@/?base_url={quote(self.slack.api_url, safe='')}",
-                },
+                connections=self._connections,
                 environment=self._environment,
                 port=self._airflow_port,
                 password=self._password,
@@ -100,6 +109,16 @@ class World:
     ) -> None:
         """Stop everything; also a start that is under way in another thread."""
         self._stack.close()
+
+    @property
+    def _connections(self) -> dict[str, str]:
+        connections = {
+            "offsetguard_smtp": f"smtp://{self.smtp.host}:{self.smtp.port}/?disable_ssl=true&disable_tls=true",
+            "offsetguard_slack": f"slack://:{self.slack.token}@/?base_url={quote(self.slack.api_url, safe='')}",
+        }
+        if self._spark is not None:
+            connections["spark_default"] = f"sc://:{self._spark.token}@localhost:{self._spark.port}"
+        return connections
 
     @property
     def _environment(self) -> dict[str, str]:
