@@ -101,6 +101,30 @@ def test_what_is_said_is_what_was_true(case: dict[str, Any]) -> None:
     assert said == case["expect"]
 
 
+# What was acknowledged by then, as the clients themselves counted; expiries and redeliveries change nothing.
+FINISHED = {
+    ("s1", "pop-simple"): 0,
+    ("s3", "pop-simple"): 30,
+    ("s4", "pop-simple"): 30,
+    ("s4", "pop-push"): 0,
+    ("s5", "pop-simple"): 30,
+    ("s5", "pop-push"): 4,
+    ("s5", "pop-remote"): 24,
+    ("s8", "pop-remote"): 100,
+    ("s8", "pop-simple"): 30,
+    ("s8", "pop-push"): 16,
+}
+
+
+@pytest.mark.parametrize(("step", "group"), FINISHED)
+def test_what_was_finished_is_what_is_neither_available_nor_in_flight(step: str, group: str) -> None:
+    document = yaml.safe_load((CASES / "cases.yml").read_text(encoding="utf-8"))
+    case = next(one for one in document if one["step"] == step and one.get("metrics"))
+    reading = master_of(case)
+    told = consumption_of([reading], sources_of(case, reading), [group])[group]
+    assert told.finished == FINISHED[step, group]
+
+
 def grpc_case(**others: Any) -> dict[str, Any]:
     return {"step": "s1", "metrics": True, "expect": ["pop-simple"], **others}
 

@@ -1,0 +1,122 @@
+"""Whatever the facts are: who lives is not called dead, and a queue that moves is not called blocked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.config import Config
+from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts, QueueFacts
+from offsetguard.intervals import Interval
+from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.queue_state import Sample, rebuild
+from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
+from offsetguard.rules.blocked_queues import blocked_queues
+from offsetguard.rules.rule import Severity
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+NOW = INTERVAL.end
+CONFIG = Config.from_values(
+    {
+        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
+        "teams": {"operations": {"mail": ["operations@example.org"]}},
+        "default_team": "operations",
+    }
+)
+SECONDS = st.integers(0, 400)
+
+
+@st.composite
+def waits(draw: st.DrawFn) -> LockWaitFacts:
+    """Draw a wait of `b` for the lock of `a`, in every state that log lines and connections can give it."""
+    first, last, end = sorted(draw(st.tuples(SECONDS, SECONDS, SECONDS)), reverse=True)
+    ended_by = draw(st.sampled_from([None, "expired", "released"]))
+    online = draw(st.sampled_from([None, True, False]))
+    start = draw(st.none() | SECONDS) if online else None
+    return LockWaitFacts(
+        consumer_group="g",
+        topic="t",
+        broker_name="broker-a",
+        queue_id=draw(st.integers(0, 3)),
+        holder_client_id="a#1",
+        waiter_client_id="b#1",
+        told_by="broker",
+        refusal_count=draw(st.integers(0, 5)),
+        first_refused_at=_ago(first),
+        last_refused_at=_ago(last),
+        ended_at=_ago(end) if ended_by else None,
+        ended_by=ended_by,
+        next_holder_client_id="b#1" if ended_by else None,
+        waited_ms=1000 * (first - (end if ended_by else last)),
+        holder_online=online,
+        holder_start_at=None if start is None else _ago(start),
+    )
+
+
+def _ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def group(**columns: object) -> GroupFacts:
+    unknown = dict.fromkeys(
+        ("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "online_client_count", "message_model")
+    )
+    counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
+    return GroupFacts("g", "t", "normal", **{**unknown, **counts, **columns})  # type: ignore[arg-type]
+
+
+@given(st.lists(waits(), max_size=6))
+def test_a_holder_is_dead_or_alive_and_a_released_lock_is_nobodys_fault(drawn: list[LockWaitFacts]) -> None:
+    facts = IntervalFacts("demo", INTERVAL, NOW, groups=(group(),), lock_waits=tuple(drawn))
+    for finding in lock_not_released.find(facts, CONFIG):
+        places = {evidence.message_queue.queue_id for evidence in finding.queues}
+        dead = {one.queue_id for one in drawn if not _lives(one) and one.ended_by != "released"}
+        assert places <= dead
+    for finding in lock_contention.find(facts, CONFIG):
+        assert finding.severity is Severity.WARNING
+        assert finding.figures["stood_still_ms"] >= lock_contention.LONG_MS  # type: ignore[operator]
+    for finding in lock_expiry_too_short.find(facts, CONFIG):
+        assert any(_lives(one) and one.ended_by == "expired" for one in drawn), finding
+
+
+def _lives(wait: LockWaitFacts) -> bool:
+    return bool(wait.holder_online) and (wait.holder_start_at is None or wait.holder_start_at <= wait.first_refused_at)
+
+
+@given(
+    committed=st.lists(st.integers(0, 500), min_size=2, max_size=8),
+    locked=st.sampled_from([None, True, False]),
+    cached=st.none() | st.integers(0, 600),
+    failed=st.sampled_from([None, 0.0, 1.0]),
+    orderly=st.sampled_from([None, True, False]),
+)
+def test_a_queue_that_was_committed_lately_or_without_its_lock_is_not_blocked(
+    committed: list[int], locked: bool | None, cached: int | None, failed: float | None, orderly: bool | None
+) -> None:
+    offsets = sorted(committed)
+    times = [NOW - timedelta(minutes=len(offsets) - 1 - place) for place in range(len(offsets))]
+    samples = [
+        (at, Sample(0, 600, offset, consumer_offset_read_at=at, max_offset_read_at=at))
+        for at, offset in zip(times, offsets, strict=True)
+    ]
+    queue = QueueFacts(
+        "g",
+        MessageQueue("t", "broker-a", 0),
+        QueueOffsets(0, 600, offsets[-1]),
+        None,
+        600_000,
+        locked=locked,
+        cached_message_count=cached,
+        cached_min_offset=cached,
+        window=rebuild(samples),
+    )
+    row = group(orderly=orderly, consume_failed_tps=failed, consume_tps=5.0)
+    found = blocked_queues(row, [queue], NOW)
+    moved = offsets[-1] > offsets[-2]
+    if moved or not locked or not orderly or not cached:
+        assert found == []
+    assert blocked_queues(replace(row, consumption="pop"), [queue], NOW) == []
+    assert all(one.blocked_ms >= 30_000 for one in found)
