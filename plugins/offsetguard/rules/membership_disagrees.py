@@ -2,9 +2,9 @@
 
 Means: a client's heartbeats do not reach one of the brokers (network, firewall, a route that the client does not know),
 or two clients have one id. Each client divides the queues by what one broker says: some have two owners, some none.
-Evidence: the masters' lists of clients differ, in every round for more than 40 s; or "not in cidAll" / code 25 lines go
-on for more than 40 s. In both cases no client came or went meanwhile, and no broker was started.
-Not judged: the 40 s after each change (rebalance_noise); POP groups, whose clients are not rebalanced.
+Evidence: the masters' lists of clients differ, in every round for more than a minute (route refresh and heartbeat); or
+"not in cidAll" / code 25 lines go on for more than 40 s. No client came or went meanwhile, and no broker was started.
+Not judged: the time after each change (rebalance_noise); POP groups, whose clients are not rebalanced.
 Do next: find out why the heartbeat does not arrive at that broker.
 Source: incident I1; RebalanceImpl asks one broker for the members (findConsumerIdList, 4.9.8, 5.3.3).
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.log_lines import NOT_IN_MEMBERS
 from offsetguard.rules.rebalance_spells import (
-    REBALANCE_ROUNDS,
+    LISTS_SETTLE,
     group_noise,
     last_boot,
     last_changes,
@@ -82,7 +82,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         moments = (group.members_differ_since, changes.get(group.consumer_group), boot)
         since = max(moment for moment in moments if moment is not None)
-        if group.members_differ and facts.now - since > REBALANCE_ROUNDS:
+        if group.members_differ and facts.now - since > LISTS_SETTLE:
             told.add(group.consumer_group)
             yield _differing(facts, group, round((facts.now - since).total_seconds() * 1000))
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 REBALANCE_ROUNDS = timedelta(seconds=40)
 """Two rounds of rocketmq.client.rebalance.waitInterval."""
 
+LISTS_SETTLE = timedelta(seconds=60)
+"""A client learns of a broker with its next route refresh (30 s), and tells it of itself with its next heartbeat."""
+
+_HEARTBEAT = timedelta(seconds=30)
 _LEAST_LINES = 3
 _LINES_APART = {NOT_IN_MEMBERS: timedelta(seconds=25)}  # one line per rebalance
 _REFUSALS_APART = timedelta(seconds=5)  # a refused pull is repeated after 1 s (5.x) or 3 s (4.x)
@@ -49,7 +53,7 @@ def group_noise(facts: IntervalFacts) -> Iterator[tuple[str, GroupNoise]]:
     changes = last_changes(facts)
     boots = last_boot(facts)
     for group, lines in sorted(by_group.items()):
-        changed_at = max((at for at in (changes.get(group), boots) if at), default=None)
+        changed_at = max((min(at, facts.now) for at in (changes.get(group), boots) if at), default=None)
         lasting = tuple(line for line in lines if lasted(line, changed_at) and _goes_on(line, facts.now))
         yield group, GroupNoise(tuple(lines), lasting, changed_at)
 
@@ -70,8 +74,9 @@ def last_changes(facts: IntervalFacts) -> Mapping[str, datetime]:
 
 
 def last_boot(facts: IntervalFacts) -> datetime | None:
-    """Return when the last master booted: its member lists fill with the next heartbeats."""
-    return max((one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at), default=None)
+    """Return when the master that booted last had heartbeats of all clients again."""
+    boots = (one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at)
+    return max((at + _HEARTBEAT for at in boots), default=None)
 
 
 def line_figures(lines: Sequence[LogLineFacts]) -> tuple[int, str]:

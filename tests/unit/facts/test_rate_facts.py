@@ -34,9 +34,7 @@ def _read(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP
         (BrokerRates(), None),
     ],
 )
-def test_reads_have_moved_when_slaves_hand_out_more_than_their_master(
-    rates: BrokerRates, moved: bool | None
-) -> None:
+def test_reads_have_moved_when_slaves_hand_out_more_than_their_master(rates: BrokerRates, moved: bool | None) -> None:
     assert rates.reads_moved is moved
 
 
