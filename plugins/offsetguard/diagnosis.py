@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from offsetguard.bundle.layout import INDEX
 from offsetguard.collect.manifest import Outcome
 from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.rules.registry import judge, worst_first
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts
+    from offsetguard.facts import CollectionGap, IntervalFacts
     from offsetguard.rules.rule import CannotTell, Finding
 
 MOST_MOMENTS = 60  # of an hour every minute, of five minutes every round
@@ -73,14 +74,20 @@ def facts_of_bundle(rounds: Sequence[Snapshot], config: Config, *, now: datetime
     A master is unseen only if it was asked and did not answer, not if nobody asked it.
     """
     facts = facts_of_rounds(rounds, config, now=now)
-    gaps = tuple(gap for gap in facts.gaps if gap.outcome != Outcome.NOT_RECORDED)
+    gaps = tuple(gap for gap in facts.gaps if not _is_of_the_bundle(gap))
+    not_listed = facts.cluster_unseen and any(gap.broker_name is None for gap in gaps)
     silent = {(gap.broker_name, gap.broker_id) for gap in gaps}
     unseen = frozenset(name for name in facts.unseen_broker_names if name in {broker for broker, _ in silent})
     brokers = tuple(
         replace(one, answered=None) if one.answered is False and (one.broker_name, one.broker_id) not in silent else one
         for one in facts.brokers
     )
-    return replace(facts, gaps=gaps, unseen_broker_names=unseen, brokers=brokers)
+    return replace(facts, gaps=gaps, unseen_broker_names=unseen, brokers=brokers, cluster_unseen=not_listed)
+
+
+def _is_of_the_bundle(gap: CollectionGap) -> bool:
+    """Whether nobody asked, or the recorded body is gone: a reason that names a line of the index."""
+    return gap.outcome == Outcome.NOT_RECORDED or (gap.outcome == Outcome.UNDECODABLE and INDEX in gap.reason)
 
 
 def _judged_moments(rounds: Sequence[Snapshot], end: datetime) -> list[tuple[int, datetime]]:

@@ -102,6 +102,8 @@ def moments(bundle: Bundle) -> list[Moment]:
     else:
         starts = _starts_by_committed_offsets(bundle.exchanges)
         starts = _followed_by_max_offsets(bundle, starts) or starts
+    if not starts:
+        return []
     ends = [*(one.line for one in starts[1:]), _line_after(bundle.exchanges)]
     return [Moment(one.line, one.t_ms, end) for one, end in zip(starts, ends, strict=True)]
 
@@ -147,7 +149,7 @@ def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[Exchange]) -> list
 
 
 def _line_after(exchanges: Sequence[Exchange]) -> int:
-    return exchanges[-1].line + 1 if exchanges else 1
+    return exchanges[-1].line + 1
 
 
 def _read_index(bundle: Bundle) -> Iterator[Exchange]:

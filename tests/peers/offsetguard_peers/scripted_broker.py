@@ -264,16 +264,25 @@ async def scripted_cluster(*brokers: ScriptedBroker) -> AsyncIterator[tuple[str,
         addresses: dict[str, str] = {}
         for broker in brokers:
             addresses[broker.name] = (await stack.enter_async_context(ScriptedPeer(broker.play))).address
-        name_server = await stack.enter_async_context(ScriptedPeer(name_server_of(addresses)))
+        queue_counts = {broker.name: {topic: len(ends) for topic, ends in broker.topics.items()} for broker in brokers}
+        name_server = await stack.enter_async_context(ScriptedPeer(name_server_of(addresses, queue_counts)))
         yield name_server.address, addresses
 
 
-def name_server_of(addresses: dict[str, str]) -> Callable[[Conversation], Awaitable[None]]:
-    """Return the script of a name server; it lists what the dictionary holds when it is asked."""
+def name_server_of(
+    addresses: dict[str, str], queue_counts: dict[str, dict[str, int]] | None = None
+) -> Callable[[Conversation], Awaitable[None]]:
+    """Return the script of a name server; it lists what the dictionary holds when it is asked.
+
+    `queue_counts`: queues of topics by broker name, for routes; a topic without any is refused as unknown.
+    """
 
     async def play(conversation: Conversation) -> None:
         while True:
             request = await conversation.next_request()
+            if request.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
+                _answer_route(conversation, request, addresses, queue_counts or {})
+                continue
             brokers = ",".join(
                 f'{_json(name)}:{{"brokerAddrs":{{0:{_json(address)}}},"brokerName":{_json(name)},'
                 f'"cluster":"DefaultCluster"}}'
@@ -284,6 +293,29 @@ def name_server_of(addresses: dict[str, str]) -> Callable[[Conversation], Awaita
             conversation.answer(request, body=body.encode())
 
     return play
+
+
+def _answer_route(
+    conversation: Conversation,
+    request: RemotingCommand,
+    addresses: dict[str, str],
+    queue_counts: dict[str, dict[str, int]],
+) -> None:
+    topic = request.ext_fields["topic"]
+    counts = {name: queues[topic] for name, queues in queue_counts.items() if topic in queues}
+    if not counts:
+        conversation.answer(
+            request, ResponseCode.TOPIC_NOT_EXIST, f"No topic route info in name server for the topic: {topic}"
+        )
+        return
+    brokers = [
+        {"brokerAddrs": {"0": addresses[name]}, "brokerName": name, "cluster": "DefaultCluster"} for name in counts
+    ]
+    queues = [
+        {"brokerName": name, "perm": 6, "readQueueNums": count, "topicSysFlag": 0, "writeQueueNums": count}
+        for name, count in reversed(counts.items())  # in no order, as the name server gives them
+    ]
+    conversation.answer(request, body=_json({"brokerDatas": brokers, "queueDatas": queues}).encode())
 
 
 def _json(value: object) -> str:

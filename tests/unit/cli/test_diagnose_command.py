@@ -1,0 +1,167 @@
+"""`offsetguard diagnose`: the truth about recorded clusters, and nothing beside it.
+
+The bundles' ground truth stands in tests/data/bundles/README.md.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from offsetguard.cli.main import offsetguard
+
+BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
+
+
+def diagnose(*arguments: str | Path) -> tuple[int, list[dict[str, Any]], str]:
+    result = CliRunner().invoke(offsetguard, ["diagnose", *map(str, arguments)])
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def warnings(findings: list[dict[str, Any]]) -> dict[tuple[str, str | None, str | None], dict[str, Any]]:
+    return {(one["rule"], one["consumer_group"], one["topic"]): one for one in findings if one["severity"] != "info"}
+
+
+@pytest.mark.parametrize("bundle", ["4.9.8-healthy", "5.3.3-healthy", "5.5.1-healthy"])
+def test_nothing_is_warned_of_when_nothing_is_wrong(bundle: str) -> None:
+    code, findings, err = diagnose(BUNDLES / bundle)
+    assert warnings(findings) == {}
+    assert code == (1 if findings else 0)
+    assert "recorded answers" in err
+
+
+def test_queues_locked_by_a_dead_client_are_found_with_holder_waiter_and_time() -> None:
+    code, findings, _ = diagnose(BUNDLES / "4.9.8-orderly-lock")
+    found = warnings(findings)
+    assert code == 1
+    assert list(found) == [("lock_not_released", "G_ORDER_PAY", "OrderPay")]
+    (finding,) = found.values()
+    assert [(one["broker_name"], one["queue_id"]) for one in finding["queues"]] == [
+        ("broker-b", queue_id) for queue_id in range(4)
+    ]
+    assert {one["holder_client_id"] for one in finding["queues"]} == {"192.0.2.2@15264#1069349064536"}
+    assert {one["waiter_client_id"] for one in finding["queues"]} == {"192.0.2.2@15232#1067945367482"}
+    assert {one["stood_still_ms"] for one in finding["queues"]} == {60_000}
+
+
+def test_clients_that_disagreed_while_it_was_recorded_are_told_although_it_is_over() -> None:
+    code, findings, _ = diagnose(BUNDLES / "4.9.8-subscription-mismatch")
+    found = warnings(findings)
+    assert code == 1
+    assert list(found) == [("subscription_mismatch", "G_ORDER_TAGS", "OrderTags")]
+    (finding,) = found.values()
+    assert finding["over"] is True
+    assert finding["first_found_at"] < "2026-11-21T07:58:58" < finding["last_found_at"] < "2026-11-21T07:59:30"
+    assert "tagA" in finding["cause"]
+    assert "tagB || tagC" in finding["cause"]
+    assert "192.0.2.2@16650#1262705359209" in finding["cause"], "the client that loses messages"
+
+
+def test_what_retention_deleted_and_what_nobody_can_read_is_counted() -> None:
+    code, findings, _ = diagnose(BUNDLES / "4.9.8-retention-and-queues")
+    found = warnings(findings)
+    assert code == 1
+    assert set(found) == {
+        ("messages_lost", "G_NEVER_ONLINE2", "Archive2"),
+        ("messages_lost", "G_PAST2", "Archive2"),
+        ("read_write_queues_differ", None, "NarrowTopic"),
+    }
+    assert "4,561 messages" in found["messages_lost", "G_NEVER_ONLINE2", "Archive2"]["cause"]
+    assert "4,161 messages" in found["messages_lost", "G_PAST2", "Archive2"]["cause"]
+    assert "400 messages" in found["read_write_queues_differ", None, "NarrowTopic"]["cause"]
+    assert not any(one["over"] for one in found.values())
+
+
+def test_the_fields_that_others_script_against_are_there() -> None:
+    _, findings, _ = diagnose(BUNDLES / "4.9.8-orderly-lock")
+    for finding in findings:
+        assert list(finding)[:11] == [
+            *("cluster", "consumer_group", "topic", "rule", "severity", "state", "summary", "cause", "do_next"),
+            *("evidence", "queues"),
+        ]
+        assert finding["severity"] in {"info", "warning", "critical"}
+
+
+def test_a_group_narrows_and_what_could_not_be_told_is_said() -> None:
+    code, findings, err = diagnose(BUNDLES / "4.9.8-orderly-lock", "--group", "^nobody$")
+    assert (code, findings) == (0, [])
+    assert "Cannot tell: traffic_drop" in err
+
+
+def test_people_read_when_it_was() -> None:
+    shown = CliRunner().invoke(
+        offsetguard, ["diagnose", str(BUNDLES / "4.9.8-subscription-mismatch"), "--format", "table"]
+    )
+    assert "Over; found from 2026-11-21 07:58:" in shown.stdout
+    assert "CRITICAL" in shown.stdout
+    assert "Do next:" in shown.stdout
+
+
+def copy_of(name: str, folder: Path) -> Path:
+    bundle = folder / "bundle"
+    shutil.copytree(BUNDLES / name, bundle)
+    return bundle
+
+
+def test_files_that_do_not_belong_to_a_bundle_change_nothing(tmp_path: Path) -> None:
+    bundle = copy_of("4.9.8-orderly-lock", tmp_path)
+    before = diagnose(bundle)[1]
+    for name in ("README.md", "events.json", "lag.csv", "bodies/notes.txt", "logs/README"):
+        (bundle / name).write_text("not ours\n")
+    (bundle / "extra").mkdir()
+    assert diagnose(bundle)[1] == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        pytest.param(lambda bundle: (bundle / "index.jsonl").unlink(), "index.jsonl: missing", id="no index"),
+        pytest.param(lambda bundle: (bundle / "index.jsonl").write_text(""), "holds no round", id="an empty index"),
+        pytest.param(
+            lambda bundle: (bundle / "index.jsonl").write_text("nonsense\n"), "index.jsonl:1: is not JSON", id="no JSON"
+        ),
+        pytest.param(
+            lambda bundle: (bundle / "meta.json").write_text('{"format": 99}'),
+            "format 99 is newer",
+            id="a later format",
+        ),
+    ],
+)
+def test_a_broken_bundle_is_named_with_file_and_line(tmp_path: Path, damage: Any, words: str) -> None:
+    bundle = copy_of("5.3.3-healthy", tmp_path)
+    damage(bundle)
+    result = CliRunner().invoke(offsetguard, ["diagnose", str(bundle)])
+    assert result.stdout == ""
+    assert words in str(result.exception)
+
+
+def test_bodies_that_are_gone_are_no_trouble_of_the_cluster(tmp_path: Path) -> None:
+    """Of half of the bodies nothing is left: rules cannot tell, and nobody is called dead."""
+    bundle = copy_of("4.9.8-healthy", tmp_path)
+    for number, body in enumerate(sorted((bundle / "bodies").iterdir())):
+        if number % 2:
+            body.unlink()
+    code, findings, _ = diagnose(bundle)
+    assert code in {0, 1, 2}
+    assert not [one for one in warnings(findings) if one[0] not in {"collection_incomplete"}]
+
+
+def test_a_configuration_gives_the_limits_and_must_know_the_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "offsetguard.yml"
+    file.write_text(
+        "clusters: {main: {name_servers: ['127.0.0.1:9']}}\n"
+        "groups: [{match: '*', max_lag_messages: 10}]\n"
+        "teams: {ops: {mail: [ops@example.com]}}\n"
+        "default_team: ops\n"
+    )
+    bundle = BUNDLES / "4.9.8-orderly-lock"
+    result = CliRunner().invoke(offsetguard, ["diagnose", str(bundle), "--config", str(file)])
+    assert result.exit_code == 2
+    assert "write --cluster, one of main" in " ".join(result.output.split())
+    _, findings, _ = diagnose(bundle, "--config", file, "--cluster", "main")
+    assert {one["cluster"] for one in findings} == {"main"}
