@@ -14,6 +14,7 @@ would move everybody's reads.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from offsetguard_peers import incident_groups as groups
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import RunningConsumers, produce, producer_of, running_consumers
 from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.staging import commit_at_end, move_min_offset_past_end
+from offsetguard_peers.staging import commit_at_end, move_min_offset_past_end, wait_until_saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +39,15 @@ if TYPE_CHECKING:
 
 EVERY_S = 5
 PEACEFUL_ROUNDS = 2
-TROUBLED_ROUNDS = 17  # rates of a minute must pass, and the minute that a killed client's locks live
+TROUBLED_ROUNDS = 14  # the minute that a killed client's locks live, and the one that brokers' rates cover
 PATIENCE_S = 300.0
+_QUEUE = re.compile(r"queueId=(\d+)")
+OFTEN_REBALANCING = {"rocketmq.client.rebalance.waitInterval": "5000"}  # of 4.x: 20 s; it asks again as often
 OVERTAKEN_COUNT = 100  # messages of the stock that are deleted before they are read
-ABANDONED_COUNT = 2_000  # messages for a group whose clients are gone
+ABANDONED_COUNT = 12_000  # messages for a group whose clients are gone: more than the default limit
 BACKLOG = 20_000
+SLOW_COUNT = 2_000
+FILTERED_ROUNDS, WANTED_A_ROUND = 10, 50  # one message in ten is for the group
 
 
 @dataclass(slots=True)
@@ -55,6 +60,8 @@ class StagedRun:
     began: dict[str, int] = field(default_factory=dict)  # what happened -> unix ms
     clients: dict[str, list[str]] = field(default_factory=dict)  # who -> client ids
     offsets: dict[str, Mapping[int, int]] = field(default_factory=dict)  # what -> queue id -> offset
+    blocked_queues: list[int] = field(default_factory=list)  # whose locks the killed client took along
+    wanted_left: int | None = None  # messages that match the filter and were not consumed at the end
 
     def rounds_ms(self) -> list[int]:
         """When each recorded round began."""
@@ -106,6 +113,8 @@ class _Stage:
         produce(self.cluster, stock.topic, 8)
         commit_at_end(self.cluster, *stock)
         self.run.offsets["committed"] = self._ends(stock.topic)
+        for queue_id, end in self._ends(stock.topic).items():
+            wait_until_saved(self.cluster.broker(), *stock, queue_id, end)
         with running_consumers(self.cluster, [groups.BROADCASTING], folder=self._home("prices")) as cache:
             cache.wait_until_consumed(8)
             (client_id,) = cache.client_ids
@@ -120,14 +129,16 @@ class _Stage:
     def start_clients(self) -> None:
         """Start the JVMs of those who run from the beginning, side by side."""
         starts: dict[str, Sequence[ConsumerSpec]] = {
-            "standing": groups.STANDING,
             "holder": [groups.LOCK_HOLDER],
             "member-1": [groups.MEMBER],
             "member-2": [groups.MEMBER],
             "archive": [groups.SLAVE_READER],
         }
+        produce(self.cluster, groups.TRADES.topic, 4)
         with ThreadPoolExecutor(len(starts)) as pool:
             list(pool.map(lambda start: self._start(*start), starts.items()))
+        self._members["holder"].wait_until_consumed(4, timeout_s=PATIENCE_S)  # it holds all locks, and gives half away
+        self._start("standing", groups.STANDING)
 
     def record(self, when_troubled: Callable[[StagedRun], None]) -> None:
         """Record rounds: some in peace, the others in trouble."""
@@ -144,9 +155,47 @@ class _Stage:
             self._wait_for_rounds(recorder, PEACEFUL_ROUNDS + TROUBLED_ROUNDS - 3)
             when_troubled(self.run)
             self._wait_for_rounds(recorder, PEACEFUL_ROUNDS + TROUBLED_ROUNDS)
+            self._wait_for_logs()
+            self._wait_for_rounds(recorder, len(self.run.rounds_ms()) + 1)
+            self._look_around()
             recorder.send_signal(signal.SIGINT)
             _, said = recorder.communicate(timeout=PATIENCE_S)
         assert recorder.returncode == 0, said
+
+    def _wait_for_logs(self) -> None:
+        """Return once the dead client's locks have expired, and the broadcasting one has asked thrice on each queue."""
+        asked = 3 * groups.QUEUES[groups.PRICES]
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            refused = self._locks_of_the_dead("locked by other client")
+            enough = len(self._log("broker.log", "correction offset", f"groupId={groups.PRICES.group},")) >= asked
+            if enough and refused and refused == self._locks_of_the_dead("expired"):
+                self.run.blocked_queues = refused
+                return
+            time.sleep(0.5)
+        msg = f"{self.cluster.broker().log_folder}: not {asked} corrected offsets, or no expired lock of each refused"
+        raise TimeoutError(msg)
+
+    def _look_around(self) -> None:
+        """Note what only the clients and the broker know."""
+        consumed = self._members["standing"].consumed(groups.ALARMS.group)
+        self.run.wanted_left = FILTERED_ROUNDS * WANTED_A_ROUND - consumed
+        blocked = self._admin.committed(*groups.POSTINGS, groups.POISON_QUEUE)
+        assert blocked is not None
+        self.run.offsets["poison"] = {groups.POISON_QUEUE: blocked}
+
+    def _locks_of_the_dead(self, *words: str) -> list[int]:
+        """Return the queues of whose locks, held by the killed client, the broker says this."""
+        (dead,) = self.run.clients["holder"]
+        file = "lock.log" if self.run.version.startswith("4.") else "filter.log"
+        found = [_QUEUE.search(line) for line in self._log(file, f"topic={groups.TRADES.topic},", dead, *words)]
+        return sorted({int(match[1]) for match in found if match})
+
+    def _log(self, file: str, *words: str) -> list[str]:
+        """Return the lines of a log of the master with all of these words."""
+        log = self.cluster.broker().log_folder / file
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return [line for line in lines if all(word in line for word in words)]
 
     def _make_trouble(self) -> None:
         self._mark("killed")
@@ -159,27 +208,42 @@ class _Stage:
         self._mark("capped")
         self._send(groups.BOOKINGS, int(80 * PATIENCE_S), rate_per_s=80.0)
         self._mark("slowed")
-        produce(self.cluster, groups.INVOICES.topic, 2_000)
-        produce(self.cluster, groups.IMAGES.topic, 2_000)
+        produce(self.cluster, groups.INVOICES.topic, SLOW_COUNT)
+        produce(self.cluster, groups.IMAGES.topic, SLOW_COUNT)
+        together = (self._filter, self._read_from_slave, self._overtake, self._redeploy)
+        with ThreadPoolExecutor() as pool:
+            for done in [pool.submit(each) for each in together]:
+                done.result()
+
+    def _filter(self) -> None:
         self._mark("filtered")
-        for _ in range(10):
-            produce(self.cluster, groups.ALARMS.topic, 450, tags=groups.OTHER_TAG)
-            produce(self.cluster, groups.ALARMS.topic, 50, tags=groups.WANTED_TAG)
-        self._mark("moved_to_slave")
+        for _ in range(FILTERED_ROUNDS):
+            produce(self.cluster, groups.ALARMS.topic, 9 * WANTED_A_ROUND, tags=groups.OTHER_TAG)
+            produce(self.cluster, groups.ALARMS.topic, WANTED_A_ROUND, tags=groups.WANTED_TAG)
+
+    def _read_from_slave(self) -> None:
+        """Restart the consumers of a group, for the noise that this makes, and give it a distant backlog."""
         for broker in self.cluster.brokers:
             self._admin.configure(broker, accessMessageInMemoryMaxRatio=0)
         self._members["archive"].stop()
-        produce(self.cluster, groups.ARCHIVE.topic, BACKLOG)
         self._start("archive", [groups.SLAVE_READER])
-        self._mark("unwritable")
-        self._start("prices", [groups.BROADCASTING, groups.OVERTAKEN])
-        self._members["member-1"].stop()
-        self._start("member-1", [groups.MEMBER])
-        self._members["member-2"].stop()
-        self._start("member-2", [groups.MEMBER])
+        self._mark("moved_to_slave")
+        produce(self.cluster, groups.ARCHIVE.topic, BACKLOG)
 
-    def _start(self, name: str, specs: Sequence[ConsumerSpec]) -> None:
-        started = running_consumers(self.cluster, specs, folder=self._home(name))
+    def _overtake(self) -> None:
+        self._mark("unwritable")
+        self._start("prices", [groups.BROADCASTING, groups.OVERTAKEN], java_properties=OFTEN_REBALANCING)
+
+    def _redeploy(self) -> None:
+        for name in ("member-1", "member-2"):
+            self._members[name].stop()
+            self._start(name, [groups.MEMBER])
+
+    def _start(
+        self, name: str, specs: Sequence[ConsumerSpec], *, java_properties: Mapping[str, str] | None = None
+    ) -> None:
+        home = self._home(name)
+        started = running_consumers(self.cluster, specs, folder=home, java_properties=java_properties)
         self._members[name] = self._contexts.enter_context(started)
         self.run.clients[name] = self._members[name].client_ids
 

@@ -67,7 +67,7 @@ def stage_overtaken_by_retention(
     produce(cluster, topic, 10 * queues)
     commit_at_end(cluster, group, topic)
     for broker, queue_id in admin.queues(topic):
-        _wait_until_saved(broker, group, topic, queue_id, admin.max_offset(topic, queue_id, broker=broker))
+        wait_until_saved(broker, group, topic, queue_id, admin.max_offset(topic, queue_id, broker=broker))
     move_min_offset_past_end(cluster, topic, by=by)
 
 
@@ -107,7 +107,7 @@ def move_min_offset_past_end(
             admin.configure(broker, fileReservedTime=72)
 
 
-def _wait_until_saved(broker: Broker, group: str, topic: str, queue_id: int, offset: int) -> None:
+def wait_until_saved(broker: Broker, group: str, topic: str, queue_id: int, offset: int) -> None:
     """Return once the committed offset is in consumerOffset.json: a killed broker forgets what is only in memory."""
     file = broker.store / "config" / "consumerOffset.json"
     deadline = time.monotonic() + 60

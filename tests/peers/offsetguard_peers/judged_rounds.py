@@ -1,0 +1,93 @@
+"""Rounds of a cluster judged as `check` and `diagnose` judge them, one after the other, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.asking_everything import asking_everything
+from offsetguard.bundle.reader import open_bundle
+from offsetguard.cli.which_clusters import default_config
+from offsetguard.collect.collector import collect_round
+from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.config import Config, LogSource
+from offsetguard.diagnosis import facts_of_bundle
+from offsetguard.intervals import Interval
+from offsetguard.replayed_rounds import snapshots_of_bundle
+from offsetguard.rules.registry import judge
+from offsetguard.rules.rule import Severity
+from offsetguard.sampled_rounds import facts_of_rounds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsetguard.collect.snapshot import Snapshot
+    from offsetguard.rules.registry import Judgement
+    from offsetguard.rules.rule import Finding
+    from offsetguard_peers.rocketmq import RocketMQCluster
+
+CLUSTER = "main"
+WINDOW = timedelta(minutes=30)  # what the pipeline folds
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRound:
+    """What is said at the end of one round, of it and the rounds before it."""
+
+    at: datetime
+    judgement: Judgement
+
+    def loud(self) -> list[Finding]:
+        """Return what people would be told: everything above INFO."""
+        return [one for one in self.judgement.findings if one.severity.rank > Severity.INFO.rank]
+
+
+def judged_rounds_of_bundle(folder: Path) -> list[JudgedRound]:
+    """Judge a bundle after its first round, after the first two, and so on, without any configuration."""
+    config = default_config({CLUSTER: ["127.0.0.1:9876"]})
+    rounds = asyncio.run(snapshots_of_bundle(open_bundle(folder), CLUSTER, config))
+    return [
+        JudgedRound(rounds[count - 1].manifest.finished_at, judge(facts_of_bundle(rounds[:count], config), config))
+        for count in range(1, len(rounds) + 1)
+    ]
+
+
+class LiveRounds:
+    """Collects rounds of a live cluster with the logs of its brokers; every round is judged at once."""
+
+    def __init__(self, cluster: RocketMQCluster) -> None:
+        """Nothing is asked yet."""
+        self._config: Config = asking_everything(default_config({CLUSTER: [cluster.namesrv]}), CLUSTER)
+        self._logs = tuple(
+            LogSource(
+                name=f"{one.name}-{one.broker_id}",
+                files=[f"{one.log_folder}/*.log"],
+                broker_name=one.name,
+                broker_id=one.broker_id,
+            )
+            for one in cluster.brokers
+        )
+        self._rounds: list[Snapshot] = []
+
+    def judge_now(self) -> JudgedRound:
+        """Collect one round and judge it with those before it."""
+        snapshot = asyncio.run(self._collect())
+        oldest = snapshot.manifest.started_at - WINDOW
+        self._rounds = [one for one in self._rounds if one.manifest.started_at >= oldest]
+        self._rounds.append(snapshot)
+        judgement = judge(facts_of_rounds(self._rounds, self._config), self._config)
+        return JudgedRound(snapshot.manifest.finished_at, judgement)
+
+    async def _collect(self) -> Snapshot:
+        now = datetime.now(UTC)
+        before = self._rounds[-1] if self._rounds else None
+        return await collect_round(
+            CLUSTER,
+            self._config,
+            Interval.containing(now),
+            started_at=now,
+            earlier=EarlierRound(before.manifest, before.tables) if before else None,
+            log_sources=self._logs,
+        )
