@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from offsetguard.rules.lock_holders import POP
 from offsetguard.verdicts import State
-from offsetguard.windows import above_limit, states_of
+from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.config import Config
-    from offsetguard.facts import GroupFacts, IntervalFacts
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
 
 OVERRUN = 1.2  # so many times what is consumed is written
-_CANNOT_CATCH_UP = (State.FALLING_BEHIND, State.AT_RISK, State.LOST)
+_CONSUMED = (State.FALLING_BEHIND, State.AT_RISK, State.OK)  # not standing still, and not set back by somebody
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +60,31 @@ def capacities(facts: IntervalFacts) -> Iterator[GroupCapacity]:
 
 
 def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:
-    """Whether the lag of a group matters and lies on most queues of the topic, which are consumed all the same.
+    """Whether the lag of a group matters and lies on most queues of the topic, all of which are being consumed.
 
     It matters beyond the group's limits; and before, where producers write clearly more than is consumed: a batch that
     is just being consumed does not. Where only some queues are behind, more of them would not help: a key stays on its
-    queue.
+    queue, and a queue that stands still has another cause.
     """
-    states = states_of(facts, group.consumer_group, group.topic)
-    growing = sum(states[state] for state in _CANNOT_CATCH_UP)
     policy = config.policy(facts.cluster, group.consumer_group)
-    overrun = growing and (group.effective_lag or 0) >= policy.lag_floor and _is_overrun(group)
-    if not overrun and not above_limit(group, policy):
+    if not above_limit(group, policy) and not _is_overrun(group, policy):
         return False
-    behind = growing + states[State.STALLED] + states[State.STOPPED]
-    waiting = behind if growing else _waiting_count(facts, group)
-    stands_still = group.consume_tps == 0
-    return 2 * waiting >= group.queue_count and not stands_still
-
-
-def _is_overrun(group: GroupFacts) -> bool:
-    written, consumed = group.produce_tps, group.consume_tps
-    return written is not None and consumed is not None and written > OVERRUN * consumed
-
-
-def _waiting_count(facts: IntervalFacts, group: GroupFacts) -> int:
     subject = group.consumer_group, group.topic
-    return sum(
-        (queue.consumer_group, queue.message_queue.topic) == subject and (queue.offsets.effective_lag or 0) > 0
-        for queue in facts.queues
-    )
+    queues = (queue for queue in facts.queues if (queue.consumer_group, queue.message_queue.topic) == subject)
+    behind_count = sum(_is_behind(queue, group, policy) for queue in queues)
+    return 2 * behind_count >= group.queue_count and group.consume_tps != 0
+
+
+def _is_overrun(group: GroupFacts, policy: EffectivePolicy) -> bool:
+    written, consumed = group.produce_tps, group.consume_tps
+    known = written is not None and consumed is not None and (group.effective_lag or 0) >= policy.lag_floor
+    return known and written > OVERRUN * consumed  # type: ignore[operator]
+
+
+def _is_behind(queue: QueueFacts, group: GroupFacts, policy: EffectivePolicy) -> bool:
+    """Whether a queue that is consumed has its part of the group's lag, and will not have lost it soon."""
+    lag, verdict = queue.offsets.effective_lag or 0, queue.verdict
+    if lag <= 0 or verdict is None or verdict.state not in _CONSUMED or queue.consume_tps == 0:
+        return False
+    soon = verdict.drain_ms is not None and verdict.drain_ms[1] <= policy.window_ms
+    return 2 * lag * group.queue_count >= (group.effective_lag or 0) and not soon

@@ -75,7 +75,7 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("membership_disagrees", Scope.GROUP, "idle_consumers", "lock_contention"),
     *_pairs("membership_disagrees", Scope.GROUP, "accumulation", "never_committed"),
     *_pairs("poison_message", Scope.QUEUES, "accumulation", "flow_control", "slow_consumption"),
-    *_pairs("poison_message", Scope.GROUP, "retry_limit_too_high"),
+    *_pairs("poison_message", Scope.GROUP, "retry_limit_too_high", "queue_parallelism_cap"),
     *_pairs("queue_parallelism_cap", Scope.TOPIC, "accumulation", "slow_consumption", "idle_consumers"),
     *_pairs("slow_consumption", Scope.TOPIC, "accumulation", "flow_control"),
     *_pairs("flow_control", Scope.TOPIC, "accumulation"),
