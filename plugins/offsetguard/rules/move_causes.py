@@ -69,10 +69,15 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
     models, clients, queues = message_models(facts), online_clients(facts), queues_by_group(facts)
     since = facts.now - timedelta(milliseconds=config.judgement.offset_move_window_ms)
     changes = membership_changes(facts)
+    boots = {one.broker_name: one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at}
     moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
     for move in completed_moves(facts):
         pair = (move.consumer_group, move.topic)
-        handed_over = _is_handover(move, queues.get(pair, ()), changes.get(move.consumer_group, ()), facts.now)
+        moments = [
+            *changes.get(move.consumer_group, ()),
+            *([boots[move.broker_name]] if move.broker_name in boots else []),
+        ]
+        handed_over = _is_handover(move, queues.get(pair, ()), moments, facts.now)
         if not handed_over and not _first_start(move, clients.get(move.consumer_group)):
             moves[pair].append(move)
     lines: dict[tuple[str, str], list[LogLineFacts]] = defaultdict(list)
@@ -169,7 +174,10 @@ def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]
 def _is_handover(
     move: OffsetMoveFacts, queues: Iterable[QueueFacts], changes: Iterable[datetime], now: datetime
 ) -> bool:
-    """Whether a queue's old owner committed once more after its new one: the new one's next commit (5 s) regains it."""
+    """Whether a queue's old owner committed once more after its new one: the new one's next commit (5 s) regains it.
+
+    So it does after a broker's crash, which loses the commits of its last 5 s. `changes`: of members, and boots.
+    """
     if move.origin != "snapshot" or move.requested_offset <= move.corrected_offset:
         return False
     if not any(abs(move.last_moved_at - at) <= HANDOVER for at in changes):

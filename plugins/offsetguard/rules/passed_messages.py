@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 def passed_by(
     client_ids: Collection[str], queues: Iterable[QueueFacts], since: datetime | None
 ) -> Mapping[MessageQueue, int]:
-    """Return by queue that one of the clients holds how far its committed offset moved since, by samples after that.
+    """Return by queue that one of the clients holds about how far its committed offset moved since that moment.
 
-    Only of queues with such samples: the answer is a lower bound.
+    A window keeps few samples: between the last one before the moment and the newest the offset is taken to have moved
+    evenly. Where no sample is as old, it is what the offset moved since the oldest.
     """
-    passed = {}
+    passed: dict[MessageQueue, int] = {}
     for queue in queues:
-        window = queue.window
-        if queue.holder_client_id not in client_ids or window is None or since is None:
+        newest = queue.window.seen if queue.window else None
+        if queue.window is None or newest is None or since is None or queue.holder_client_id not in client_ids:
             continue
-        points = [point for point in window.points if point.at >= since and point.committed_offset is not None]
-        if points and window.committed_offset is not None and points[-1].committed_offset is not None:
-            passed[queue.message_queue] = max(0, window.committed_offset - points[-1].committed_offset)
-    return {queue: count for queue, count in passed.items() if count}
+        known = [point for point in queue.window.points if point.committed_offset is not None]
+        earlier = next((point for point in known if point.at <= since), known[-1] if known else None)
+        if earlier is not None and earlier.committed_offset is not None and newest.committed_offset is not None:
+            share = min(1.0, (newest.at - since) / (newest.at - earlier.at))
+            passed[queue.message_queue] = round(share * (newest.committed_offset - earlier.committed_offset))
+    return {queue: count for queue, count in passed.items() if count > 0}
 
 
 def skipped_at_most(passed: Mapping[MessageQueue, int], hit_ratio: float | None) -> int | None:

@@ -47,8 +47,8 @@ RULE = Rule(
         "default": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
             cause=_DIFFER + _LOSING + "({losing_clients}) get only what matches both; since {since:moment} their "
-            "offsets passed at least {passed:messages} message{passed:plural} (seen on {passed_queue_count} "
-            "queue{passed_queue_count:plural}).",
+            "offsets passed about {passed:messages} message{passed:plural} on {passed_queue_count} "
+            "queue{passed_queue_count:plural}.",
             do_next=_SAME,
         ),
         "uncounted": Texts(
