@@ -36,7 +36,7 @@ ROUND_MS = 10_000
 FILES_PER_ROUND = 10
 _RATIO_SLACK = 0.01  # others write to the disk as well
 _OTHER_FILES = 1.06  # bytes on disk per byte of commit log, at the most: consume queues and indexes
-_STEPS = ((6 * 3_600_000, 1_200_000), (FURTHEST_MS, 1_800_000))  # (up to, length), ms from now
+_STEPS = ((3_600_000, 300_000), (6 * 3_600_000, 1_200_000), (FURTHEST_MS, 1_800_000))  # (up to, length), ms from now
 
 
 def _steps() -> Iterator[tuple[int, int]]:

@@ -62,7 +62,7 @@ def retention(
     deletion = _last_deletion(broker, marks, moved)
     reserved_ms = None if broker.file_reserved_time_hours is None else broker.file_reserved_time_hours * _HOUR_MS
     expired = deletion is not None and reserved_ms is not None and deletion[1] >= _YOUNGER * reserved_ms
-    forced = _forced_ratio(broker)
+    forced = forced_ratio(broker)
     by_force = forced is not None and _fullest(broker, marks) >= forced - _FULL
     cleaner = Cleaner(
         reserved_ms=reserved_ms,
@@ -102,7 +102,8 @@ def _last_deletion(
     return at, max(0, (at - broker.earliest_message_at) // _MS)
 
 
-def _forced_ratio(broker: BrokerFacts) -> float | None:
+def forced_ratio(broker: BrokerFacts) -> float | None:
+    """Return the used share of the disk above which files go whatever their age; None: they never do."""
     if broker.clean_file_forcibly is False:
         return None
     return (broker.disk_clean_forcibly_ratio or DEFAULT_FORCED_PERCENT) / 100

@@ -42,6 +42,7 @@ __all__ = [
     "group_loss",
     "loss",
     "retentions",
+    "stated_in",
 ]
 
 DRAINED_MS = 60_000
@@ -93,16 +94,19 @@ def loss(
 ) -> Forecast | None:
     """Return when the oldest unconsumed message is deleted; None: not within FURTHEST_MS, or nobody knows.
 
+    Of a group that is below the oldest message kept, and has lost some already, nothing is forecast.
     `oldest_at`: when that message was stored, where it is known better than by the window's newest sample.
     `retention`: what its broker will delete; None = only the queue's own samples are known.
     """
     newest, waiting = window.seen, window.sample.offsets.effective_lag
     if newest is None or newest.committed_offset is None or waiting is None or waiting <= 0:
         return None
+    if window.seen_min_offset is not None and newest.committed_offset < window.seen_min_offset:
+        return None
     if retention is None:
         return _by_own_moves(window, newest.committed_offset, now)
     at = place(window, now, oldest_at, retention.oldest_ms)
-    if (epoch_ms(now) or 0) - at.earliest_ms <= DRAINED_MS:
+    if at is None or (epoch_ms(now) or 0) - at.earliest_ms <= DRAINED_MS:
         return None
     low = _first_crossing(retention.early, at.earliest_ms, at.slowest)
     if low is None:
@@ -116,10 +120,16 @@ def drained_before(drained: Forecast | None, lost: Forecast) -> bool:
     return drained is not None and drained.high_ms < lost.low_ms
 
 
+def stated_in(verdict: QueueVerdict, kind: str) -> Forecast | None:
+    """Return the forecast, "drain" or "loss", that a verdict states."""
+    range_ms, basis = getattr(verdict, f"{kind}_ms"), verdict.figures.get(f"{kind}_basis")
+    return None if range_ms is None or basis is None else Forecast(range_ms[0], range_ms[1], Basis(str(basis)))
+
+
 def group_drain(verdicts: Iterable[QueueVerdict]) -> Forecast | None:
     """Return when the last queue of a group is drained; None: nothing old waits, or of one queue nobody knows."""
     behind = [verdict for verdict in verdicts if _is_behind(verdict)]
-    known = [one for verdict in behind if (one := _forecast(verdict, "drain")) is not None]
+    known = [one for verdict in behind if (one := stated_in(verdict, "drain")) is not None]
     if not known or len(known) < len(behind):
         return None
     last = max(known, key=lambda one: one.high_ms)
@@ -128,7 +138,7 @@ def group_drain(verdicts: Iterable[QueueVerdict]) -> Forecast | None:
 
 def group_loss(verdicts: Iterable[QueueVerdict]) -> Forecast | None:
     """Return when the first queue of a group loses messages; None: none does within FURTHEST_MS, or nobody knows."""
-    known = [one for verdict in verdicts if (one := _forecast(verdict, "loss")) is not None]
+    known = [one for verdict in verdicts if (one := stated_in(verdict, "loss")) is not None]
     if not known:
         return None
     first = min(known, key=lambda one: one.low_ms)
@@ -152,11 +162,6 @@ def _range(low: float, high: float, basis: Basis) -> Forecast | None:
 
 def _is_behind(verdict: QueueVerdict) -> bool:
     return (verdict.effective_lag or 0) > 0 and (verdict.lag_ms is None or verdict.lag_ms > DRAINED_MS)
-
-
-def _forecast(verdict: QueueVerdict, kind: str) -> Forecast | None:
-    range_ms, basis = getattr(verdict, f"{kind}_ms"), verdict.figures.get(f"{kind}_basis")
-    return None if range_ms is None or basis is None else Forecast(range_ms[0], range_ms[1], Basis(str(basis)))
 
 
 def _first_crossing(deletions: Iterable[Deletion], stored_ms: int, speed: float) -> Deletion | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from offsetguard.known_figures import epoch_ms
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from offsetguard.queue_state import QueueState
 
 _MS = timedelta(milliseconds=1)
+_MANY = 100  # messages: where fewer wait, the one before them may be from another day
 _FASTER, _SLOWER = 1.25, 0.75  # what speeds do beyond those that were seen
 
 
@@ -51,17 +53,19 @@ def speeds(window: QueueState) -> Iterator[tuple[float, float]]:
         later = point
 
 
-def place(window: QueueState, now: datetime, oldest_at: datetime | None, oldest_kept_ms: int | None) -> Place:
-    """Return where the group stands.
+def place(window: QueueState, now: datetime, oldest_at: datetime | None, oldest_kept_ms: int | None) -> Place | None:
+    """Return where the group stands; None: nobody can tell how old the oldest unconsumed message is.
 
-    `oldest_at`: when the oldest unconsumed message was stored, where that is known; `oldest_kept_ms`: the same of the
-    oldest message of the broker: what waits is not older, for it still exists.
+    `oldest_at`: when that message was stored, where that is known; `oldest_kept_ms`: the same of the oldest message of
+    the broker: what waits is not older, for it still exists.
     """
     now_ms = epoch_ms(now) or 0
     exact = epoch_ms(oldest_at or window.sample.oldest_unconsumed_at)
-    earliest, latest = _stored_between(window, now_ms) if exact is None else (min(exact, now_ms), min(exact, now_ms))
-    earliest = max(earliest, oldest_kept_ms or 0)
-    latest = max(earliest, latest)
+    between = _stored_between(window, now_ms) if exact is None else (min(exact, now_ms), min(exact, now_ms))
+    if between is None:
+        return None
+    earliest = max(between[0], oldest_kept_ms or 0)
+    latest = max(earliest, between[1])
     waiting = max(1, window.sample.offsets.effective_lag or 1)
     seen = _consumed(window)
     return Place(
@@ -88,11 +92,26 @@ def _consumed(window: QueueState) -> list[float]:
     return rates if rates and just_now else [0.0]
 
 
-def _stored_between(window: QueueState, now_ms: int) -> tuple[int, int]:
-    """Return between which moments the message at the committed offset was stored."""
+def _stored_between(window: QueueState, now_ms: int) -> tuple[int, int] | None:
+    """Return between which moments the message at the committed offset was stored; None: nobody can tell.
+
+    It came after the samples that did not have it, and after nothing waited. The message before it may be much older,
+    on a quiet topic: its time says something only where messages come all the time.
+    """
     committed = max(window.committed_offset or 0, window.seen_min_offset or 0)
-    samples = [(epoch_ms(one.at) or 0, one.max_offset) for one in (*window.points, window.seen) if one is not None]
-    not_yet = [at_ms for at_ms, end in samples if end <= committed]
-    already = [at_ms for at_ms, end in samples if end > committed]
-    before = epoch_ms(window.sample.last_timestamp) or 0  # of the message before it
-    return max([before, *not_yet]), min([now_ms, *already])
+    seen = [one for one in (*window.points, window.seen) if one is not None]
+    not_yet = [epoch_ms(one.at) or 0 for one in seen if one.max_offset <= committed]
+    already = [epoch_ms(one.at) or 0 for one in seen if one.max_offset > committed]
+    if window.end_reached_at is not None:
+        not_yet.append(epoch_ms(window.end_reached_at) or 0)
+    before = epoch_ms(window.sample.last_timestamp)
+    steady = len(seen) > 1 and (window.sample.offsets.effective_lag or 0) >= _MANY and _is_written(window)
+    if before is not None and (not_yet or steady):
+        not_yet.append(before)
+    return (max(not_yet), min([now_ms, *already])) if not_yet else None
+
+
+def _is_written(window: QueueState) -> bool:
+    """Whether messages came between the newest samples, and between the oldest."""
+    ends = [one.max_offset for one in (window.seen, *window.points) if one is not None]
+    return all(later > earlier for later, earlier in pairwise(ends))

@@ -13,6 +13,7 @@ from offsetguard.rules import (
     collection_incomplete,
     consumer_offline,
     dead_letters,
+    disk_filling,
     filter_hides_lag,
     flow_control,
     handlers_hanging,
@@ -20,6 +21,7 @@ from offsetguard.rules import (
     lock_contention,
     lock_expiry_too_short,
     lock_not_released,
+    loss_ahead,
     membership_disagrees,
     messages_lost,
     name_server_unreachable,
@@ -45,6 +47,7 @@ from offsetguard.rules import (
     unsubscribed_topic,
 )
 from offsetguard.rules.subsumption import subsume
+from offsetguard.rules.unseen_facts import unseen_facts
 from offsetguard.windows import judge_queues
 
 if TYPE_CHECKING:
@@ -80,6 +83,7 @@ RULE_FILES: tuple[RuleFile, ...] = (
     subscription_mismatch,
     queue_recreated,
     messages_lost,
+    loss_ahead,
     offset_moved_by_retention,
     offset_reset,
     offset_store_not_persisting,
@@ -105,6 +109,7 @@ RULE_FILES: tuple[RuleFile, ...] = (
     client_version_mixed,
     dead_letters,
     retry_storm,
+    disk_filling,
     store_slow,
     slave_behind,
     clock_skew,
@@ -133,6 +138,7 @@ def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[Cann
     untold: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
     untold = [tell for file in RULE_FILES if (tell := getattr(file, "cannot_tell", None)) is not None]
     cannot_tell = {entry for tell in untold for entry in tell(facts, config)}
+    cannot_tell.update(unseen_facts(ALL_RULES, facts, cannot_tell.copy()))
     order = _positions()
     return findings, sorted(
         cannot_tell,
