@@ -87,10 +87,13 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def cannot_tell_as_text(untold: Iterable[CannotTell]) -> Iterator[str]:
-    """Yield a line for each rule that could not look, and why."""
+    """Yield which rules could not look, and why: one line for all that have the same reason."""
+    rules: dict[tuple[str | None, str], list[str]] = {}
     for one in untold:
-        of = f" of {one.consumer_group}" if one.consumer_group is not None else ""
-        yield f"Cannot tell: {one.rule_id}{_safe(of)}: {_safe(one.because)}"
+        rules.setdefault((one.consumer_group, one.because), []).append(one.rule_id)
+    for (consumer_group, because), rule_ids in rules.items():
+        of = f" of {consumer_group}" if consumer_group is not None else ""
+        yield f"Cannot tell: {', '.join(rule_ids)}{_safe(of)}: {_safe(because)}"
 
 
 def _plain(figure: Figure) -> str | float | bool | None:

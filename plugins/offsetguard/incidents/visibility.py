@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.rules.unseen_facts import OF_THE_ROUND
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,8 +13,6 @@ if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident, Subject
     from offsetguard.rules.rule import Rule
 
-# fields of IntervalFacts that say what was not seen; everything else that rules need comes from brokers
-_OF_THE_ROUND = frozenset({"gaps", "unseen_broker_names", "unseen_brokers", "cluster_unseen"})
 _GROUP_ROWS = frozenset({"queues", "groups"})
 # what events and logs tell of a group does not need its rows: a broadcasting group has none
 _TOLD_OTHERWISE = frozenset({"offset_moves", "log_lines"})
@@ -44,7 +44,7 @@ def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, 
 
     Anything that might hide it keeps it open: an incident that ends by mistake tells people to go home.
     """
-    if rule is not None and _OF_THE_ROUND.intersection(rule.needs):
+    if rule is not None and OF_THE_ROUND.intersection(rule.needs):
         hidden_by_all = facts.cluster_unseen and "cluster_unseen" not in rule.needs
         return "no name server answered" if hidden_by_all else None
     if facts.cluster_unseen:

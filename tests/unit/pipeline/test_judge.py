@@ -353,7 +353,7 @@ def test_a_message_names_what_could_not_be_told_of_its_brokers(engine: Engine) -
     report = judge(engine, facts(0, brokers=(slave(page_cache_lock_time_ms=None),)))
     untold = "broker-a/1 did not tell how its store does."
     assert ("store_slow", untold) in [(one.rule_id, one.because) for one in report.cannot_tell]
-    assert report.messages[0].view.firing[0].cannot_tell == (f"store_slow: {untold}",)
+    assert f"store_slow: {untold}" in report.messages[0].view.firing[0].cannot_tell
 
 
 def test_a_message_names_what_its_finding_explains(engine: Engine) -> None:

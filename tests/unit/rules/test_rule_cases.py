@@ -40,6 +40,7 @@ from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.queue_state import Sample, rebuild
 from offsetguard.rules.reference import LABELS
 from offsetguard.rules.registry import ALL_RULES, RULE_FILES, judge, look
+from offsetguard.rules.unseen_facts import OF_THE_ROUND
 
 if TYPE_CHECKING:
     from offsetguard.rules.rule import CannotTell, Finding
@@ -263,6 +264,14 @@ def test_each_rule_has_a_case_that_fires_and_one_that_does_not(rule: Any) -> Non
     cases = yaml.safe_load((CASES / f"{rule.id}.yml").read_text(encoding="utf-8"))
     assert any(case["expect"] for case in cases)
     assert sum(not case["expect"] for case in cases) >= 2
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_each_rule_says_that_it_cannot_tell_of_brokers_that_were_not_seen(rule: Any) -> None:
+    about_the_round = OF_THE_ROUND.intersection(rule.needs)
+    for given in ({"unseen_broker_names": ["broker-a"]}, {"cluster_unseen": True}):
+        _, cannot_tell = look(_facts(given), _config([]))
+        assert bool(about_the_round) != (rule.id in {entry.rule_id for entry in cannot_tell})
 
 
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
