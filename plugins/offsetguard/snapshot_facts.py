@@ -86,13 +86,18 @@ def facts_from_snapshot(
     queues = [queue for queue, _ in windowed]
     topics, groups = rows[TOPIC_QUEUE_SNAPSHOTS.name], rows[GROUP_SNAPSHOTS.name]
     clients = _Clients.of(rows[CLIENT_SNAPSHOTS.name], rows[CLIENT_QUEUE_SNAPSHOTS.name])
+    differing = clients.differing_groups
     brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], queues, topics, before={}))
     window = timedelta(milliseconds=config.judgement.offset_move_window_ms)
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
         now=now,
-        queues=tuple(_queue_facts(queue, window, clients.holders) for queue, window in windowed if queue.suspect),
+        queues=tuple(
+            _queue_facts(queue, window, clients.holders)
+            for queue, window in windowed
+            if queue.suspect or queue.row["consumer_group"] in differing
+        ),
         groups=tuple(_Groups(queues, rows, clients)),
         topics=tuple(topic_facts(queues, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
         brokers=tuple(brokers),
@@ -166,6 +171,11 @@ class _Clients:
             expressions=expressions,
             told_groups=told,
         )
+
+    @property
+    def differing_groups(self) -> frozenset[str]:
+        """Groups whose clients subscribe differently: of these every queue is looked at."""
+        return frozenset(group for group, one in self.of_group.items() if one.subscriptions_differ)
 
     def columns(self, group: str, topic: str) -> dict[str, Any]:
         """Return the columns of `group_facts` that are about clients, but for `parallelism`."""

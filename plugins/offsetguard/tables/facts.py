@@ -29,7 +29,7 @@ _S, _I4, _I8, _F, _B, _T = (
 
 QUEUE_FACTS = Table(
     "queue_facts",
-    "suspect queues: everything that is not provably healthy",
+    "suspect queues: everything that is not provably healthy; and all of groups whose clients subscribe differently",
     ("cluster", "broker_name", "topic", "queue_id", "consumer_group", "interval_start"),
     (
         CLUSTER,

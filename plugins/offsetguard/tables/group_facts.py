@@ -146,7 +146,7 @@ GROUP_FACTS = Table(
         Column("queue_count", _I4, "queues of the topic that the group can read", nullable=False),
         Column("unknown_queue_count", _I4, "queues without a max offset in this snapshot", nullable=False),
         Column("never_committed_queue_count", _I4, "queues without a consumer offset", nullable=False),
-        Column("suspect_queue_count", _I4, "queues that are not provably healthy: those in queue_facts"),
+        Column("suspect_queue_count", _I4, "queues that are not provably healthy; queue_facts has them"),
         *LAGS,
         *CLIENT_SUMMARY,
         Column("declared_orderly", _B, "the configuration says that the group consumes orderly"),

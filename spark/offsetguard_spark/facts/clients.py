@@ -105,6 +105,11 @@ def group_clients(sources: FactSources) -> DataFrame:
     )
 
 
+def differing_groups(sources: FactSources) -> DataFrame:
+    """Return `consumer_group` and `subscriptions_differ`, true, of the groups whose clients subscribe differently."""
+    return group_clients(sources).where("subscriptions_differ").select("consumer_group", "subscriptions_differ")
+
+
 def subscriptions(sources: FactSources) -> DataFrame:
     """Return `filtered` and the clients' own `expressions` per (group, topic)."""
     texts = F.concat(_texts("subscriptions", own=False), _texts("own_subscriptions", own=True))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, QUEUE_FACTS, QUEUE_SNAPSHOTS
+from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, QUEUE_FACTS, QUEUE_SNAPSHOTS
 from offsetguard.tables.state import FOLDED_COLUMNS
 from offsetguard_spark import queue_state
-from offsetguard_spark.facts.clients import HOLDER_COLUMNS, queue_holders
+from offsetguard_spark.facts.clients import HOLDER_COLUMNS, differing_groups, queue_holders
 from offsetguard_spark.facts.figures import as_rows_of, unknown
 from offsetguard_spark.facts.time_lag import Curve, with_lags_in_time
 from offsetguard_spark.invariants import mark
@@ -36,13 +36,19 @@ _ORDER_BROKEN = (
 )
 _IDLE = "consumer_offset IS NOT NULL AND max_offset = greatest(consumer_offset, min_offset)"
 _UNUSED = f"{NEVER_COMMITTED} AND min_offset = max_offset"
-_SUSPECT_SAMPLE = f"coalesce({_ORDER_BROKEN}, false) OR NOT coalesce(({_IDLE}) OR ({_UNUSED}), false)"
+SUSPECT_SAMPLE = f"coalesce({_ORDER_BROKEN}, false) OR NOT coalesce(({_IDLE}) OR ({_UNUSED}), false)"
+"""A sample that is not provably healthy, never NULL; see `offsetguard.queue_sums.is_suspect`."""
 
 
 def queue_facts(sources: FactSources) -> DataFrame:
-    """Return the suspect queues, with who holds them."""
-    suspects, curve = _sampled(sources)
-    figures = with_figures(mark(suspects.where(is_suspect(sources)), QUEUE_SNAPSHOTS), curve, sources.interval.end)
+    """Return the suspect queues, and all of groups whose clients subscribe differently, with who holds them."""
+    queues, curve = _sampled(sources)
+    if sources.row_count(CLIENT_SNAPSHOTS) > 1:
+        queues = queues.join(F.broadcast(differing_groups(sources)), "consumer_group", "left")
+        chosen = queues.where(is_suspect(sources) | F.coalesce("subscriptions_differ", F.lit(False)))
+    else:
+        chosen = queues.where(is_suspect(sources))
+    figures = with_figures(mark(chosen, QUEUE_SNAPSHOTS), curve, sources.interval.end)
     if sources.row_count(CLIENT_QUEUE_SNAPSHOTS):
         figures = figures.join(F.broadcast(queue_holders(sources)), list(QUEUE), "left")
     else:
@@ -69,7 +75,7 @@ def is_suspect(sources: FactSources) -> Column:
 
     See `offsetguard.queue_sums.is_suspect` and `offsetguard.queue_state.is_suspect`.
     """
-    sample = F.expr(_SUSPECT_SAMPLE)
+    sample = F.expr(SUSPECT_SAMPLE)
     return sample if sources.folded_state is None else sample | queue_state.is_suspect(sources.interval.end)
 
 
