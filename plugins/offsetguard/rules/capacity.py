@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.lock_holders import POP
-from offsetguard.verdicts import State
 from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
 
 OVERRUN = 1.2  # so many times what is consumed is written
-_CONSUMED = (State.FALLING_BEHIND, State.AT_RISK, State.OK)  # not standing still, and not set back by somebody
+# Window rules of queues that are consumed and whose lag lasts: not standing still, not set back, not a passing batch.
+_LASTING = frozenset({"growing", "growth_below_floor", "keeps_pace", "shrinking", "loss_ahead"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _is_overrun(group: GroupFacts, policy: EffectivePolicy) -> bool:
 def _is_behind(queue: QueueFacts, group: GroupFacts, policy: EffectivePolicy) -> bool:
     """Whether a queue that is consumed has its part of the group's lag, and will not have lost it soon."""
     lag, verdict = queue.offsets.effective_lag or 0, queue.verdict
-    if lag <= 0 or verdict is None or verdict.state not in _CONSUMED or queue.consume_tps == 0:
+    if lag <= 0 or verdict is None or verdict.rule not in _LASTING or queue.consume_tps == 0:
         return False
     soon = verdict.drain_ms is not None and verdict.drain_ms[1] <= policy.window_ms
     return 2 * lag * group.queue_count >= (group.effective_lag or 0) and not soon
