@@ -27,7 +27,7 @@ LONGEST = (
 )
 
 
-class FileScheduler(LoadFileScheduling):
+class FileScheduler(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
     """`--dist loadfile` with another order."""
 
     def _assign_work_unit(self, node: WorkerController) -> None:

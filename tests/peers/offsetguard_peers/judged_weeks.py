@@ -1,0 +1,111 @@
+"""What the product says of simulated weeks: false alarms of healthy groups, and when injected troubles are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from offsetguard.config import Config
+from offsetguard.rules.registry import judge
+from offsetguard.rules.rule import Severity
+from offsetguard_peers.simulated_weeks import BROKERS, CLUSTER, STEPS_PER_CYCLE, SimulatedWeek, written_at_step
+from offsetguard_peers.weekly_groups import STEP_S, Trouble, weekly_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.rules.rule import Finding
+    from offsetguard_peers.weekly_groups import WeeklyGroup
+
+CONFIG = Config.from_values(
+    {
+        "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
+        "teams": {"operators": {"mail": ["operators@example.com"]}},
+        "default_team": "operators",
+    }
+)
+WARM_UP = 70  # cycles before a trouble: a window, and what is left of the one before
+PATIENCE = 20  # cycles after the moment when it can be known
+
+NAMES_IT = {  # the rules that say what it is; the others may stay silent
+    Trouble.STOPPED: {"consumer_offline"},
+    Trouble.STALLED: {"accumulation"},
+    Trouble.POISON: {"poison_message"},
+    Trouble.FALLING_BEHIND: {"accumulation", "slow_consumption"},
+    Trouble.LOST: {"messages_lost"},
+    Trouble.RESET: {"offset_reset"},
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """How an injected trouble was found; `after` counts cycles from the first that could know it, None = never."""
+
+    group: WeeklyGroup
+    after: int | None
+    others: set[str] = field(default_factory=set)  # rules that warned of the group for another reason
+
+
+def healthy_week(numbers: Sequence[int], first: int, last: int, *, seed: int = 1) -> SimulatedWeek:
+    """Make healthy groups, some minutes without a snapshot, and a broker that is restarted now and then."""
+    chance = Random(seed)  # noqa: S311 - the same in every run
+    times = 1 + (last - first) // 240
+    missing = frozenset(
+        minute
+        for _ in range(times)
+        for begins in [chance.randrange(first, last)]
+        for minute in range(begins, begins + chance.choice((1, 2, 5, 20)))
+    )
+    restarts = frozenset((chance.randrange(first, last), chance.choice(BROKERS)) for _ in range(times))
+    return SimulatedWeek([weekly_group(number) for number in numbers], missing, restarts)
+
+
+def warnings(week: SimulatedWeek, first: int, last: int) -> Iterator[tuple[int, Finding]]:
+    """Yield (minute, finding) of all that somebody would be told of."""
+    for minute, facts in week.cycles(first, last):
+        for finding in judge(facts, CONFIG).findings:
+            if finding.severity is not Severity.INFO:
+                yield minute, finding
+
+
+def find_trouble(trouble: Trouble, number: int, at: int) -> Found:
+    """Inject a trouble at a step into a group, and judge until it is found, or too late."""
+    group = weekly_group(number, days=at * STEP_S // 86_400 + 1, trouble=trouble, at=at)
+    knowable = _knowable(group)
+    week = SimulatedWeek([group])
+    others: set[str] = set()
+    for minute, finding in warnings(week, knowable - WARM_UP, knowable + PATIENCE):
+        if minute * STEPS_PER_CYCLE < at:
+            others.add(f"{finding.rule.id} before it began")
+        elif finding.rule.id in NAMES_IT[trouble]:
+            return Found(group, max(0, minute - knowable), others)
+        elif minute >= knowable:
+            others.add(finding.rule.id)
+    return Found(group, None, others)
+
+
+def _knowable(group: WeeklyGroup) -> int:
+    """Return the minute of the first cycle that can know it: offsets show it, or a limit of the policy is passed."""
+    first = -(-group.trouble_at // STEPS_PER_CYCLE)
+    if group.trouble in (Trouble.LOST, Trouble.RESET):
+        return first
+    policy = CONFIG.policy(CLUSTER, group.name)
+    minute = first
+    while not _is_above(group, minute, policy.max_lag_messages, policy.max_lag_ms):
+        minute += 1
+    return minute
+
+
+def _is_above(group: WeeklyGroup, minute: int, most: int, oldest_ms: int) -> bool:
+    step = minute * STEPS_PER_CYCLE
+    waiting = group.written[:, step] - group.committed[:, step]
+    if waiting.sum() > most:
+        return True
+    ends = step + STEPS_PER_CYCLE  # ages count up to the end of the cycle's minute
+    ages = [
+        ends - written_at_step(group.written[number], int(group.committed[number, step]))
+        for number in range(group.queue_count)
+        if waiting[number]
+    ]
+    return any(age * STEP_S * 1000 > oldest_ms for age in ages)

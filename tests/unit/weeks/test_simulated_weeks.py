@@ -1,0 +1,36 @@
+"""Parts of a simulated week, judged cycle by cycle: silence where all is well, and every injected trouble found.
+
+The whole week of 200 groups takes minutes: benchmarks/simulated_weeks.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from offsetguard_peers.judged_weeks import find_trouble, healthy_week, warnings
+from offsetguard_peers.weekly_groups import DAY, HOUR, Kind, Trouble
+
+WEDNESDAY, FRIDAY, SATURDAY = 2 * 1440, 4 * 1440, 5 * 1440
+PARTS = {
+    "most teams deploy on a Wednesday morning": (range(80), WEDNESDAY + 585, WEDNESDAY + 675),
+    "retention deletes at night": (range(80, 110), FRIDAY + 220, FRIDAY + 290),
+    "traffic grows on a Monday morning": (range(110, 140), 375, 455),
+    "a Saturday": (range(140, 160), SATURDAY + 700, SATURDAY + 780),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_nobody_is_told_anything_of_healthy_groups(part: str) -> None:
+    numbers, first, last = PARTS[part]
+    week = healthy_week(numbers, first, last)
+    assert {group.kind for group in week.groups} == set(Kind)
+    assert [f"minute {minute}: {finding.cause}" for minute, finding in warnings(week, first, last)] == []
+
+
+@pytest.mark.parametrize("number", range(4), ids=lambda number: f"group {number}")
+@pytest.mark.parametrize("trouble", Trouble)
+def test_a_trouble_is_found_within_two_cycles_and_called_by_its_name(trouble: Trouble, number: int) -> None:
+    found = find_trouble(trouble, number, at=2 * DAY + 11 * HOUR + 7)
+    assert found.after is not None, f"{found.group.name}: never; {found.others}"
+    assert found.after < 2, found.group.name
+    assert found.others == set()
