@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from offsetguard.intervals import Interval
     from offsetguard.offsets import MessageQueue, QueueOffsets
     from offsetguard.queue_state import QueueState
-    from offsetguard.verdicts import QueueVerdict
+    from offsetguard.verdicts import QueueVerdict, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,3 +445,5 @@ class IntervalFacts:
     broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
     log_lines: tuple[LogLineFacts, ...] = ()
     online_groups: tuple[OnlineGroupFacts, ...] = ()
+    queue_states: Mapping[tuple[str, str], Mapping[State, int]] | None = field(default=None, compare=False)
+    """By (consumer group, topic), how many suspect queues are in each state; None: not judged yet."""

@@ -141,7 +141,7 @@ class QueueState:
         folded = {one.name: row.get(one.name) for one in fields(cls) if one.name not in _NESTED}
         counts = {name: folded.get(name) or 0 for name in ("sample_count", "unknown_count")}
         return cls(
-            **(folded | counts),  # type: ignore[arg-type]
+            **(folded | counts),
             sample=sample,
             rewind=None if rewind["at"] is None else Rewind(**rewind),  # type: ignore[arg-type]
             points=tuple(points),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MS = timedelta(milliseconds=1)
 _DECLINES = 2  # samples in a row with a lower lag: one dip is none
+_TREND_PARTS = 6  # of the window: a lag must be as old as one of them to have a trend
+_SHORT_PARTS = 30  # of the window: for so long a group may be late even where samples are closer together
 LEAST_SAMPLES = 3  # two make a difference, three a trend
 
 
@@ -78,6 +80,14 @@ class WindowFigures:
         return time_lag.lag_in_time(self.offsets, told_at, self._curve, epoch_ms(self.now) or 0).lag_ms
 
     @cached_property
+    def lag_ms_at_most(self) -> int | None:
+        """An age that the oldest of them does not exceed: that of the message before it, where its own is not known."""
+        before_ms = epoch_ms(self.state.sample.last_timestamp) if self.is_newest_seen else None
+        if self.lag_ms is not None or before_ms is None:
+            return self.lag_ms
+        return max(0, (epoch_ms(self.now) or 0) - before_ms)
+
+    @cached_property
     def samples_used(self) -> int:
         """Seen samples within the window; where the state counts older ones too, as many as its spacing lets fit."""
         count, first = self.state.sample_count, self.state.first_seen_at
@@ -118,6 +128,11 @@ class WindowFigures:
         return silence > longest and self.silence_ms >= self.policy.lag_floor_ms
 
     @cached_property
+    def never_moved(self) -> bool:
+        """Whether messages have waited all the window long, and nothing was committed: it has no rhythm."""
+        return not (self.lies_within(self.state.advanced_at) or self.lies_within(self.state.end_reached_at))
+
+    @cached_property
     def rests(self) -> bool:
         """Whether a silence goes on that is still within the window's own rhythm, as of who commits now and then."""
         silence = timedelta(milliseconds=self.silence_ms)
@@ -135,7 +150,8 @@ class WindowFigures:
         seen, committed = self.state.seen, self.state.committed_offset
         if seen is None or committed is None:
             return False
-        recent = seen.at - max(timedelta(milliseconds=self.policy.lag_floor_ms), 2 * self.spacing)
+        short = min(self.policy.lag_floor_ms, self.policy.window_ms // _SHORT_PARTS)
+        recent = seen.at - max(timedelta(milliseconds=short), 2 * self.spacing)
         reached_at = self.state.end_reached_at
         behind = (point for point in self.state.points if point.at >= recent)
         return (reached_at is not None and reached_at >= recent) or any(one.max_offset <= committed for one in behind)
@@ -173,8 +189,11 @@ class WindowFigures:
 
     @cached_property
     def grows(self) -> bool:
-        """Whether the lag grows by and large: the median of its slopes is up, and it does not shrink by now."""
-        if len(self.lags) < LEAST_SAMPLES:
+        """Whether the lag grows by and large: the median of its slopes is up, and it does not shrink by now.
+
+        What began at the queue's end a moment ago is a burst, not a trend.
+        """
+        if len(self.lags) < LEAST_SAMPLES or self._began_lately:
             return False
         slopes = [(b - a) / ((later - at) / _MS) for (at, a), (later, b) in combinations(self.lags, 2)]
         return median(slopes) > 0 and not self.shrinks
@@ -184,6 +203,12 @@ class WindowFigures:
         """Whether the lag fell from sample to sample, more than once."""
         newest = [lag for _, lag in self.lags[-_DECLINES - 1 :]]
         return len(newest) > _DECLINES and newest == sorted(set(newest), reverse=True)
+
+    @cached_property
+    def _began_lately(self) -> bool:
+        began_at, newest_at = self.lags[0][0], self.lags[-1][0]
+        least = timedelta(milliseconds=self.policy.window_ms) / _TREND_PARTS
+        return began_at == self.state.end_reached_at and newest_at - began_at < least
 
     @cached_property
     def _curve(self) -> list[time_lag.Point]:

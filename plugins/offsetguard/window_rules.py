@@ -69,11 +69,12 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     ),
     "never_committed_and_empty": WindowRule(State.OK, "the group committed nothing, and the queue holds no message"),
     "pop_not_begun": WindowRule(State.OK, "nothing of this queue was handed out yet, and the oldest message is young"),
-    "offset_unknown": WindowRule(State.UNKNOWN, "an offset of the queue is not known"),
     "nothing_waits": WindowRule(State.OK, "nothing waits"),
     "lag_allowed": WindowRule(State.OK, _WAITING + ", allowed: {allowed_lag:messages}"),
     "end_reached_recently": WindowRule(State.OK, "what was there a few samples ago has been consumed"),
-    "quiet_topic": WindowRule(State.OK, _WAITING + " in this quiet topic; the oldest is {lag_ms:duration} old"),
+    "quiet_topic": WindowRule(
+        State.OK, _WAITING + " in this quiet topic; the oldest is at most {lag_ms_at_most:duration} old"
+    ),
     "below_floor": WindowRule(State.OK, _WAITING + ": few, and as far as is known young"),
     "stopped": WindowRule(State.STOPPED, _STANDS_STILL + ", and no client is online"),
     "offline": WindowRule(State.STOPPED, _WAITING + "; no client is online, and one sample shows no movement"),
@@ -121,7 +122,7 @@ def first_rule(figures: WindowFigures, context: QueueContext) -> str:
     if figures.state.seen is None:
         return "never_seen"
     if context.subscribed is False:
-        return "unsubscribed" if waiting else "unsubscribed_and_nothing_waits"
+        return "unsubscribed" if (waiting or 0) > 0 else "unsubscribed_and_nothing_waits"
     return (
         _what_happened(figures)
         or _what_is_not_known(figures, context)
@@ -149,9 +150,7 @@ def _what_is_not_known(figures: WindowFigures, context: QueueContext) -> str | N
         return "stale"
     if offsets.consumer_offset is not None and not figures.commit_is_gone:
         return None
-    if offsets.min_offset is None:
-        return "offset_unknown"
-    if offsets.min_offset == offsets.max_offset:
+    if offsets.max_offset in (0, offsets.min_offset):
         return "never_committed_and_empty"
     return "commit_removed" if offsets.consumer_offset is not None else _without_commit(figures, context)
 
@@ -165,7 +164,7 @@ def _without_commit(figures: WindowFigures, context: QueueContext) -> str:
 
 
 def _what_waits_too_little(figures: WindowFigures) -> str | None:
-    waiting, policy, age_ms = figures.waiting or 0, figures.policy, figures.lag_ms
+    waiting, policy, age_ms = figures.waiting or 0, figures.policy, figures.lag_ms_at_most
     if waiting <= policy.allowed_lag:
         return "lag_allowed" if waiting > 0 else "nothing_waits"
     if figures.end_was_reached:
@@ -179,19 +178,23 @@ def _what_waits_too_little(figures: WindowFigures) -> str | None:
 
 def _what_stands_still(figures: WindowFigures, context: QueueContext) -> str | None:
     offline = context.online_client_count == 0
-    count, policy = figures.state.sample_count, figures.policy
+    count = figures.state.sample_count
     if count == 1:
-        heavy = (figures.waiting or 0) >= policy.lag_floor or (figures.lag_ms or 0) > policy.lag_floor_ms
-        if not heavy:
-            return "below_floor"
-        return "offline" if offline else "one_sample"
-    if figures.is_silent and (offline or count >= LEAST_SAMPLES):
-        if offline:
-            return "stopped"
+        return _at_one_look(figures, offline=offline)
+    if offline and (figures.never_moved or figures.is_silent):
+        return "stopped"
+    if figures.is_silent and count >= LEAST_SAMPLES:
         if context.consumption == POP:
             return "nothing_handed_out"
         return "stands_still" if context.online_client_count is None else "stalled"
     return "within_rhythm" if figures.rests else None
+
+
+def _at_one_look(figures: WindowFigures, *, offline: bool) -> str:
+    policy = figures.policy
+    if (figures.waiting or 0) < policy.lag_floor and (figures.lag_ms or 0) <= policy.lag_floor_ms:
+        return "below_floor"
+    return "offline" if offline else "one_sample"
 
 
 def _how_the_lag_moves(figures: WindowFigures) -> str:

@@ -19,7 +19,7 @@ nothing unknown is ever taken for zero. Every queue that is not OK is a suspect 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -53,35 +53,30 @@ def judge_window(window: QueueState, context: QueueContext, policy: WindowPolicy
 
 
 def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
-    """Return the facts with a verdict on every suspect queue."""
+    """Return the facts with a verdict on every suspect queue, and how many queues of each group are in each state."""
     groups = {(one.consumer_group, one.topic): one for one in facts.groups}
+    contexts = {pair: _context(group) for pair, group in groups.items()}
+    policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions = forecasts.retentions(facts, config)
-    committed = _groups_that_committed(facts)
+    states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
     judged = []
     for queue in facts.queues:
         pair = queue.consumer_group, queue.message_queue.topic
         context = replace(
-            _context(queue, groups.get(pair)),
-            group_committed=pair in committed,
+            contexts.get(pair, _NOTHING_KNOWN),
+            lag_ms=queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
         )
-        policy = config.policy(facts.cluster, queue.consumer_group)
-        verdict = judge_window(queue.window or _own_window(queue, facts), context, policy, facts.now)
+        window = queue.window or _own_window(queue, facts)
+        verdict = judge_window(window, context, policies[queue.consumer_group], facts.now)
+        states[pair][verdict.state] += 1
         judged.append(replace(queue, verdict=verdict))
-    return replace(facts, queues=tuple(judged))
+    return replace(facts, queues=tuple(judged), queue_states=dict(states))
 
 
 def states_of(facts: IntervalFacts, consumer_group: str, topic: str) -> Counter[State]:
-    """Return how many queues of a group in a topic are in each state; queues that are no suspects are OK."""
-    states = Counter(
-        queue.verdict.state
-        for queue in facts.queues
-        if queue.verdict and (queue.consumer_group, queue.message_queue.topic) == (consumer_group, topic)
-    )
-    for group in facts.groups:
-        if (group.consumer_group, group.topic) == (consumer_group, topic):
-            states[State.OK] += max(0, group.queue_count - states.total())
-    return +states
+    """Return how many suspect queues of a group in a topic are in each state, as `judge_queues` found."""
+    return Counter((facts.queue_states or {}).get((consumer_group, topic), {}))
 
 
 def is_subscribed(group: GroupFacts) -> bool | None:
@@ -109,24 +104,17 @@ def above_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:
     return waiting > policy.max_lag_messages or (group.lag_ms is not None and group.lag_ms > policy.max_lag_ms)
 
 
-def _groups_that_committed(facts: IntervalFacts) -> set[tuple[str, str]]:
-    return {
-        (group.consumer_group, group.topic)
-        for group in facts.groups
-        if group.never_committed_queue_count < group.queue_count - group.unknown_queue_count
-    }
+_NOTHING_KNOWN = QueueContext()
 
 
-def _context(queue: QueueFacts, group: GroupFacts | None) -> QueueContext:
-    if group is None:
-        return QueueContext(lag_ms=queue.lag_ms)
+def _context(group: GroupFacts) -> QueueContext:
     return QueueContext(
         online_client_count=group.online_client_count,
         message_model=group.message_model,
         orderly=group.orderly,
         subscribed=is_subscribed(group),
         consumption=group.consumption,
-        lag_ms=queue.lag_ms,
+        group_committed=group.never_committed_queue_count < group.queue_count - group.unknown_queue_count,
     )
 
 
@@ -178,8 +166,8 @@ def _verdict(rule: str, figures: WindowFigures, context: QueueContext, ahead: _A
         lost=offsets.lost,
         lag_ms=figures.lag_ms,
         samples_used=figures.samples_used,
-        drain_ms=ahead.drain and ahead.drain.range_ms,
-        loss_ms=ahead.loss and ahead.loss.range_ms,
+        drain_ms=ahead.drain.range_ms if ahead.drain else None,
+        loss_ms=ahead.loss.range_ms if ahead.loss else None,
         figures=shown,
     )
 
@@ -190,6 +178,7 @@ def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict
         "effective_lag": figures.offsets.effective_lag,
         "lost": figures.offsets.lost,
         "lag_ms": figures.lag_ms,
+        "lag_ms_at_most": figures.lag_ms_at_most,
         "allowed_lag": figures.policy.allowed_lag,
         "online_client_count": context.online_client_count,
         "committed_offset": state.committed_offset,
@@ -203,10 +192,10 @@ def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict
         "disordered_at": state.disordered_at,
         "recreated_at": state.recreated_at,
         "recreated_from": state.recreated_from,
-        "rewound_at": rewind and rewind.at,
-        "rewound_from": rewind and rewind.from_offset,
-        "rewound_to": rewind and rewind.to_offset,
-        "drain_basis": ahead.drain and str(ahead.drain.basis),
-        "loss_basis": ahead.loss and str(ahead.loss.basis),
-        "loss_low_ms": ahead.loss and ahead.loss.low_ms,
+        "rewound_at": rewind.at if rewind else None,
+        "rewound_from": rewind.from_offset if rewind else None,
+        "rewound_to": rewind.to_offset if rewind else None,
+        "drain_basis": str(ahead.drain.basis) if ahead.drain else None,
+        "loss_basis": str(ahead.loss.basis) if ahead.loss else None,
+        "loss_low_ms": ahead.loss.low_ms if ahead.loss else None,
     }

@@ -12,9 +12,14 @@ from pyspark.sql import functions as F
 
 from offsetguard import queue_state
 from offsetguard.collect.landing import arrow_schema
+from offsetguard.config import WindowPolicy
 from offsetguard.intervals import Interval
 from offsetguard.queue_state import KEPT_FOR, QueueState, Sample, fold
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE, Table
+from offsetguard.verdicts import State
+from offsetguard.window_rules import QueueContext
+from offsetguard.windows import judge_window
+from offsetguard_spark.facts.queues import SUSPECT_SAMPLE
 from offsetguard_spark.queue_state import consume_tps, curve_points, fold_snapshot, is_suspect, produce_tps, rebuild
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 CLUSTER = "demo"
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 LAST = Interval(START + timedelta(minutes=110))
+CONTEXTS = (QueueContext(online_client_count=0), QueueContext(online_client_count=2), QueueContext(subscribed=False))
 DICE = st.randoms(use_true_random=True)  # hypothesis' own large examples are mostly zeros
 PROPERTY = settings(
     max_examples=2,
@@ -105,6 +111,7 @@ def _derived_figures_agree(spark: SparkSession, states: dict[int, QueueState]) -
     )
     figures = {
         "suspect": is_suspect(LAST.end),
+        "suspect_sample": F.expr(SUSPECT_SAMPLE),
         "produced": produce_tps(),
         "consumed": consume_tps(),
         "curve": points,
@@ -112,6 +119,10 @@ def _derived_figures_agree(spark: SparkSession, states: dict[int, QueueState]) -
     for row in rows.select("queue_id", *(column.alias(name) for name, column in figures.items())).toArrow().to_pylist():
         state = states[row["queue_id"]]
         assert row["suspect"] == queue_state.is_suspect(state, LAST.end), state
+        verdicts = [judge_window(state, context, WindowPolicy(), LAST.end) for context in CONTEXTS]
+        # stale: only a queue that the interval's snapshot does not have, and so no facts either
+        unhealthy = [one for one in verdicts if one.state is not State.OK and one.rule != "stale"]
+        assert row["suspect"] or row["suspect_sample"] or not unhealthy, (state, unhealthy)
         assert row["produced"] == queue_state.produce_tps(state), state
         assert row["consumed"] == queue_state.consume_tps(state), state
         assert [tuple(point.values()) for point in row["curve"]] == queue_state.curve(state), state

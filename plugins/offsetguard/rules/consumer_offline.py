@@ -67,22 +67,23 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with queues that stopped."""
     for judged in judged_groups(facts, config):
         stopped = judged.in_state(State.STOPPED)
-        if not judged.offline or not (stopped or (judged.above_limit and not judged.queues)):
+        if not judged.offline or not (stopped or _is_above_at_one_look(judged)):
             continue
         one_look = len(judged.by_rule("offline")) == len(stopped)
+        silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
         group, policy = judged.group, judged.policy
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=_severity(judged, one_look=one_look),
+            severity=_severity(judged, silence_ms),
             variant="one_look" if one_look else "default",
             state=State.STOPPED.value,
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
-                "silence_ms": None if one_look else longest_ms(stopped, "silence_ms"),
+                "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped),
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
@@ -92,12 +93,19 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         )
 
 
-def _severity(judged: JudgedGroup, *, one_look: bool) -> Severity:
-    """Within its limits a group may be away; one look may meet a client that is just being started again."""
+def _is_above_at_one_look(judged: JudgedGroup) -> bool:
+    """Whether a limit is exceeded, and no queue has a second sample that could show otherwise."""
+    verdicts = [queue.verdict for queue in judged.queues if queue.verdict is not None]
+    return judged.above_limit and all(verdict.samples_used <= 1 for verdict in verdicts)
+
+
+def _severity(judged: JudgedGroup, silence_ms: int | None) -> Severity:
+    """Within its limits a group may be away; a short look may meet a client that is just being started again."""
     if not judged.above_limit:
         return Severity.INFO
     waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
-    return Severity.WARNING if one_look and not waits_too_long else Severity.CRITICAL
+    stands_long = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms
+    return RULE.severity if waits_too_long or stands_long else Severity.WARNING
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -11,9 +11,11 @@ from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.rules import consumer_offline
 from offsetguard.rules.accumulation import find
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS, LANDED, QUEUE_SNAPSHOTS
+from offsetguard.windows import judge_queues
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.scripted_peer import ScriptedPeer
 
@@ -94,8 +96,9 @@ def test_a_suspect_that_never_popped_may_be_called_offline(tmp_path: Path) -> No
     manifest, config = asyncio.run(round_of(popping_broker(), tmp_path))
     row = group_row(tmp_path, "workers")
     assert (row["consumption"], row["online_client_count"]) == (None, 0)
-    (finding,) = find(facts_from_snapshot(manifest, landed(tmp_path), config, INTERVAL), config)
-    assert finding.variant == "offline"
+    facts = judge_queues(facts_from_snapshot(manifest, landed(tmp_path), config, INTERVAL), config)
+    (finding,) = consumer_offline.find(facts, config)
+    assert finding.consumer_group == "workers"
 
 
 def test_a_suspect_for_whose_statistics_there_was_no_place_is_not_called_offline(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def test_a_table_shows_clusters_teams_and_what_each_pattern_sets(tmp_path: Path)
         "Consumer groups; for each field the first line that sets it wins",
         "  line 7: order-*: max_lag_messages 500",
         "  line 9: order-settlement: max_lag_ms 60,000",
-        "  default: *: team operators, max_lag_messages 10,000, max_lag_ms 300,000, orderly no, "
+        "  default: *: allowed_lag 0, lag_floor 1,000, lag_floor_ms 60,000, window_ms 1,800,000, "
+        "loss_horizon_ms 14,400,000, team operators, max_lag_messages 10,000, max_lag_ms 300,000, orderly no, "
         "lock_interval_ms 20,000",
         "FILE: nothing wrong",
     ]

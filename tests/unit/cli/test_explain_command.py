@@ -1,0 +1,152 @@
+"""`offsetguard explain`: one answer per line, errors in their places, and the pipeline's own judgement."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from offsetguard.cli.main import offsetguard
+
+SAMPLES = [{"at_ms": minute * 60_000, "consumer_offset": 10, "max_offset": 900 + minute * 1000} for minute in range(30)]
+QUEUE = {"id": "q1", "now_ms": 29 * 60_000, "samples": SAMPLES}
+ANSWER = [
+    "id",
+    "state",
+    "rule",
+    "reason",
+    "lag",
+    "effective_lag",
+    "lost",
+    "lag_ms",
+    "samples_used",
+    "drain_ms",
+    "loss_ms",
+]
+
+
+def run(command: str, *lines: object, output_format: str = "json") -> Result:
+    text = "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines)
+    return CliRunner().invoke(offsetguard, ["explain", command, "--format", output_format], input=text)
+
+
+def answers(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_queue_gets_its_state_the_rule_that_fired_and_the_figures():
+    result = run("queue", QUEUE | {"online_clients": 0})
+    (answer,) = answers(result)
+    assert list(answer) == ANSWER
+    assert answer | {"reason": ""} == {
+        "id": "q1",
+        "state": "STOPPED",
+        "rule": "stopped",
+        "reason": "",
+        "lag": 29_890,
+        "effective_lag": 29_890,
+        "lost": None,  # the oldest message is not known
+        "lag_ms": 29 * 60_000 + 53_400,
+        "samples_used": 30,
+        "drain_ms": None,
+        "loss_ms": None,
+    }
+    assert result.exit_code == 0
+
+
+def test_null_is_as_good_as_a_field_that_is_missing():
+    nothing = dict.fromkeys(("online_clients", "message_model", "orderly", "subscribed", "policy"))
+    samples = [dict.fromkeys(("min_offset", "pull_offset", "last_timestamp_ms")) | one for one in SAMPLES]
+    assert run("queue", QUEUE | nothing | {"samples": samples}).stdout == run("queue", QUEUE).stdout
+
+
+def test_the_policy_is_the_default_but_for_what_is_given():
+    states = answers(
+        run("queue", QUEUE, QUEUE | {"policy": {"allowed_lag": 30_000}}, QUEUE | {"policy": {"window_ms": 60_000}})
+    )
+    assert [one["state"] for one in states] == ["STALLED", "OK", "OK"]
+    assert [one["samples_used"] for one in states] == [30, 30, 2]
+
+
+def test_a_field_of_a_later_release_is_no_mistake():
+    assert run("queue", QUEUE | {"colour": 1, "policy": {"colour": 1}}).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("nonsense", "field (line): is no JSON"),
+        ("[" * 100_000, "field (line): is no JSON"),
+        ('{"id": "q1", "now_ms": NaN}', "field (line): is no JSON"),
+        ([1, 2], "field (line): is no JSON object but [1, 2]"),
+        ({"id": "q1", "samples": []}, "field now_ms: is missing"),
+        ({"id": "q1", "now_ms": 1}, "field samples: is missing"),
+        (QUEUE | {"now_ms": "soon"}, 'field now_ms: is "soon": write a whole number'),
+        (QUEUE | {"now_ms": 10**18}, "field now_ms: is 1000000000000000000: it must be from 0 to"),
+        (QUEUE | {"samples": [{"consumer_offset": 1}]}, "field samples[0].at_ms: is missing"),
+        (QUEUE | {"samples": [*SAMPLES, 7]}, "field samples[30]: is no JSON object but 7"),
+        (QUEUE | {"samples": [{"at_ms": 1, "max_offset": -1}]}, "field samples[0].max_offset: is -1"),
+        (QUEUE | {"samples": [{"at_ms": 1, "max_offset": True}]}, "field samples[0].max_offset: is true"),
+        (QUEUE | {"samples": [{"at_ms": 1, "max_offset": 1.5}]}, "field samples[0].max_offset: is 1.5"),
+        (QUEUE | {"online_clients": "two"}, 'field online_clients: is "two"'),
+        (QUEUE | {"message_model": "pop"}, 'field message_model: is "pop": write clustering or broadcasting'),
+        (QUEUE | {"subscribed": 1}, "field subscribed: is 1: write true, false or null"),
+        (QUEUE | {"policy": {"window_ms": 0}}, "field policy.window_ms: is 0"),
+        (QUEUE | {"policy": 3}, "field policy: is no JSON object but 3"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_line_that_is_wrong_names_the_field_in_its_place(line, error):
+    result = run("queue", QUEUE, line, QUEUE)
+    first, wrong, last = answers(result)
+    assert first["state"] == last["state"] == "STALLED"
+    assert set(wrong) == {"id", "error"}
+    assert wrong["error"].startswith(error)
+    assert wrong["id"] == ("q1" if isinstance(line, dict) else None)
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("consumer_offset", "expected"),
+    [
+        (150, {"lag_ms": 90_000, "reason": "interpolated"}),
+        (200, {"lag_ms": 60_000, "reason": "interpolated"}),  # the latest time of the flat stretch
+        (300, {"lag_ms": 0, "reason": "end_reached"}),
+        (900, {"lag_ms": 0, "reason": "end_reached"}),
+        (50, {"lag_ms": 150_000, "reason": "extrapolated"}),
+        (None, {"lag_ms": None, "reason": "offset_unknown"}),
+    ],
+)
+def test_the_time_lag_lies_on_the_producer_curve(consumer_offset, expected):
+    curve = [[100, 0], [200, 60_000], [200, 60_000], [300, 120_000]]
+    result = run("time-lag", {"id": 1, "curve": curve, "consumer_offset": consumer_offset, "now_ms": 120_000})
+    assert answers(result) == [{"id": 1} | expected]
+
+
+def test_what_lies_too_far_before_the_curve_is_unknown_and_never_infinite():
+    lines = [
+        {"id": 1, "curve": [[1000, 0], [1100, 60_000]], "consumer_offset": 10, "now_ms": 60_000},
+        {"id": 2, "curve": [[1000, 0], [1000, 60_000]], "consumer_offset": 10, "now_ms": 60_000},
+        {"id": 3, "curve": [], "consumer_offset": 10, "now_ms": 60_000},
+    ]
+    found = answers(run("time-lag", *lines))
+    assert [(one["lag_ms"], one["reason"]) for one in found] == [
+        (None, "before_curve"),
+        (None, "before_curve"),
+        (None, "curve_unknown"),
+    ]
+
+
+def test_a_wrong_point_is_named():
+    result = run("time-lag", {"id": 1, "curve": [[1, 2], [3]], "consumer_offset": 1, "now_ms": 3})
+    assert answers(result) == [{"id": 1, "error": "field curve[1]: is no point: write [max_offset, at_ms]"}]
+    assert result.exit_code == 1
+
+
+def test_people_read_a_sentence_and_no_control_characters():
+    result = run("queue", QUEUE | {"id": "\x1b[31mq1"}, {"id": 2}, output_format="table")
+    assert "STALLED: messages that wait: 29,890; nothing was committed for 29 min" in result.stdout
+    assert "2: field now_ms: is missing" in result.stdout
+    assert "\x1b" not in result.stdout

@@ -1,0 +1,86 @@
+"""Every case in `window_cases.yml` gets the verdict that it names, as `offsetguard explain queue` gives it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from offsetguard.config import GroupPolicy, WindowPolicy
+from offsetguard.constraints import read_python
+from offsetguard.explained import GivenSample, explain_queue
+from offsetguard.queue_state import WINDOW
+from offsetguard.verdicts import State
+from offsetguard.window_rules import WINDOW_RULES, QueueContext
+
+CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "window_cases.yml").read_text(encoding="utf-8"))
+START_MS = 1_795_000_000_000
+MINUTE_MS = 60_000
+
+
+def samples_of(case: dict[str, Any]) -> list[GivenSample]:
+    return [*_regular(case), *map(_given, case.get("samples", ()))]
+
+
+def _regular(case: dict[str, Any]) -> list[GivenSample]:
+    if "every" not in case:
+        return []
+    first, last, step, consumer, consumed, end, produced = case["every"]
+    low = case.get("min", {})
+    return [
+        _given([minute, consumer + number * consumed, end + number * produced, low.get(minute, 0)])
+        for number, minute in enumerate(range(first, last + 1, step))
+    ]
+
+
+def _given(said: list[int | None] | dict[str, int]) -> GivenSample:
+    if isinstance(said, dict):
+        return GivenSample(
+            START_MS + said["at"] * MINUTE_MS,
+            said["consumer"],
+            said["max"],
+            last_timestamp_ms=START_MS + said["last"] * MINUTE_MS,
+        )
+    minute, *offsets = said
+    assert minute is not None
+    return GivenSample(START_MS + round(minute * MINUTE_MS), *offsets)
+
+
+def now_ms_of(case: dict[str, Any], samples: list[GivenSample]) -> int:
+    return START_MS + case["now"] * MINUTE_MS if "now" in case else max(one.at_ms for one in samples)
+
+
+def context_of(case: dict[str, Any]) -> QueueContext:
+    return QueueContext(
+        online_client_count=case.get("clients", 2),
+        message_model=case.get("message_model"),
+        subscribed=case.get("subscribed"),
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["why"] for case in CASES])
+def test_the_table_of_cases(case: dict[str, Any]) -> None:
+    samples = samples_of(case)
+    policy = WindowPolicy(**case.get("policy", {}))
+    verdict = explain_queue(samples, context_of(case), policy, now_ms_of(case, samples))
+    found = {name: getattr(verdict, name) for name in case["expect"]}
+    assert found == case["expect"], (verdict.rule, verdict.reason, dict(verdict.figures))
+    assert verdict.state is WINDOW_RULES[verdict.rule].state
+    assert "unknown" not in verdict.reason
+
+
+def test_every_state_has_a_case() -> None:
+    assert {case["expect"]["state"] for case in CASES} == {state.value for state in State}
+
+
+def test_no_policy_looks_further_back_than_what_is_kept_of_a_queue() -> None:
+    """Events older than the kept window are no suspects any more, so a longer one would see only some of them."""
+    assert timedelta(milliseconds=WindowPolicy().window_ms) == WINDOW
+    longest = {"match": "*", "window_ms": WindowPolicy().window_ms}
+    assert read_python(GroupPolicy, longest).window_ms == WindowPolicy().window_ms
+    with pytest.raises(ValidationError):
+        read_python(GroupPolicy, longest | {"window_ms": WindowPolicy().window_ms + 1})

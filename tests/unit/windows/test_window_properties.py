@@ -1,0 +1,182 @@
+"""What must hold for the verdict on every window, however odd: gaps, unknowns, jumps, recreated queues, duplicates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from offsetguard.config import WindowPolicy
+from offsetguard.explained import GivenSample, explain_queue
+from offsetguard.offsets import QueueOffsets
+from offsetguard.queue_state import Sample, is_suspect, rebuild
+from offsetguard.queue_sums import is_suspect as is_suspect_sample
+from offsetguard.verdicts import State
+from offsetguard.window_rules import QueueContext
+from offsetguard.windows import judge_window
+
+START_MS = 1_795_000_000_000 - 1_795_000_000_000 % 1_800_000
+WINDOW_MS = 1_800_000
+
+OFFSETS = st.none() | st.integers(0, 12) | st.integers(0, 5_000)
+SAMPLES = st.lists(
+    st.builds(
+        GivenSample,
+        at_ms=st.integers(0, 80).map(lambda minute: START_MS + minute * 45_000),
+        consumer_offset=OFFSETS,
+        max_offset=OFFSETS,
+        min_offset=OFFSETS,
+        pull_offset=st.none() | OFFSETS,
+    ),
+    max_size=25,
+)
+GROWING = st.lists(
+    st.tuples(st.integers(1, 8), st.integers(0, 900), st.integers(0, 1_500), st.booleans()), min_size=1, max_size=25
+)
+CONTEXTS = st.builds(
+    QueueContext,
+    online_client_count=st.sampled_from([None, 0, 1, 2]),
+    message_model=st.sampled_from([None, "clustering", "broadcasting"]),
+    subscribed=st.sampled_from([None, True, True, False]),
+)
+POLICIES = st.builds(
+    WindowPolicy,
+    allowed_lag=st.sampled_from([0, 0, 1, 500]),
+    lag_floor=st.sampled_from([0, 100, 1_000]),
+    lag_floor_ms=st.sampled_from([1, 60_000, 300_000]),
+    window_ms=st.sampled_from([600_000, WINDOW_MS]),
+)
+
+
+def living(drawn: list[tuple[int, int, int, bool]]) -> list[GivenSample]:
+    """Make a queue that is written and consumed, of which now and then nothing is seen."""
+    at_ms, consumer, end, samples = START_MS, 0, 0, []
+    for gap, consumed, produced, seen in drawn:
+        at_ms += gap * 15_000
+        end += produced
+        consumer = min(end, consumer + consumed)
+        samples.append(GivenSample(at_ms, consumer, end, 0) if seen else GivenSample(at_ms))
+    return samples
+
+
+ANY = SAMPLES | GROWING.map(living)
+
+
+def last_ms(samples: list[GivenSample]) -> int:
+    return max((one.at_ms for one in samples), default=START_MS)
+
+
+@given(ANY, CONTEXTS, POLICIES, st.integers(0, WINDOW_MS))
+def test_every_window_gets_a_verdict_whose_figures_fit(samples, context, policy, later) -> None:
+    verdict = explain_queue(samples, context, policy, last_ms(samples) + later)
+    assert verdict.reason
+    assert 0 <= verdict.samples_used <= len({one.at_ms for one in samples})
+    assert verdict.lag_ms is None or verdict.lag_ms >= 0
+    assert verdict.lost is None or verdict.lost >= 0
+    for low_high in (verdict.drain_ms, verdict.loss_ms):
+        assert low_high is None or 0 <= low_high[0] <= low_high[1]
+
+
+@given(ANY, CONTEXTS, POLICIES, st.integers(0, WINDOW_MS))
+def test_nothing_is_lost_while_every_commit_is_at_or_above_the_oldest_message(samples, context, policy, later) -> None:
+    sound = [
+        replace(one, consumer_offset=max(one.consumer_offset, one.min_offset))
+        if one.consumer_offset is not None and one.min_offset is not None
+        else one
+        for one in samples
+    ]
+    verdict = explain_queue(sound, context, policy, last_ms(sound) + later)
+    assert verdict.state is not State.LOST
+    assert not any(one.min_offset is None for one in sound) or verdict.state is not State.LOST
+
+
+@given(ANY, CONTEXTS, POLICIES, st.integers(1, 6), st.integers(1, 12))
+def test_a_healthy_tail_never_makes_it_worse(samples, context, policy, count, gap) -> None:
+    """The tail: everything is consumed, sample for sample, and the queue grows."""
+    before = explain_queue(samples, context, policy, last_ms(samples))
+    end = max([one.max_offset or 0 for one in samples] + [one.consumer_offset or 0 for one in samples], default=0)
+    low = max((one.min_offset or 0 for one in samples), default=0)
+    end = max(end, low)
+    tail = [
+        GivenSample(last_ms(samples) + number * gap * 15_000, end + 10 * number, end + 10 * number, low)
+        for number in range(1, count + 1)
+    ]
+    after = explain_queue([*samples, *tail], context, policy, last_ms(tail))
+    assert after.state.rank >= before.state.rank, (before, after)
+
+
+@given(GROWING, CONTEXTS, POLICIES, st.sampled_from([2, 4, 8]), st.sampled_from([2, 4, 16]))
+def test_scaling_time_and_offsets_alike_changes_nothing_but_figures(drawn, context, policy, slower, larger) -> None:
+    """Powers of two, so that no rounding of floats decides."""
+    samples = living(drawn)
+    before = explain_queue(samples, context, policy, last_ms(samples))
+    scaled = [
+        GivenSample(
+            one.at_ms * slower,
+            *(None if x is None else x * larger for x in (one.consumer_offset, one.max_offset, one.min_offset)),
+        )
+        for one in samples
+    ]
+    scaled_policy = WindowPolicy(
+        allowed_lag=policy.allowed_lag * larger,
+        lag_floor=policy.lag_floor * larger,
+        lag_floor_ms=policy.lag_floor_ms * slower,
+        window_ms=policy.window_ms * slower,
+        loss_horizon_ms=policy.loss_horizon_ms * slower,
+    )
+    after = explain_queue(scaled, context, scaled_policy, last_ms(samples) * slower)
+    assert (after.state, after.rule, after.samples_used) == (before.state, before.rule, before.samples_used)
+
+
+@given(ANY, CONTEXTS, POLICIES)
+def test_a_sample_of_which_nothing_is_known_is_as_good_as_none(samples, context, policy) -> None:
+    """Between known ones, that is: as the newest it may make the known ones stale, and never zero."""
+    now_ms = last_ms(samples)
+    unknown = [GivenSample(one.at_ms - 7_000) for one in samples]
+    alone = explain_queue(samples, context, policy, now_ms)
+    mixed = explain_queue([*unknown, *samples], context, policy, now_ms)
+    assert (mixed.state, mixed.rule, mixed.lag, mixed.lost) == (alone.state, alone.rule, alone.lag, alone.lost)
+
+
+@given(ANY, CONTEXTS, POLICIES, st.randoms())
+def test_order_and_repetition_of_samples_do_not_matter(samples, context, policy, dice) -> None:
+    now_ms = last_ms(samples)
+    one_each = list({one.at_ms: one for one in samples}.values())
+    shuffled = dice.sample([*one_each, *one_each], 2 * len(one_each))
+    assert explain_queue(shuffled, context, policy, now_ms) == explain_queue(one_each, context, policy, now_ms)
+
+
+@example([GivenSample(START_MS, 10, None, 0)], QueueContext(), WindowPolicy())
+@given(ANY, CONTEXTS, POLICIES)
+def test_everything_that_is_judged_unhealthy_is_a_suspect(samples, context, policy) -> None:
+    """As Spark marks suspects: by the newest sample's row, or by the folded window (held equal by its own tests)."""
+    if not samples:
+        return
+    state = rebuild((_moment(one.at_ms), _sample(one)) for one in samples)
+    assert state is not None
+    now = _moment(last_ms(samples) + 20_000)
+    verdict = judge_window(state, context, policy, now)
+    newest = state.sample
+    offsets = QueueOffsets(newest.min_offset, newest.max_offset, newest.consumer_offset, newest.pull_offset)
+    row = {"consumer_offset": newest.consumer_offset, "consumer_offset_read_at": newest.consumer_offset_read_at}
+    suspect = is_suspect_sample(row, offsets) or is_suspect(state, now)
+    assert suspect or verdict.state is State.OK, verdict
+
+
+def _sample(given_sample: GivenSample) -> Sample:
+    """Return the sample that a snapshot has: commits and ends are read or not, each by itself."""
+    at = _moment(given_sample.at_ms)
+    return Sample(
+        min_offset=given_sample.min_offset if given_sample.max_offset is not None else None,
+        max_offset=given_sample.max_offset,
+        consumer_offset=given_sample.consumer_offset,
+        pull_offset=given_sample.pull_offset,
+        consumer_offset_read_at=at if given_sample.at_ms // 15_000 % 5 else None,
+        max_offset_read_at=at if given_sample.max_offset is not None else None,
+    )
+
+
+def _moment(at_ms: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms)
