@@ -81,11 +81,17 @@ class WindowFigures:
 
     @cached_property
     def lag_ms_at_most(self) -> int | None:
-        """An age that the oldest of them does not exceed: that of the message before it, where its own is not known."""
+        """An age that the oldest of them did not exceed in the newest seen sample: facts count on until now.
+
+        Where its own is not known, it is that of the message before it.
+        """
+        now_ms, seen_ms = epoch_ms(self.now), epoch_ms(self.state.seen_at)
         before_ms = epoch_ms(self.state.sample.last_timestamp) if self.is_newest_seen else None
-        if self.lag_ms is not None or before_ms is None:
-            return self.lag_ms
-        return max(0, (epoch_ms(self.now) or 0) - before_ms)
+        if now_ms is None or seen_ms is None:
+            return None
+        if self.lag_ms is not None:
+            return max(0, self.lag_ms - (now_ms - seen_ms))
+        return None if before_ms is None else max(0, seen_ms - before_ms)
 
     @cached_property
     def samples_used(self) -> int:
@@ -146,15 +152,17 @@ class WindowFigures:
 
     @cached_property
     def end_was_reached(self) -> bool:
-        """Whether everything has been consumed that was there a few samples ago."""
-        seen, committed = self.state.seen, self.state.committed_offset
+        """Whether nothing waited a few samples ago, or what was there then has been consumed and the rest is young."""
+        seen, committed, reached_at = self.state.seen, self.state.committed_offset, self.state.end_reached_at
         if seen is None or committed is None:
             return False
         short = min(self.policy.lag_floor_ms, self.policy.window_ms // _SHORT_PARTS)
         recent = seen.at - max(timedelta(milliseconds=short), 2 * self.spacing)
-        reached_at = self.state.end_reached_at
-        behind = (point for point in self.state.points if point.at >= recent)
-        return (reached_at is not None and reached_at >= recent) or any(one.max_offset <= committed for one in behind)
+        if reached_at is not None and reached_at >= recent:
+            return True
+        is_young = self.lag_ms_at_most is None or self.lag_ms_at_most <= self.policy.lag_floor_ms
+        then = (point for point in self.state.points if point.at >= recent)
+        return is_young and any(one.max_offset <= committed for one in then)
 
     @cached_property
     def lags(self) -> list[tuple[datetime, int]]:

@@ -192,7 +192,7 @@ def _what_stands_still(figures: WindowFigures, context: QueueContext) -> str | N
 
 def _at_one_look(figures: WindowFigures, *, offline: bool) -> str:
     policy = figures.policy
-    if (figures.waiting or 0) < policy.lag_floor and (figures.lag_ms or 0) <= policy.lag_floor_ms:
+    if (figures.waiting or 0) < policy.lag_floor and (figures.lag_ms_at_most or 0) <= policy.lag_floor_ms:
         return "below_floor"
     return "offline" if offline else "one_sample"
 
