@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+READ_TOGETHER_MS = 20_000  # between committed and max offsets
 Key = tuple[str, int, frozenset[tuple[str, str]]]  # label of the peer, request code, fields that matter
 
 CONSUMER_OFFSET_CODES = frozenset({RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.QUERY_CONSUMER_OFFSET})
@@ -93,7 +95,8 @@ def moments(bundle: Bundle) -> list[Moment]:
 
     Ours are noted in meta.json; one that a kill cut off is left out, unless it is the only one. In a bundle of another
     collector a round begins with the committed offsets of all brokers (43), and needs max offsets (202) that were read
-    behind them: often the last one has none.
+    behind them: often the last one has none. Where these came much later, what was written in between would look like
+    lag: such rounds are left out, unless there are no others.
     """
     if bundle.meta.rounds_ms:
         starts = _noted_starts(bundle)
@@ -102,6 +105,7 @@ def moments(bundle: Bundle) -> list[Moment]:
     else:
         starts = _starts_by_committed_offsets(bundle.exchanges)
         starts = _followed_by_max_offsets(bundle, starts) or starts
+        starts = [one for one in starts if _is_read_together(bundle, one)] or starts
     if not starts:
         return []
     ends = [*(one.line for one in starts[1:]), _line_after(bundle.exchanges)]
@@ -146,6 +150,17 @@ def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[Exchange]) -> list
         if chosen:
             return chosen
     return []
+
+
+def _is_read_together(bundle: Bundle, start: Exchange) -> bool:
+    """Whether the same broker's max offsets came soon behind the committed ones."""
+    behind = (
+        one
+        for one in bundle.exchanges[bisect_left(bundle.exchanges, start.line, key=lambda one: one.line) :]
+        if one.code == RequestCode.GET_TOPIC_STATS_INFO and one.broker == start.broker
+    )
+    first = next(behind, None)
+    return first is not None and first.t_ms - start.t_ms <= READ_TOGETHER_MS
 
 
 def _line_after(exchanges: Sequence[Exchange]) -> int:

@@ -1,0 +1,98 @@
+"""What several rounds know: rates, growth and log lines of a recorded cluster whose traffic is known."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.bundle.reader import open_bundle
+from offsetguard.cli.which_clusters import default_config
+from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.replayed_rounds import snapshots_of_bundle
+from offsetguard.sampled_rounds import base_round, facts_of_rounds
+
+if TYPE_CHECKING:
+    from offsetguard.facts import GroupFacts, IntervalFacts
+
+BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
+CONFIG = default_config({"main": ["127.0.0.1:9"]})
+START = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+def rounds_of(bundle: str) -> list[Snapshot]:
+    return asyncio.run(snapshots_of_bundle(open_bundle(BUNDLES / bundle), "main", CONFIG))
+
+
+def group(facts: IntervalFacts, name: str, topic: str) -> GroupFacts:
+    return next(one for one in facts.groups if (one.consumer_group, one.topic) == (name, topic))
+
+
+def snapshot(at_s: float, *, unseen: bool = False) -> Snapshot:
+    at = START + timedelta(seconds=at_s)
+    manifest = Manifest(
+        cluster="main",
+        interval_start=START,
+        started_at=at,
+        finished_at=at,
+        requests=RequestCounts(),
+        row_counts={},
+        cluster_unseen=unseen,
+    )
+    return Snapshot(manifest, {})
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [
+        pytest.param([0], None, id="one round has nothing to be compared with"),
+        pytest.param([0, 10, 20], 0, id="the first one when none is a minute older"),
+        pytest.param([0, 30, 60, 90, 120], 2, id="the newest that is a minute older"),
+        pytest.param([-1, 10, 20], 1, id="not one that saw nothing"),
+        pytest.param([-1, 20], None, id="nothing was seen before"),
+    ],
+)
+def test_the_last_round_is_compared_with_one_about_a_minute_before(rounds: list[float], expected: int | None) -> None:
+    made = [snapshot(max(0.0, at_s), unseen=at_s < 0) for at_s in rounds]
+    assert base_round(made) == expected
+
+
+def test_sixty_messages_a_second_are_seen_as_such_by_topic_and_group() -> None:
+    rounds = rounds_of("4.9.8-healthy")
+    facts = facts_of_rounds(rounds, CONFIG)
+    healthy = group(facts, "G_HEALTHY", "Healthy")
+    assert healthy.produce_tps == pytest.approx(60, rel=0.1)
+    assert healthy.consume_tps == pytest.approx(60, rel=0.1)
+    assert next(one.produce_tps for one in facts.topics if one.topic == "Healthy") == pytest.approx(60, rel=0.1)
+    first = facts_of_rounds(rounds[:1], CONFIG)
+    assert group(first, "G_HEALTHY", "Healthy").consume_tps is None
+
+
+def test_log_lines_of_all_rounds_tell_of_locks_with_the_state_of_their_holders() -> None:
+    rounds = rounds_of("4.9.8-orderly-lock")
+    waits = [one for one in facts_of_rounds(rounds, CONFIG).lock_waits if one.topic == "OrderPay"]
+    assert {(one.broker_name, one.queue_id, one.waited_ms) for one in waits} == {
+        ("broker-b", queue_id, 60_000) for queue_id in range(4)
+    }
+    assert {one.holder_online for one in waits} == {False}
+    late = facts_of_rounds(rounds, CONFIG, now=rounds[-1].manifest.finished_at + timedelta(hours=1))
+    assert late.lock_waits == ()
+    assert late.log_lines == ()
+
+
+def test_the_windows_of_suspect_queues_hold_all_rounds() -> None:
+    rounds = rounds_of("4.9.8-orderly-lock")
+    facts = facts_of_rounds(rounds, CONFIG)
+    windows = [one.window for one in facts.queues if one.consumer_group == "G_ORDER_PAY"]
+    assert windows
+    assert max(one.sample_count for one in windows if one is not None) == len(rounds)
+
+
+def test_a_lag_of_which_both_sides_were_read_a_minute_apart_is_none() -> None:
+    """The producer wrote 60 messages a second in between: 3,300 that no round may call lag."""
+    for one in range(1, len(rounds := rounds_of("4.9.8-healthy")) + 1):
+        assert (group(facts_of_rounds(rounds[:one], CONFIG), "G_HEALTHY", "Healthy").lag or 0) < 1_000
