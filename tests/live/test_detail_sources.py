@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -54,9 +55,12 @@ if TYPE_CHECKING:
     from offsetguard_peers.broker import Broker
     from offsetguard_peers.rocketmq import RocketMQCluster
 
+    OnBothLines = Callable[[Callable[[RocketMQCluster], None]], None]
+
 pytestmark = pytest.mark.live
 
 PATIENCE_S = 300.0  # nothing here needs a tenth of it, except that slaves of 5.x learn of topics once in a minute
+SLAVE_TOPIC = "SlaveTopic"
 Found = TypeVar("Found")
 
 
@@ -64,6 +68,24 @@ Found = TypeVar("Found")
 def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
     shared: RocketMQCluster = request.getfixturevalue(request.param)
     return shared
+
+
+@pytest.fixture
+def on_both_lines(rocketmq_4: RocketMQCluster, rocketmq_5: RocketMQCluster) -> OnBothLines:
+    """Run something on both clusters at once, since it mostly waits; raises the first error."""
+
+    def run(see: Callable[[RocketMQCluster], None]) -> None:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(see, (rocketmq_4, rocketmq_5)))
+
+    return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _slaves_learn_of_their_topic_meanwhile(rocketmq_4: RocketMQCluster, rocketmq_5: RocketMQCluster) -> None:
+    """Create it now: 5.x slaves ask for topics once in a minute."""
+    for cluster in (rocketmq_4, rocketmq_5):
+        Admin(cluster).create_topic(SLAVE_TOPIC, queues=2)
 
 
 def wait_for(look: Callable[[], Found | None], what: str) -> Found:
@@ -222,7 +244,11 @@ def test_a_round_lands_what_clients_and_replicas_say_of_a_group_in_trouble(clust
     assert ("BROKER_GET_NUMS", 1) in stats
 
 
-def test_a_concurrent_client_is_not_orderly_and_says_its_rates(cluster: RocketMQCluster) -> None:
+def test_a_concurrent_client_is_not_orderly_and_says_its_rates(on_both_lines: OnBothLines) -> None:
+    on_both_lines(_see_the_rates_of_a_concurrent_client)
+
+
+def _see_the_rates_of_a_concurrent_client(cluster: RocketMQCluster) -> None:
     Admin(cluster).create_topic("RateTopic", queues=4)
     with running_consumer(cluster, "rate-group", "RateTopic", threads=3) as consumers:
         client_id = consumers.client_ids[0]
@@ -261,7 +287,11 @@ def test_a_concurrent_client_is_not_orderly_and_says_its_rates(cluster: RocketMQ
             assert not rates["GROUP_ACK_NUMS", "RateTopic@rate-group", 0]["counted"]
 
 
-def test_messages_that_fail_are_counted_and_come_back_by_the_retry_topic(cluster: RocketMQCluster) -> None:
+def test_messages_that_fail_are_counted_and_come_back_by_the_retry_topic(on_both_lines: OnBothLines) -> None:
+    on_both_lines(_see_messages_that_fail)
+
+
+def _see_messages_that_fail(cluster: RocketMQCluster) -> None:
     admin = Admin(cluster)
     master = cluster.masters[0].address
     admin.create_topic("FailTopic", queues=2)
@@ -351,23 +381,26 @@ def reads_sent_to_the_slave(cluster: RocketMQCluster) -> Iterator[None]:
             admin.configure(broker, accessMessageInMemoryMaxRatio=40)
 
 
-def test_a_group_that_reads_from_the_slave_is_seen_there_and_not_on_the_master(cluster: RocketMQCluster) -> None:
+def test_a_group_that_reads_from_the_slave_is_seen_there_and_not_on_the_master(on_both_lines: OnBothLines) -> None:
     """Incident I1. Rates of a minute, so the master's needs one to fall to 0."""
+    on_both_lines(_see_reads_from_the_slave)
+
+
+def _see_reads_from_the_slave(cluster: RocketMQCluster) -> None:
     admin = Admin(cluster)
-    admin.create_topic("SlaveTopic", queues=2)
     slave = next(broker for broker in cluster.brokers if broker.broker_id == 1)
     wait_for(
-        lambda: "SlaveTopic" in admin.read(slave.address, GetAllTopicConfig()).topics or None,
+        lambda: SLAVE_TOPIC in admin.read(slave.address, GetAllTopicConfig()).topics or None,
         "the slave knows the topic",
     )
-    produce(cluster, "SlaveTopic", 40_000)
-    spec = ConsumerSpec("slave-group", {"SlaveTopic": "*"}, handling_ms=20, threads=4, pull_threshold_for_queue=64)
-    groups = {"slave-group": ["SlaveTopic"]}
+    produce(cluster, SLAVE_TOPIC, 40_000)
+    spec = ConsumerSpec("slave-group", {SLAVE_TOPIC: "*"}, handling_ms=20, threads=4, pull_threshold_for_queue=64)
+    groups = {"slave-group": [SLAVE_TOPIC]}
     with reads_sent_to_the_slave(cluster), running_consumers(cluster, [spec]) as consumers:
 
         def served_by_slave() -> bool | None:
             rows = list(broker_stats_rows("main", now_interval(), readings_of(cluster.brokers, groups)))
-            pair, name = ("slave-group", "SlaveTopic"), cluster.masters[0].name
+            pair, name = ("slave-group", SLAVE_TOPIC), cluster.masters[0].name
             rate = group_rates(rows, {name: 1}, {pair: [name]})[pair]
             assert rate.unseen_rate_count == 0
             assert rate.get_tps == (rate.master_get_tps or 0) + (rate.slave_get_tps or 0)
