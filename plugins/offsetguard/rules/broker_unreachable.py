@@ -39,7 +39,8 @@ RULE = Rule(
         "default": Texts(
             summary="{broker_count} broker{broker_count:plural} of {cluster} unreachable: {brokers}",
             cause="{brokers} of cluster {cluster} did not answer ({reasons}): {group_count} consumer "
-            "group{group_count:plural} with offsets there are unknown ({groups}), and no warning about them can come.",
+            "group{group_count:plural} with offsets there cannot be judged ({groups}), and no warning about them can "
+            "come.",
             do_next=_DO_NEXT,
         ),
         "groups_unknown": Texts(

@@ -15,8 +15,10 @@ from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.collect.landing import read_manifest, read_table, snapshot_folder
 from offsetguard.config import Config
 from offsetguard.errors import SnapshotError
+from offsetguard.facts import IntervalFacts
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.rules.broker_unreachable import find
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker, name_server_of, scripted_cluster
 from offsetguard_peers.scripted_peer import ScriptedPeer, answer_bytes
@@ -418,6 +420,22 @@ def test_without_a_name_server_the_brokers_of_the_last_round_are_listed_as_unsee
     assert (broker["answered"], broker["failure"]) == (False, "no name server answered, so it was not asked")
 
 
+def judged_as(manifest: Manifest) -> str | None:
+    """Return how bad a broker that cannot be reached is; the first minute may be a restart."""
+    interval = Interval(manifest.interval_start)
+    facts = IntervalFacts(
+        cluster="main",
+        interval=interval,
+        now=interval.end,
+        gaps=manifest.gap_facts(),
+        unseen_broker_names=frozenset(manifest.unseen_broker_names),
+        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
+    )
+    found = list(find(facts, config_for("127.0.0.1:9")))
+    assert all("1 consumer group with offsets there cannot be judged (billing)" in one.cause for one in found)
+    return found[0].severity.value if found else None
+
+
 def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(tmp_path: Path) -> None:
     async def run() -> list[Manifest]:
         manifests = []
@@ -442,6 +460,7 @@ def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(tmp_path: 
         assert (unseen.consumer_groups, unseen.consumer_group_count) == (("billing",), 1)
     assert gone.gap_kinds_since == still_gone.gap_kinds_since == dict.fromkeys(gone.gap_kinds, following(1).end)
     assert there.gap_kinds_since == {}
+    assert [judged_as(one) for one in (there, gone, still_gone)] == [None, "info", "critical"]
     assert a_day_later.complete
 
 
