@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from offsetguard.config import Config
 from offsetguard.rules.registry import judge
 from offsetguard.rules.rule import Severity
-from offsetguard_peers.simulated_weeks import BROKERS, CLUSTER, STEPS_PER_CYCLE, SimulatedWeek, written_at_step
+from offsetguard_peers.simulated_facts import BROKERS, STEPS_PER_CYCLE
+from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek, written_at_step
 from offsetguard_peers.weekly_groups import STEP_S, Trouble, weekly_group
 
 if TYPE_CHECKING:
