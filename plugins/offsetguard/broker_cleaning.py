@@ -35,6 +35,7 @@ FURTHEST_MS = 5 * DAY_MS
 ROUND_MS = 10_000
 FILES_PER_ROUND = 10
 _RATIO_SLACK = 0.01  # others write to the disk as well
+_ROUNDED = 0.01  # brokers tell whole percents, rounded up
 _OTHER_FILES = 1.06  # bytes on disk per byte of commit log, at the most: consume queues and indexes
 _STEPS = ((3_600_000, 300_000), (6 * 3_600_000, 1_200_000), (FURTHEST_MS, 1_800_000))  # (up to, length), ms from now
 
@@ -137,7 +138,8 @@ class _Run:
         self._log = ByteCurve(self._times, self._positions)  # grows with every step
         self._low = log_start  # the oldest byte kept
         self._disk_bytes = _disk_bytes(cleaner, log.end - log_start, lean)
-        self._used = (cleaner.disk_ratio or 0.0) * (self._disk_bytes or 0)
+        ratio = (cleaner.disk_ratio or 0.0) - (_ROUNDED if lean == LATE else 0.0)
+        self._used = max(0.0, ratio) * (self._disk_bytes or 0)
 
     def deletions(self) -> Iterator[Deletion]:
         """Yield every deletion that takes messages which were there before."""

@@ -54,6 +54,7 @@ _FASTER, _SLOWER = 1.1, 0.9  # what each speed does beyond those that were seen
 _DRIFT_PER_HOUR, _MOST_DRIFT = 0.05, 0.5  # of the produce rate: a day has its rhythm
 _HOUR_MS = 3_600_000
 _CYCLE_MS = 60_000  # what happens between two samples is seen with the later one
+_AT_MOST, _STEP_MS = 1.1, 1_200_000  # beyond the latest run of the cleaner: its steps, and what it leaves out
 _EARLIER, _LATER = 0.75, 1.5  # the pace of min's own moves
 _MOVES_ENDED = 3  # times their distance without another one
 
@@ -112,12 +113,17 @@ def loss(
     if low is None:
         return None
     high = _first_crossing(retention.late, at.latest_ms, at.fastest)
-    return _range(low.after_ms, FURTHEST_MS if high is None else high.after_ms + _CYCLE_MS, low.basis)
+    return _range(low.after_ms, FURTHEST_MS if high is None else high.after_ms * _AT_MOST + _STEP_MS, low.basis)
 
 
 def drained_before(drained: Forecast | None, lost: Forecast) -> bool:
-    """Whether a backlog is gone before anything of it is lost, even if it drains late and is lost early."""
-    return drained is not None and drained.high_ms < lost.low_ms
+    """Whether a backlog is gone before anything of it is lost.
+
+    That is so if it drains late and is lost early; or if it shrinks, and is not lost at all when it goes well.
+    """
+    if drained is None:
+        return False
+    return drained.high_ms < lost.low_ms or lost.high_ms >= FURTHEST_MS
 
 
 def stated_in(verdict: QueueVerdict, kind: str) -> Forecast | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _HOUR_MS = 3_600_000
 _SLOT_MS = 1_800_000  # rates are those of an hour around each half an hour of the day
-_FASTER, _SLOWER = 1.25, 0.75
+_FASTER, _SLOWER = 1.3, 0.7
 _FASTER_UNKNOWN, _SLOWER_UNKNOWN = 1.6, 0.4
 
 

@@ -4,7 +4,8 @@ A world is looked at as the product looks at a cluster, every five minutes; fore
 What counts:
 
 - A forecast is *known* when what it is about came, or its range passed, before the group's own behaviour changed (a
-  start, a stop: nobody foresees those) and before the world ended. It is *inside* when that came within its range.
+  start, a stop) or a loud topic began: nobody foresees those; and before the world ended. It is *inside* when that came
+  within its range.
 - A loss could be *prevented* by a person if the message waited for 30 min and two looks, and the traffic that pushed it
   out was there as long; losses of a queue that are less than an hour apart are one. It was *warned* of when a warning
   stood 30 min before.
@@ -202,11 +203,14 @@ def _at(minute: int) -> datetime:
     return START + timedelta(minutes=minute)
 
 
-def scored(tried: Tried) -> Iterator[tuple[Said, bool, int | None]]:
-    """Yield the forecasts whose outcome is known: whether it is inside, and the minute at which it came, if it did."""
+def scored(tried: Tried, *, bursts: bool = False) -> Iterator[tuple[Said, bool, int | None]]:
+    """Yield the forecasts whose outcome is known: whether it is inside, and the minute at which it came, if it did.
+
+    `bursts`: whether those count, too, that a burst overtook which began after they were made.
+    """
     for said in tried.said:
         low, high = (said.minute + one / _MINUTE_MS for one in said.forecast.range_ms)
-        until = _premise_ends(tried, said.queue, said.minute)
+        until = _premise_ends(tried, said.queue, said.minute, bursts=not bursts)
         came = next((at for at in tried.came.get((said.queue, said.kind), ()) if at > said.minute), None)
         open_ended = said.forecast.high_ms >= forecasts.FURTHEST_MS
         if came is not None and came < until:
@@ -215,8 +219,9 @@ def scored(tried: Tried) -> Iterator[tuple[Said, bool, int | None]]:
             yield said, False, None
 
 
-def _premise_ends(tried: Tried, queue: str, minute: int) -> int:
+def _premise_ends(tried: Tried, queue: str, minute: int, *, bursts: bool = False) -> int:
     changes = [phase.start for phase in tried.world.phases[queue] if phase.start > minute]
+    changes += [start for start, _ in tried.world.bursts if start > minute] if bursts else []
     return min([tried.minutes, *changes])
 
 
