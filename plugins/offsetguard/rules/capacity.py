@@ -63,12 +63,20 @@ def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) 
     """Whether the lag of a group matters and lies on most queues of the topic, all of which are being consumed.
 
     It matters beyond the group's limits; and before, where producers write clearly more than is consumed: a batch that
-    is just being consumed does not. Where only some queues are behind, more of them would not help: a key stays on its
-    queue, and a queue that stands still has another cause.
+    is just being consumed does not.
     """
     policy = config.policy(facts.cluster, group.consumer_group)
-    if not above_limit(group, policy) and not _is_overrun(group, policy):
-        return False
+    matters = above_limit(group, policy) or _is_overrun(group, policy)
+    return matters and is_behind_everywhere(facts, config, group)
+
+
+def is_behind_everywhere(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:
+    """Whether a lag that lasts lies on most queues of the topic, all of which are being consumed.
+
+    Where only some queues are behind, more of them would not help: a key stays on its queue, and a queue that stands
+    still has another cause.
+    """
+    policy = config.policy(facts.cluster, group.consumer_group)
     subject = group.consumer_group, group.topic
     queues = (queue for queue in facts.queues if (queue.consumer_group, queue.message_queue.topic) == subject)
     behind_count = sum(_is_behind(queue, group, policy) for queue in queues)

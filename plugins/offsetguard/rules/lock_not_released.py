@@ -70,9 +70,9 @@ RULE = Rule(
         "unheld": Texts(
             summary="Nobody holds " + _QUEUES + " for {consumer_group}",
             cause="Orderly group {consumer_group} stands still on " + _QUEUES + ", topic {topic}, for "
-            "{stood_still_ms:duration}: none of its {online_client_count} client{online_client_count:plural} holds "
-            "them, while they hold {held_queue_count} others; so it is when a client has gone without unlocking, until "
-            "its lock expires, {lock_max_live_time_ms:duration} after its last renewal.",
+            "{stood_still_ms:duration}: no client holds them (clients online: {online_client_count}, queues that they "
+            "hold: {held_queue_count}); so it is when a client has gone without unlocking, until its lock expires, "
+            "{lock_max_live_time_ms:duration} after its last renewal.",
             do_next="The brokers' lock.log (filter.log since 5.1.1) names the holder: list these logs in "
             "config/offsetguard.yml. " + _GRACE,
         ),

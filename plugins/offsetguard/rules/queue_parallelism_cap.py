@@ -4,8 +4,8 @@ Means: orderly, one queue is consumed by one thread at a time; parallelism is mi
 threads or clients are added.
 Evidence: threads and the orderly flag that all of the group's clients told, and the queues of its topics.
 Not judged: concurrent groups (there threads help), groups of which not every client told, POP groups, a group without a
-lag to speak of (lag_floor). A warning only when most queues are behind and the group cannot catch up or is beyond its
-limits; else INFO.
+lasting lag to speak of (lag_floor) on most of its queues. A warning only when it is beyond its limits, or producers
+write clearly more than it consumes; else INFO.
 Do next: add queues (read and write), not threads.
 Source: incident "orderly consumption"; ConsumeMessageOrderlyService (4.9.8, 5.3.3).
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.capacity import GroupCapacity, capacities, is_short_of_queues
+from offsetguard.rules.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
 from offsetguard.rules.evidence import name_servers_of, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts
 
@@ -63,10 +63,12 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for one in capacities(facts):
         if not one.orderly or one.thread_count is None or one.thread_count <= one.queue_count:
             continue
+        policy = config.policy(facts.cluster, one.consumer_group)
         behind = [group for group in one.topics if is_short_of_queues(facts, config, group)]
         for group in behind:
             yield _finding(facts, config, one, group, suspects.get((group.consumer_group, group.topic), ()))
-        if not behind and _waiting_count(one) > config.policy(facts.cluster, one.consumer_group).lag_floor:
+        lasting = any(is_behind_everywhere(facts, config, group) for group in one.topics)
+        if not behind and lasting and _waiting_count(one) >= policy.lag_floor:
             yield _finding(facts, config, one, None, ())
 
 
