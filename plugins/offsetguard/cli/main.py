@@ -35,6 +35,9 @@ COMMANDS = {
         "Judge a support bundle, offline: what went wrong while it was recorded?",
     ),
     "explain": LazyCommand("offsetguard.cli.explain", "explain", "Say what is made of samples that you give, and why."),
+    "forecasts": LazyCommand(
+        "offsetguard.cli.forecasts", "forecasts", "Show how often what was forecast came as stated."
+    ),
     "history": LazyCommand("offsetguard.cli.history", "history", "Show the published past of a consumer group."),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),

@@ -1,0 +1,77 @@
+"""`offsetguard forecasts`: how forecasts turned out, by what they were made of."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from offsetguard.cli.durations import Duration
+from offsetguard.cli.output import wants_json
+from offsetguard.messages.hostile import harmless
+from offsetguard.store import forecasts as store
+from offsetguard.store.database import open_database
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.store.forecasts import Coverage
+
+_TEXT_LIMIT = 1_000
+
+
+@click.command()
+@click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
+@click.option("--since", type=Duration(), default="30d", show_default=True, help="How far to look back, e.g. 7d.")
+@click.option(
+    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
+)
+def forecasts(*, cluster: str | None, since: timedelta, output_format: str) -> None:
+    """Show how often what was forecast came within the range that was stated.
+
+    One line for each kind (drain: a backlog is gone; loss: messages are deleted before they are consumed) and basis
+    (what the range was made of). `early` came before the range, `late` after it or not by its end; `void` could not
+    come any more as it was meant, e.g. a backlog that was drained before its loss, and counts for nothing.
+
+    \b
+    Examples:
+      offsetguard forecasts
+      offsetguard forecasts --cluster main --since 7d
+      offsetguard forecasts --format json | jq .share_inside
+    """  # noqa: D301 click wants the character itself
+    engine = open_database(Workspace.from_environment().database_url)
+    found = store.coverage(engine, since=datetime.now(UTC) - since, cluster=cluster)
+    if wants_json(output_format):
+        for one in found:
+            click.echo(json.dumps(as_document(one)))
+        return
+    for line in _as_table(found):
+        click.echo(harmless(line, _TEXT_LIMIT))
+    if not found:
+        click.echo("No forecast has come to its end yet.")
+
+
+def as_document(coverage: Coverage) -> dict[str, object]:
+    """Return a line for JSON: fields are only ever added."""
+    return {
+        "cluster": coverage.cluster,
+        "kind": coverage.kind.value,
+        "basis": coverage.basis.value,
+        "inside": coverage.inside,
+        "early": coverage.early,
+        "late": coverage.late,
+        "void": coverage.void,
+        "share_inside": coverage.share_inside,
+    }
+
+
+def _as_table(found: Sequence[Coverage]) -> Iterator[str]:
+    if found:
+        yield f"{'kind':<6} {'basis':<15} {'inside':>8} {'early':>8} {'late':>8} {'void':>8} {'share':>7}  cluster"
+    for one in found:
+        share = "-" if one.share_inside is None else f"{one.share_inside:.1%}"
+        counts = " ".join(f"{count:>8,}" for count in (one.inside, one.early, one.late, one.void))
+        yield f"{one.kind:<6} {one.basis:<15} {counts} {share:>7}  {one.cluster}"
