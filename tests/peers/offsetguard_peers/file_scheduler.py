@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KINDS = ("tests/live/", "tests/spark/")  # heavy files by what they start; of each kind, those named below come first
 LONGEST = (
     "tests/live/test_end_to_end.py",
+    "tests/live/incidents/test_incidents.py",
     "tests/live/test_demo.py",
     "tests/spark/test_engines.py",
     "tests/spark/test_publish_killed.py",
