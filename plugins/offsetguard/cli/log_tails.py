@@ -67,13 +67,15 @@ def _zone_of_client(pattern: str) -> str:
     return _BROKERS_ZONE
 
 
-def copy_tails(sources: Sequence[LogSource], since: datetime, folder: Path) -> tuple[LogSource, ...]:
+def copy_tails(
+    sources: Sequence[LogSource], since: datetime, folder: Path, max_bytes: int = MAX_TAIL_BYTES
+) -> tuple[LogSource, ...]:
     """Copy the lines since a moment to `folder`; returns the sources as they lie there. Raises BundleError.
 
-    Each file may give its share of MAX_TAIL_BYTES, the newest lines of it.
+    Each file may give its share of `max_bytes`, the newest lines of it.
     """
     found = [(source, sorted({file for pattern in source.files for file in glob.glob(pattern)})) for source in sources]  # noqa: PTH207 as tailing
-    share = MAX_TAIL_BYTES // max(1, sum(len(files) for _, files in found))
+    share = max_bytes // max(1, sum(len(files) for _, files in found))
     copied = []
     for number, (source, files) in enumerate(found):
         place = folder / str(number)
