@@ -37,12 +37,21 @@ format: ## Format and fix what can be fixed
 	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
 
 .PHONY: docs
-docs: ## Write the generated pages again (tables, invariants, rules, logs, sources)
+docs: ## Write the generated pages again (tables, invariants, rules, logs, sources, verdicts)
 	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
 	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
 	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
 	@$(RUN) python -m offsetguard.logs.reference > docs/logs.md
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
+	@$(RUN) python -m offsetguard_peers.verdicts_page > docs/verdicts.md
+
+.PHONY: verdicts
+verdicts: install-test ## Measure verdicts again on real brokers, with soaks and simulated weeks: about an hour
+	@OFFSETGUARD_KEEP_VERDICTS=1 $(RUN) pytest tests/live/incidents
+	@$(RUN) python benchmarks/soak.py --keep --version 4.9.7
+	@$(RUN) python benchmarks/soak.py --keep --version 5.5.0
+	@$(RUN) python -m offsetguard_peers.verdicts_measuring forecasts weeks
+	@$(RUN) python -m offsetguard_peers.verdicts_page > docs/verdicts.md
 
 .PHONY: install
 install: ## Install what is missing for real use

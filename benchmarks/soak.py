@@ -4,7 +4,7 @@
 
 A master and its slave serve seven consumer groups; something happens to them every ten seconds or so. A round is
 collected and judged every 15 s, with the logs of the brokers, by the code of `check` and the pipeline. Prints every
-finding above INFO; exit 1 if there was one. `--keep` writes the figures to docs/verdicts.md's data.
+finding above INFO; exit 1 if there was one. `--keep` keeps the figures for docs/verdicts.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from offsetguard_peers.rocketmq import VERSIONS
 from offsetguard_peers.soak import Soak
-from offsetguard_peers.verdicts_page import keep_soak
+from offsetguard_peers.verdicts_page import keep
 
 
 def main() -> int:
@@ -37,7 +37,9 @@ def main() -> int:
     happened = ", ".join(f"{count} x {name.replace('_', ' ')}" for name, count in result.action_counts().items())
     print(f"{result.round_count} rounds judged; {happened}; {len(result.warnings)} findings above INFO")
     if options.keep:
-        keep_soak(result, every_s=options.every)
+        soak = {"minutes": result.minutes, "every_s": options.every, "rounds": result.round_count}
+        soak |= {"happened": result.action_counts(), "warnings": len(result.warnings)}
+        keep("soaks", {result.version: soak})
     return 1 if result.warnings else 0
 
 

@@ -90,7 +90,7 @@ class Judged:
         after = [one for one in self.rounds if one.at.timestamp() >= began]
         for count, one in enumerate(after, start=1):
             if (expected.pair.group, expected.rule) in map(named, one.judgement.findings):
-                took = one.at.timestamp() - began
+                took = round(one.at.timestamp() - began)
                 return Found(expected.incident, expected.what, expected.rule, expected.severity, count, took)
         return None
 

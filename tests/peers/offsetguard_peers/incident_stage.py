@@ -22,6 +22,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from offsetguard_peers import incident_groups as groups
@@ -41,6 +42,7 @@ EVERY_S = 5
 PEACEFUL_ROUNDS = 2
 TROUBLED_ROUNDS = 14  # the minute that a killed client's locks live, and the one that brokers' rates cover
 PATIENCE_S = 300.0
+_BROKERS_ZONE = timezone(timedelta(hours=8))  # of their logs, wherever they run
 _QUEUE = re.compile(r"queueId=(\d+)")
 OFTEN_REBALANCING = {"rocketmq.client.rebalance.waitInterval": "5000"}  # of 4.x: 20 s; it asks again as often
 OVERTAKEN_COUNT = 100  # messages of the stock that are deleted before they are read
@@ -185,11 +187,12 @@ class _Stage:
         self.run.offsets["poison"] = {groups.POISON_QUEUE: blocked}
 
     def _locks_of_the_dead(self, *words: str) -> list[int]:
-        """Return the queues of whose locks, held by the killed client, the broker says this."""
+        """Return the queues of whose locks, held by the killed client, the broker has said this since it was killed."""
         (dead,) = self.run.clients["holder"]
         file = "lock.log" if self.run.version.startswith("4.") else "filter.log"
-        found = [_QUEUE.search(line) for line in self._log(file, f"topic={groups.TRADES.topic},", dead, *words)]
-        return sorted({int(match[1]) for match in found if match})
+        killed = datetime.fromtimestamp(self.run.began["killed"] // 1000, _BROKERS_ZONE).strftime("%Y-%m-%d %H:%M:%S")
+        said = [line for line in self._log(file, f"topic={groups.TRADES.topic},", dead, *words) if line >= killed]
+        return sorted({int(match[1]) for line in said if (match := _QUEUE.search(line))})
 
     def _log(self, file: str, *words: str) -> list[str]:
         """Return the lines of a log of the master with all of these words."""

@@ -1,43 +1,42 @@
 """How soon trouble is named, and how silent health is: docs/verdicts.md, made of what was measured.
 
-    make verdicts                                                    measure again on real brokers (about an hour)
+    make verdicts                                                    measure again, on real brokers (about an hour)
     python -m offsetguard_peers.verdicts_page > docs/verdicts.md     the page only, of what was measured last
 
-Measured figures are kept in `tests/live/incidents/measured.yml`: by `tests/live/incidents` when the variable
-OFFSETGUARD_KEEP_VERDICTS is set, and by `benchmarks/soak.py --keep`.
+What was measured is kept in `tests/live/incidents/measured.yml`: by `tests/live/incidents` when the variable
+OFFSETGUARD_KEEP_VERDICTS is set, by `benchmarks/soak.py --keep`, and by `verdicts_measuring.py`.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard_peers.soak import SoakResult
+    from collections.abc import Iterator, Mapping, Sequence
 
 MEASURED_FILE = Path(__file__).parents[2] / "live" / "incidents" / "measured.yml"
 KEEP_VARIABLE = "OFFSETGUARD_KEEP_VERDICTS"
-_HEAD = "# Measured on real brokers; write it again with: make verdicts\n"
+PARTS = ("incidents", "soaks", "weeks", "forecasts")
+_HEAD = "# Measured; write it again with: make verdicts\n"
 
 Measured = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How one staged incident was found on one line."""
+    """How one staged trouble was found on one line."""
 
-    incident: str  # I1 to I5, and a look-alike's harm
+    incident: str  # I1 to I5
     what: str  # what was staged, in a few words
     rule: str
     severity: str
     rounds: int  # judged rounds from the trouble's beginning on, the one that found it included
-    seconds: float  # from the trouble's beginning to the end of that round
+    seconds: int  # from the trouble's beginning to the end of that round
 
 
 def read_measured(file: Path = MEASURED_FILE) -> Measured:
@@ -46,47 +45,19 @@ def read_measured(file: Path = MEASURED_FILE) -> Measured:
     return measured
 
 
-def keep_incidents(
-    version: str,
-    found: Sequence[Found],
-    *,
-    every_s: float,
-    rounds: int,
-    false_findings: int,
-    file: Path = MEASURED_FILE,
-) -> None:
-    """Keep what one line's staged incidents gave; other lines stay as they are."""
-    measured = _known(file)
-    measured["incidents"][version] = {
-        "every_s": every_s,
-        "rounds": rounds,
-        "false_findings": false_findings,
-        "found": [
-            {
-                "incident": one.incident,
-                "what": one.what,
-                "rule": one.rule,
-                "severity": one.severity,
-                "rounds": one.rounds,
-                "seconds": round(one.seconds),
-            }
-            for one in found
-        ],
-    }
-    _write(measured, file)
+def keep(part: str, figures: Mapping[str, object], file: Path = MEASURED_FILE) -> None:
+    """Keep figures of a part by their keys (a version, or a word); what has other keys stays as it is."""
+    known = read_measured(file) if file.exists() else {}
+    measured = {one: dict(known.get(one) or {}) for one in PARTS}
+    measured[part].update(figures)
+    ordered = {one: dict(sorted(measured[one].items())) for one in PARTS}
+    file.write_text(_HEAD + yaml.safe_dump(ordered, sort_keys=False, width=110), encoding="utf-8")
 
 
-def keep_soak(result: SoakResult, *, every_s: float, file: Path = MEASURED_FILE) -> None:
-    """Keep what a soak gave; one of each line."""
-    measured = _known(file)
-    measured["soaks"][result.version] = {
-        "minutes": result.minutes,
-        "every_s": every_s,
-        "rounds": result.round_count,
-        "happened": result.action_counts(),
-        "warnings": len(result.warnings),
-    }
-    _write(measured, file)
+def keep_incidents(version: str, found: Sequence[Found], *, every_s: float, rounds: int, false_findings: int) -> None:
+    """Keep what one line's staged incidents gave."""
+    line = {"every_s": every_s, "rounds": rounds, "false_findings": false_findings}
+    keep("incidents", {version: {**line, "found": [asdict(one) for one in found]}})
 
 
 def page(measured: Measured) -> str:
@@ -94,25 +65,32 @@ def page(measured: Measured) -> str:
     lines = [
         "# Verdicts",
         "",
-        "How soon each of five real incidents is named on live brokers, and what is said while nothing is wrong. This",
-        "page is made by `make docs` of what was measured last; `make verdicts` measures again (real brokers and Java",
-        "clients, about an hour).",
+        "How soon trouble is named on live brokers, what is said while nothing is wrong, and how good forecasts are.",
+        "This page is made by `make docs` of what was measured last; `make verdicts` measures again, with real brokers",
+        "and Java clients, which takes about an hour.",
         "",
         "## Incidents",
         "",
-        "Each is staged with real brokers and consumers at RocketMQ's own time limits, side by side with look-alikes",
-        "that are harmless, recorded by `offsetguard record` and judged by `offsetguard diagnose` without any",
-        "configuration (`tests/live/incidents`). *Found after*: judged rounds since the trouble began, and the time to",
-        "the end of that round; the pipeline makes a round a minute, so it finds after as many minutes at most.",
+        "Five real incidents, and what only looks like them, staged side by side on a master and its slave with Java",
+        "consumers at RocketMQ's own time limits, recorded by `offsetguard record` and judged by",
+        "`offsetguard diagnose` without any configuration (`tests/live/incidents`). *Found after*: judged rounds since",
+        "the trouble began, and the time to the end of that round. The pipeline makes a round a minute.",
         "",
         *_incidents(measured["incidents"]),
         "",
         "## Silence",
         "",
-        "A master and its slave with seven consumer groups; every ten seconds or so something happens that happens to",
-        "healthy clusters (`benchmarks/soak.py`). Every round is judged; a finding above INFO is a false alarm.",
+        "On live brokers: a master and its slave with seven consumer groups, to which something happens every ten",
+        "seconds or so that happens to healthy clusters (`benchmarks/soak.py`). Every round is judged; each finding",
+        "above INFO counts.",
         "",
         *_soaks(measured["soaks"]),
+        "",
+        *_weeks(measured["weeks"]),
+        "",
+        "## Forecasts",
+        "",
+        *_forecasts(measured["forecasts"]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -123,14 +101,14 @@ def _incidents(lines: Measured) -> Iterator[str]:
     )
     yield "|" + "---|" * (4 + len(lines))
     for (incident, what), by_version in _by_incident(lines).items():
-        (rule, severity) = next((one["rule"], one["severity"]) for one in by_version.values())
-        cells = [_after(by_version.get(version)) for version in lines]
-        yield f"| {incident} | {what} | `{rule}` | {severity} | " + " | ".join(cells) + " |"
-    yield ""
+        one = next(iter(by_version.values()))
+        cells = " | ".join(_after(by_version.get(version)) for version in lines)
+        yield f"| {incident} | {what} | `{one['rule']}` | {one['severity']} | {cells} |"
     for version, line in lines.items():
+        yield ""
         yield (
             f"{version}: {line['rounds']} rounds, one every {line['every_s']:g} s; "
-            f"false findings above INFO: **{line['false_findings']}**. "
+            f"false findings above INFO in all of them: **{line['false_findings']}**."
         )
 
 
@@ -143,9 +121,7 @@ def _by_incident(lines: Measured) -> dict[tuple[str, str], dict[str, Measured]]:
 
 
 def _after(one: Measured | None) -> str:
-    if one is None:
-        return ""
-    return f"{one['rounds']} round{'s' if one['rounds'] > 1 else ''}, {one['seconds']} s"
+    return f"{one['rounds']} round{'s' if one['rounds'] > 1 else ''}, {one['seconds']} s" if one else ""
 
 
 def _soaks(soaks: Measured) -> Iterator[str]:
@@ -156,14 +132,35 @@ def _soaks(soaks: Measured) -> Iterator[str]:
         yield f"| {version} | {soak['minutes']:g} min | {soak['rounds']} | {happened} | **{soak['warnings']}** |"
 
 
-def _known(file: Path) -> Measured:
-    known = read_measured(file) if file.exists() else {}
-    return {"incidents": known.get("incidents") or {}, "soaks": known.get("soaks") or {}}
+def _weeks(weeks: Measured) -> Iterator[str]:
+    healthy, troubled = weeks["healthy"], weeks["troubled"]
+    yield "In simulated weeks with a daily rhythm, deployments, missing snapshots and broker restarts"
+    yield (
+        f"(`benchmarks/simulated_weeks.py`): {healthy['groups']} groups for {healthy['days']} days, "
+        f"{healthy['cycles']:,} cycles: **{healthy['warnings']}** warnings."
+    )
+    yield (
+        f"Of {troubled['injected']} injected troubles {troubled['found']} were found and named, "
+        f"each within {troubled['cycles']} cycles, with {troubled['other_warnings']} other warnings."
+    )
 
 
-def _write(measured: Measured, file: Path) -> None:
-    ordered = {part: {key: measured[part][key] for key in sorted(measured[part])} for part in measured}
-    file.write_text(_HEAD + yaml.safe_dump(ordered, sort_keys=False, width=110), encoding="utf-8")
+def _forecasts(forecasts: Measured) -> Iterator[str]:
+    warned = forecasts["warnings"]
+    yield f"{warned['worlds']} simulated brokers for {warned['days']} days each (time rule, disk rule, idle topics,"
+    yield "a loud topic that pushes others out; `tests/unit/forecasts`). *Inside*: what came lay in the range stated."
+    yield ""
+    yield "| forecast | outcomes | inside |"
+    yield "|---|---|---|"
+    for kind, text in (("drain", "time to drain"), ("loss", "time to loss")):
+        one = forecasts[kind]
+        yield f"| {text} | {one['outcomes']:,} | {one['inside'] / one['outcomes']:.1%} |"
+    yield ""
+    yield (
+        f"Losses that a person could have prevented: {warned['preventable']}; warned of 30 min before: "
+        f"**{warned['warned'] / warned['preventable']:.1%}**. Warnings of a loss: {warned['said']}; needless: "
+        f"{warned['needless']}."
+    )
 
 
 if __name__ == "__main__":

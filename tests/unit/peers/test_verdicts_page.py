@@ -1,0 +1,41 @@
+"""docs/verdicts.md says what was measured, and measuring one part again leaves the others as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offsetguard.rules.registry import rules_by_id
+from offsetguard_peers.verdicts_page import Measured, keep, page, read_measured
+
+PAGE = Path(__file__).parents[3] / "docs" / "verdicts.md"
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measured:
+    return read_measured()
+
+
+def test_the_page_is_the_one_that_the_measured_figures_make(measured: Measured) -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(measured), (
+        "docs/verdicts.md is old: python -m offsetguard_peers.verdicts_page > docs/verdicts.md"
+    )
+
+
+def test_both_lines_were_measured_and_every_trouble_was_found_on_each(measured: Measured) -> None:
+    lines = measured["incidents"]
+    assert [version[0] for version in lines] == ["4", "5"]
+    staged = [[one["what"] for one in line["found"]] for line in lines.values()]
+    assert staged[0] == staged[1]
+    assert {one["incident"] for line in lines.values() for one in line["found"]} == {"I1", "I2", "I3", "I4", "I5"}
+    assert {one["rule"] for line in lines.values() for one in line["found"]} <= set(rules_by_id())
+
+
+def test_measuring_one_part_leaves_the_others_as_they_were(tmp_path: Path, measured: Measured) -> None:
+    file = tmp_path / "measured.yml"
+    for part in reversed(measured):
+        keep(part, measured[part], file)
+    assert read_measured(file) == measured
+    keep("soaks", {"9.9.9": {"minutes": 1}}, file)
+    assert read_measured(file) == {**measured, "soaks": {**measured["soaks"], "9.9.9": {"minutes": 1}}}
