@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z"
 _MAX_NAME_CHARACTERS = 4096
+_SECOND_CHARACTERS = len("2026-11-21 06:45:30")
 
 
 def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
@@ -42,13 +43,14 @@ def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
     """
     head = F.coalesce(*[_head(layout) for layout in LAYOUTS])
     is_text = F.col("has_head") | (F.trim("text") != "")
-    read = records.select(
-        "path", "position", "has_head", is_text.alias("is_text"), F.explode(F.array(head)).alias("head")
-    )
+    read = _computed(records.select("path", "position", "has_head", is_text.alias("is_text"), "text"), "head", head)
     time = F.element_at("head", 1)
-    seconds = F.try_to_timestamp(F.translate(F.left(time, F.lit(19)), " ", "T"), F.lit("yyyy-MM-dd'T'HH:mm:ss"))
-    milliseconds = F.coalesce(F.substring(time, 21, 3).try_cast("int"), F.lit(0))
-    local = F.timestamp_millis(F.unix_millis(seconds) + milliseconds)
+    seconds = F.try_to_timestamp(
+        F.translate(F.left(time, F.lit(_SECOND_CHARACTERS)), " ", "T"), F.lit("yyyy-MM-dd'T'HH:mm:ss")
+    )
+    # Where there are none, nothing is cast: within `try_cast`, Spark throws and catches an exception
+    milliseconds = F.when(F.length(time) > _SECOND_CHARACTERS, F.substring(time, 21, 3).try_cast("int"))
+    local = F.timestamp_millis(F.unix_millis(seconds) + F.coalesce(milliseconds, F.lit(0)))
     return read.select(
         "path",
         "position",
@@ -68,11 +70,8 @@ def outcomes(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> Dat
     others = [name for name in messages.columns if name not in {"message", "is_text"}]
     found = F.when(F.col("at").isNotNull(), _found(patterns))
     is_unreadable = F.col("at").isNull() & F.col("is_text")
-    return (
-        messages.select(*others, "is_text", F.explode(F.array(found)).alias("pattern"))
-        .where(F.col("pattern").isNotNull() | is_unreadable)
-        .drop("is_text")
-    )
+    told = _computed(messages.select(*others, "is_text", "message"), "pattern", found)
+    return told.where(F.col("pattern").isNotNull() | is_unreadable).drop("is_text", "message")
 
 
 def recognised(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> DataFrame:
@@ -119,6 +118,15 @@ def offset_move_rows(events: DataFrame) -> DataFrame:
     )
     known = F.col("requested_offset").isNotNull() & F.col("corrected_offset").isNotNull()
     return rows.where(known).select(*_columns(OFFSET_MOVES))
+
+
+def _computed(rows: DataFrame, name: str, column: Column) -> DataFrame:
+    """Add a column that is computed once per row, whatever is made of it later.
+
+    In a struct: of an array of anything else Spark asks for each row whether it may be NULL, through the whole tree.
+    """
+    once = rows.select("*", F.explode(F.array(F.struct(column.alias("it")))).alias("once"))
+    return once.select(*rows.columns, F.col("once.it").alias(name))
 
 
 def _head(layout: Layout) -> Column:
@@ -190,7 +198,7 @@ def _typed(text: Column, wanted: FieldType) -> Column:
     if wanted is FieldType.TEXT:
         return F.nullif(text, F.lit(""))
     if wanted is FieldType.INT:
-        return text.try_cast("bigint")
+        return F.nullif(text, F.lit("")).try_cast("bigint")
     real = F.when(text.rlike(_NUMBER), text.try_cast("double"))
     return F.when(F.abs(real) < float("inf"), real)
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import ValidationException
-from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, IsNull, LessThan, Or
+from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, IsNull, LessThan, Or, Reference
+from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import ArrowScan, ParquetFormatModel, schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table.snapshots import Operation
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
-    from pyiceberg.expressions import BooleanExpression
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import FileScanTask
     from pyiceberg.table import Table as IcebergTable
@@ -120,9 +120,10 @@ def ranges_of_rows(
     counts = pc.value_counts(values.combine_chunks()).to_pylist()
     cuts = cuts_between(sorted((one["values"], one["counts"]) for one in counts if one["values"] is not None), parts)
     for low, high in pairwise([None, *cuts, None]):
-        above: BooleanExpression = AlwaysTrue() if low is None else GreaterThanOrEqual(column, low)
-        below: BooleanExpression = AlwaysTrue() if high is None else LessThan(column, high)
-        chosen = And(above, below) if low is not None or high is None else Or(below, IsNull(column))
+        term = Reference(column)
+        above = AlwaysTrue() if low is None else GreaterThanOrEqual(term=term, value=literal(low))
+        below = AlwaysTrue() if high is None else LessThan(term=term, value=literal(high))
+        chosen = And(above, below) if low is not None or high is None else Or(below, IsNull(term=term))
         scan = ArrowScan(iceberg_table.metadata, iceberg_table.io, iceberg_table.schema(), chosen)
         yield scan.to_table(tasks).cast(schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True))
 

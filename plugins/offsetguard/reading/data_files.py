@@ -32,7 +32,7 @@ _FOOTER_IN_MEMORY = 8  # times its size in the file, as measured
 _SMALL_FILE_BYTES = 96 << 20
 _SMALL_ROW_COUNT = 20_000  # one interval's rows, not yet compacted with others
 _FIELD_ID = b"PARQUET:field_id"
-_THREADS = 4
+_THREADS = 2
 
 
 @dataclass(frozen=True)
