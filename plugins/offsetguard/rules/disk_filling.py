@@ -131,7 +131,8 @@ def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention]) -> str |
         return "not_forced" if ratio > DEFAULT_FORCED_PERCENT / 100 else None
     if ratio > forced:
         return "forced"
-    if broker.broker_id != MASTER_ID:  # a slave has its master's log; only its own disk may be smaller
+    # a slave has its master's log; only its own disk may be smaller
+    if broker.broker_id != MASTER_ID or ratio < forced / 2:
         return None
     low, high = _forced_in(ahead.get(broker.broker_name))
     soon = low is not None and high is not None and low <= SOON_MS and high <= SURELY_MS
