@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from offsetguard.rules.rule import Severity
 from offsetguard_peers import incident_groups as groups
 from offsetguard_peers.incident_stage import EVERY_S, StagedRun, stage_incidents
 from offsetguard_peers.judged_rounds import judged_rounds_of_bundle
@@ -85,11 +86,12 @@ class Judged:
         return found[0]
 
     def found_after(self, expected: Expected) -> Found | None:
-        """Return how many judged rounds, and seconds, it took to name a trouble; None = it was never named."""
+        """Return how many judged rounds, and seconds, it took to name a trouble as severely; None = it never was."""
         began = self.run.began[expected.began] / 1000
         after = [one for one in self.rounds if one.at.timestamp() >= began]
         for count, one in enumerate(after, start=1):
-            if (expected.pair.group, expected.rule) in map(named, one.judgement.findings):
+            severities = [found.severity for found in one.judgement.findings if named(found) == subject_of(expected)]
+            if any(severity.rank >= Severity(expected.severity).rank for severity in severities):
                 took = round(one.at.timestamp() - began)
                 return Found(expected.incident, expected.what, expected.rule, expected.severity, count, took)
         return None
@@ -109,6 +111,10 @@ class Judged:
 
 def named(finding: Finding) -> tuple[str | None, str]:
     return finding.consumer_group, finding.rule.id
+
+
+def subject_of(expected: Expected) -> tuple[str, str]:
+    return expected.pair.group, expected.rule
 
 
 def subject(line: Line) -> tuple[str | None, str]:
