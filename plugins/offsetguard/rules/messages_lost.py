@@ -2,8 +2,9 @@
 
 Means: the committed offset is below the oldest message that the broker keeps; what lay between is gone.
 Evidence: min offset and committed offset of each queue; lost = min - committed, summed over the queues.
-Not judged: broadcasting groups; topics that no client subscribes to; messages that were handed out before they were
-deleted are said to be in process, not lost: their client still has them.
+Not judged: broadcasting groups; topics that no client subscribes to; a committed offset 0 unless min was seen to leave
+0 (so starts a new group that consumes from the first offset on, where the first messages are deleted already).
+Messages that were handed out before they were deleted are said to be in process, not lost: their client still has them.
 Do next: send them again from their source if they matter; then see why the group was so far behind.
 Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-exporter's messages_lost.
 """
@@ -71,7 +72,7 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) whose committed offset is below the oldest message now."""
     for judged in judged_groups(facts, config):
-        below = judged.by_rule("committed_below_min")
+        below = [queue for queue in judged.by_rule("committed_below_min") if not _first_start(queue)]
         if not below:
             continue
         below.sort(key=lambda queue: (-(queue.offsets.lost or 0), queue.message_queue))
@@ -96,6 +97,12 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=tuple(_evidence(queue) for queue in below),
         )
+
+
+def _first_start(queue: QueueFacts) -> bool:
+    """Whether a new group begins at offset 0 of a queue whose first messages were gone long before."""
+    was_kept = queue.window is not None and queue.window.min_moved_from == 0
+    return queue.offsets.consumer_offset == 0 and not was_kept
 
 
 def _variant(judged: JudgedGroup, below: Sequence[QueueFacts]) -> str:
