@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from offsetguard.asking_everything import EVERYTHING
 from offsetguard.bundle.layout import Meta
 from offsetguard.bundle.reader import moments, open_bundle
 from offsetguard.bundle.recording import RecordingAsker
 from offsetguard.bundle.replay import BundleAsker
 from offsetguard.bundle.writer import BundleWriter
-from offsetguard.asking_everything import EVERYTHING
 from offsetguard.collect.collector import collect_round
 from offsetguard.config import Config
 from offsetguard.intervals import Interval

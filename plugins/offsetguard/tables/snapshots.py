@@ -124,12 +124,12 @@ GROUP_SNAPSHOTS = Table(
         Column(
             "pop_finished",
             _I8,
-            "pop: messages written to its topics, minus those available and in flight; the highest seen; NULL = unknown",
+            "pop: messages written to its topics, minus those available or in flight; the highest; NULL = unknown",
         ),
         Column(
             "pop_unfinished_since",
             _T,
-            "pop: first of the rounds in a row that saw messages in flight and none finished; NULL = not so, or unknown",
+            "pop: first of the rounds in a row that saw messages in flight, none finished; NULL = not so, unknown",
         ),
         Column("lite_topic_count", _I8, "lite topics (%LMQ%) with offsets of the group, folded into their parents"),
         Column("lite_lag", _I8, "messages that wait in those lite topics; NULL = none, or not asked in this round"),
