@@ -16,8 +16,11 @@ MESSAGE = SlackMessage(
 )
 
 
+PATIENCE_S = 5  # one test waits for it; the others for answers that come, perhaps from a busy machine
+
+
 def channel(server: SlackServer, token: str | None = None) -> SlackChannel:
-    return SlackChannel.with_token(token or server.token, base_url=server.api_url, timeout_s=1)
+    return SlackChannel.with_token(token or server.token, base_url=server.api_url, timeout_s=PATIENCE_S)
 
 
 def test_the_receipt_is_channel_id_and_ts_of_what_slack_keeps(slack: SlackServer) -> None:
@@ -52,7 +55,7 @@ def test_a_message_whose_parent_is_gone_is_posted_anew(slack: SlackServer) -> No
         (Failure(error="missing_scope"), False, None, "missing_scope; correct the Airflow connection"),
         (Failure(error="msg_blocks_too_long"), True, None, "msg_blocks_too_long; this is a defect of OffsetGuard"),
         (Failure(error="some_new_error"), True, None, "some_new_error; see the Slack API reference"),
-        (Failure(hang=True), False, None, "did not answer within 1 s"),
+        (Failure(hang=True), False, None, "did not answer within 5 s"),
         (Failure(hang_up=True), False, None, "cannot be reached"),
     ],
     ids=str,
