@@ -13,7 +13,7 @@ import click
 from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.durations import Duration
 from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
-from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns
+from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, format_option
 from offsetguard.cli.sampling import SamplingPlan, take_samples
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.rules.registry import judge
@@ -53,14 +53,7 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
     show_default=True,
     help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["auto", "table", "json"]),
-    default="auto",
-    show_default=True,
-    help="auto: a table on a terminal, JSON (one finding per line) elsewhere.",
-)
+@format_option("finding")
 def check(
     *,
     namesrv: str | None,

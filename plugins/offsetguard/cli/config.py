@@ -15,6 +15,7 @@ import click
 
 from offsetguard.cli.config_live import find_consumer_groups
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.config import EffectivePolicy
 from offsetguard.config_file import ConfigProblems, Problem, did_you_mean, read_config_file
@@ -42,14 +43,7 @@ def config() -> None:
 @config.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--live", is_flag=True, help="Also ask the name servers whether each pattern matches a consumer group.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["auto", "table", "json"]),
-    default="auto",
-    show_default=True,
-    help="auto: a table on a terminal, JSON (one object per line) elsewhere.",
-)
+@format_option("object")
 def check(file: Path | None, live: bool, output_format: str) -> None:
     """Say what FILE means, and every problem in it with its line.
 

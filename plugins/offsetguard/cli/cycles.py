@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.text import format_moment
 from offsetguard.store import cycles as store
@@ -27,9 +28,7 @@ _TEXT_LIMIT = 2_000
 @click.option("--failed", is_flag=True, help="Only cycles that ended with an error.")
 @click.option("--details", is_flag=True, help="Also the seconds of each step, and rows and files of each table.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="At most so many cycles.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("cycle")
 def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, output_format: str) -> None:
     """Show the newest cycles: one line for each publication of an interval, also for those that failed.
 

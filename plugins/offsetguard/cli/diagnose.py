@@ -12,7 +12,7 @@ import click
 
 from offsetguard.bundle.reader import open_bundle
 from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
-from offsetguard.cli.parameters import Pattern, concerns
+from offsetguard.cli.parameters import Pattern, concerns, format_option
 from offsetguard.cli.which_clusters import default_config, safe_name
 from offsetguard.collect.manifest import Outcome
 from offsetguard.diagnosis import diagnose_rounds
@@ -39,14 +39,7 @@ _TEXT_LIMIT = 1_000
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits from this file.")
 @click.option("--cluster", help="The cluster's name in --config, and in what is printed.  [default: the bundle's]")
 @click.option("--group", "group_pattern", type=Pattern(), help="Only groups in whose name this expression is found.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["auto", "table", "json"]),
-    default="auto",
-    show_default=True,
-    help="auto: a table on a terminal, JSON (one finding per line) elsewhere.",
-)
+@format_option("finding")
 def diagnose(
     *,
     bundle: Path,

@@ -11,6 +11,7 @@ import click
 
 from offsetguard.cli.json_fields import FieldError, Fields, whole_number
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.config import WindowPolicy
 from offsetguard.explained import GivenSample, explain_queue
 from offsetguard.messages.hostile import harmless
@@ -27,14 +28,7 @@ _OFFSETS = ("consumer_offset", "max_offset", "min_offset", "pull_offset")
 Answer = dict[str, Any]
 
 _input = click.argument("file", type=click.File("rb"), default="-")
-_format = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["auto", "table", "json"]),
-    default="auto",
-    show_default=True,
-    help="auto: text on a terminal, JSON (one answer per line) elsewhere.",
-)
+_format = format_option("answer", "text")
 
 
 @click.group()

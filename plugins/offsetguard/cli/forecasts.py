@@ -10,6 +10,7 @@ import click
 
 from offsetguard.cli.durations import Duration
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import open_database
@@ -26,9 +27,7 @@ _TEXT_LIMIT = 1_000
 @click.command()
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
 @click.option("--since", type=Duration(), default="30d", show_default=True, help="How far to look back, e.g. 7d.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("kind and basis")
 def forecasts(*, cluster: str | None, since: timedelta, output_format: str) -> None:
     """Show how often what was forecast came within the range that was stated.
 

@@ -11,6 +11,7 @@ import click
 
 from offsetguard.cli.durations import Duration
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.rules.text import format_moment
@@ -51,9 +52,7 @@ class _Columns(click.ParamType["tuple[str, ...]"]):
 @click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]), help="UTC; from there it is looked back.")
 @click.option("--topic", help="Only this topic.")
 @click.option("--columns", type=_Columns(), default=",".join(FIGURES), help="Other columns of group_facts, a,b,c.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("interval")
 def history(
     *,
     cluster: str,

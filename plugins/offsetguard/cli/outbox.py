@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.text import format_moment
 from offsetguard.store import outbox as store
@@ -45,9 +46,7 @@ def outbox() -> None:
     help="Only rows of this status. Without it: pending and failed ones.",
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many rows.")
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("message")
 def list_messages(*, status: str | None, limit: int, output_format: str) -> None:
     """Show messages, newest first, with the reason of each that was not accepted."""
     wanted = [store.Status(status)] if status else [store.Status.PENDING, store.Status.FAILED]

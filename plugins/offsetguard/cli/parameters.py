@@ -1,11 +1,29 @@
-"""Kinds of options that several commands take: expressions on group names, and folders with logs."""
+"""What several commands take: the format of their answer, expressions on group names, and folders with logs."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it
+
+
+def format_option(a_line: str, shown: str = "a table") -> Callable[[Command], Command]:
+    """Return the option `--format` of a command whose JSON lines hold one of `a_line` each."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(["auto", "table", "json"]),
+        default="auto",
+        show_default=True,
+        help=f"auto: {shown} on a terminal, JSON (one {a_line} per line) elsewhere.",
+    )
 
 
 class Pattern(click.ParamType["re.Pattern[str]"]):

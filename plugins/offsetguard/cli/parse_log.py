@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.logs.events import LogEvent, Unreadable, read_records
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.pattern import LogKind
@@ -49,9 +50,7 @@ _MAX_TOLD = 10  # unreadable places that are shown; all are counted
     help="Zone of the times in the files. Brokers, and clients since 5.0, write GMT+8 wherever they run; "
     "4.x clients write the zone of their host: say which, e.g. UTC or Europe/Berlin.",
 )
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("event")
 def parse_log(*, files: tuple[str, ...], kind: str, time_zone: str, output_format: str) -> None:
     """Read logs of RocketMQ brokers and clients (4.9 and 5.x), and say what they hold.
 

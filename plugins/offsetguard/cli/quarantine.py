@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
@@ -70,9 +71,7 @@ def _choosing(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="At most so many rows."
 )
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("row")
 def list_rows(*, limit: int, output_format: str, **choice: str | datetime | None) -> None:
     """Show rows in quarantine, newest interval first, with the reason of each."""
     rows = quarantined_rows(_reader(), _wanted(choice))

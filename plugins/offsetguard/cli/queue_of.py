@@ -15,6 +15,7 @@ import click
 from offsetguard.cli.durations import Duration
 from offsetguard.cli.key_lookup import KeyLookup, LiveQueues
 from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.hashed_queue import java_hash_code, position_of
 from offsetguard.messages.hostile import harmless
@@ -53,14 +54,7 @@ class Asked:
 @click.option("--group", "consumer_group", help="Say how this consumer group stands in the key's queue, and why.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="With --group: looks.")
 @click.option("--every", type=Duration(), default="10s", show_default=True, help="With --group: time between looks.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["auto", "table", "json"]),
-    default="auto",
-    show_default=True,
-    help="auto: text on a terminal, JSON (one key per line) elsewhere.",
-)
+@format_option("key", "text")
 def queue_of(
     *,
     key: str,

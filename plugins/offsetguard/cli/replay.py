@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsetguard.cli.output import finding_as_json, wants_json
+from offsetguard.cli.parameters import format_option
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config_file import load_config
 from offsetguard.incidents.incident import Subject
@@ -72,9 +73,7 @@ class _Rules(click.ParamType["frozenset[str]"]):
     type=click.Path(path_type=Path),
     help="Limits, teams and routes, for trying out others.  [default: $OFFSETGUARD_CONFIG]",
 )
-@click.option(
-    "--format", "output_format", type=click.Choice(["auto", "table", "json"]), default="auto", show_default=True
-)
+@format_option("finding or message")
 def replay(
     *,
     since: datetime,
