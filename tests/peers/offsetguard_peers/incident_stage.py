@@ -141,6 +141,18 @@ class _Stage:
             list(pool.map(lambda start: self._start(*start), starts.items()))
         self._members["holder"].wait_until_consumed(4, timeout_s=PATIENCE_S)  # it holds all locks, and gives half away
         self._start("standing", groups.STANDING)
+        self._wait_until_the_filter_has_committed()
+
+    def _wait_until_the_filter_has_committed(self) -> None:
+        """Return once its offsets are known: what a filter lets through is counted between two commits."""
+        produce(self.cluster, groups.ALARMS.topic, 2 * groups.QUEUES[groups.ALARMS], tags=groups.OTHER_TAG)
+        ends = self._ends(groups.ALARMS.topic)
+        deadline = time.monotonic() + PATIENCE_S
+        while any((self._admin.committed(*groups.ALARMS, at) or 0) < end for at, end in ends.items()):
+            if time.monotonic() > deadline:
+                msg = f"{groups.ALARMS.group} has not committed on every queue within {PATIENCE_S} s"
+                raise TimeoutError(msg)
+            time.sleep(0.5)
 
     def record(self, when_troubled: Callable[[StagedRun], None]) -> None:
         """Record rounds: some in peace, the others in trouble."""
