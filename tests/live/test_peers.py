@@ -155,6 +155,9 @@ def test_a_guarded_cluster_refuses_strangers_and_serves_its_accounts_over_tls(ve
         signed = Admin(cluster, signed=True)
         signed.create_topic("guarded", queues=1)
         produce(cluster, "guarded", 3, signed=True)
+        deadline = time.monotonic() + 60  # a queue shows its messages a moment after they were accepted
+        while signed.max_offset("guarded", 0) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
         assert signed.max_offset("guarded", 0) == 3
         address = cluster.broker().address
         fields = {"topic": "guarded", "queueId": "0"}

@@ -59,11 +59,15 @@ def config_for(cluster: RocketMQCluster) -> Config:
 
 
 def without_times(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows but for the moments of reading, which a bundle keeps in whole milliseconds."""
+    """Return the rows but for the moments of reading, which a bundle keeps in whole milliseconds, and what needs them."""
     return {
-        name: sorted(({key: value for key, value in row.items() if not key.endswith("_at")} for row in rows), key=repr)
+        name: sorted(({key: value for key, value in row.items() if not is_timed(key)} for row in rows), key=repr)
         for name, rows in as_rows(snapshot.tables).items()
     }
+
+
+def is_timed(column: str) -> bool:
+    return column.endswith("_at") or column == "clock_ahead_ms"
 
 
 async def record_rounds(config: Config, folder: Path, count: int) -> list[Snapshot]:
