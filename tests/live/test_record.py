@@ -59,7 +59,7 @@ def config_for(cluster: RocketMQCluster) -> Config:
 
 
 def without_times(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows but for the moments of reading, which a bundle keeps in whole milliseconds, and what needs them."""
+    """Return the rows but for the moments of reading, which a bundle keeps in whole milliseconds."""
     return {
         name: sorted(({key: value for key, value in row.items() if not is_timed(key)} for row in rows), key=repr)
         for name, rows in as_rows(snapshot.tables).items()
