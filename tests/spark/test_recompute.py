@@ -115,7 +115,9 @@ def new_report() -> RecomputeReport:
 
 
 def housekeeper(publisher: Publisher) -> Housekeeper:
-    return Housekeeper(publisher.workspace, Retention(), publisher.engine, [].append, keep_snapshots=timedelta(days=-1))
+    """One for which no snapshot is young: they are of the real clock, whatever `now` a test says."""
+    young = timedelta(days=-10_000)
+    return Housekeeper(publisher.workspace, Retention(), publisher.engine, [].append, keep_snapshots=young)
 
 
 def test_recomputing_the_past_in_any_order_changes_nothing_but_what_landed_anew(publisher, land) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 TABLES = (TOPIC_FACTS, GROUP_SNAPSHOTS)
-NO_GRACE = timedelta(days=-1)  # snapshots and files are as old as the test: none is young
+NO_GRACE = timedelta(days=-10_000)  # snapshots are of the real clock, whatever `now` a test says: none is young
 
 
 @pytest.fixture
