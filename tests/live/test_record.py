@@ -59,15 +59,19 @@ def config_for(cluster: RocketMQCluster) -> Config:
 
 
 def without_times(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows but for the moments of reading, which a bundle keeps in whole milliseconds."""
+    """Return the rows; of moments of reading, which a bundle keeps in whole milliseconds, only whether they are known.
+
+    `counting_since` is such a moment as well, from the tenth second on: before, brokers tell no rate.
+    """
     return {
-        name: sorted(({key: value for key, value in row.items() if not is_timed(key)} for row in rows), key=repr)
+        name: sorted(({key: untimed(key, value) for key, value in row.items()} for row in rows), key=repr)
         for name, rows in as_rows(snapshot.tables).items()
     }
 
 
-def is_timed(column: str) -> bool:
-    return column.endswith("_at") or column == "clock_ahead_ms"
+def untimed(column: str, value: object) -> object:
+    is_timed = column.endswith(("_at", "_since")) or column == "clock_ahead_ms"
+    return value is not None if is_timed else value
 
 
 async def record_rounds(config: Config, folder: Path, count: int) -> list[Snapshot]:
