@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.text import render_text
+from offsetguard.severity import Severity as Severity  # noqa: PLC0414, TC001 rules take it from here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,24 +15,6 @@ if TYPE_CHECKING:
     from offsetguard.offsets import MessageQueue
 
 Figure = str | int | float | bool | datetime | None
-
-
-class Severity(StrEnum):
-    """How bad; ordered by `rank`. INFO stands in pages and the history, and is never sent to people."""
-
-    INFO = "info"
-    WARNING = "warning"
-    CRITICAL = "critical"
-
-    @property
-    def rank(self) -> int:
-        """0 = info, 2 = critical."""
-        return list(Severity).index(self)
-
-    @property
-    def is_sent(self) -> bool:
-        """Whether people get a message about it."""
-        return self is not Severity.INFO
 
 
 @dataclass(frozen=True, slots=True)

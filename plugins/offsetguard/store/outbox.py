@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import or_, select, update
 
 from offsetguard.messages.view import MessageView
+from offsetguard.receivers import Channel as Channel  # noqa: PLC0414 callers take it from here until they changed
 from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import NotificationLogRow, OutboxRow
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
 
 CLAIM_MS = 120_000  # longer than any channel's time-outs together
 _MAX_ERROR_LENGTH = 2_000
-
-
-class Channel(StrEnum):
-    """How a receiver is reached."""
-
-    MAIL = "mail"
-    SLACK = "slack"
 
 
 class Status(StrEnum):
