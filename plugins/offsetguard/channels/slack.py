@@ -21,6 +21,7 @@ from offsetguard.errors import DeliveryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from slack_sdk.web import SlackResponse
 
@@ -74,6 +75,27 @@ class SlackChannel:
     ) -> SlackChannel:
         """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `base_url` for test servers."""
         return cls(WebClient(token=token, base_url=base_url, timeout=timeout_s, retry_handlers=[], **options))
+
+    def tell(
+        self,
+        message: SlackMessage,
+        *,
+        channel: str,
+        parent_ts: str | None,
+        idempotency_key: str,
+        tried_before: bool,
+        not_before: datetime | None = None,
+        edit_parent: bool = True,
+    ) -> Receipt:
+        """Bring a thread to its newest state: post its parent, or edit the parent in place and reply below it.
+
+        `channel`: the receiver, or, with a parent, the channel id of its receipt (`receipt.slack_parent`).
+        `tried_before`: an earlier attempt may have been accepted, so look the message up by its idempotency key, from
+        `not_before` (when it was put into the outbox) on, before posting it again.
+        `edit_parent`: False when the parent shows a newer state already (a message that was re-driven).
+        Raises DeliveryError, classified as said above.
+        """
+        return self.send(message, channel=channel, thread_ts=parent_ts)
 
     def send(self, message: SlackMessage, *, channel: str, thread_ts: str | None = None) -> Receipt:
         """Post to a channel, or below the message `thread_ts` and visible in the channel too.
