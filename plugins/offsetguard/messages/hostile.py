@@ -9,15 +9,16 @@ autoescape, what is markup to Slack to `mrkdwn.py`.
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from offsetguard.messages.view import MessageView
+from offsetguard.messages.view import Record
 
+_View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
-_LIMITS |= {"explains": 400, "cannot_tell": 400}
+_LIMITS |= {"explains": 400, "cannot_tell": 400, "muted_by": 300, "muted_when_resolved": 300, "acknowledgement": 500}
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
 
@@ -43,9 +44,9 @@ def harmless_link(url: str | None) -> str | None:
         return None
 
 
-def harmless_view(view: MessageView) -> MessageView:
+def harmless_view(view: _View) -> _View:
     """Return the view with every text made harmless; renderers start from this and cannot forget a field."""
-    return MessageView.model_validate(_walk(view.model_dump(), ""))
+    return type(view).model_validate(_walk(view.model_dump(), ""))
 
 
 def _walk(value: Any, field: str) -> Any:

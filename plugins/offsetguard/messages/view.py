@@ -1,4 +1,7 @@
-"""What a message says, before it is mail or Slack blocks: plain, serialisable, kept in the outbox as JSON."""
+"""What a message says, before it is mail or Slack blocks: plain, serialisable, kept in the outbox as JSON.
+
+Every field that came after the first release has a default: rows that an older release wrote are still read.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,25 @@ from pydantic import BaseModel, ConfigDict
 
 from offsetguard.incidents.decision import NotificationReason
 
-__all__ = ["FigureView", "IncidentView", "MessageView", "NotificationReason", "QueueView"]
+__all__ = ["FigureView", "IncidentView", "LagPoint", "MessageView", "NotificationReason", "QueueView", "Record"]
+
+LAG_POINTS = 120  # of one curve: more cannot be told apart in the picture
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """Base of all views: unknown fields are errors, and nothing changes after it was written."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class FigureView(_Record):
+class FigureView(Record):
     """One line of the small table: label and formatted value."""
 
     label: str
     value: str
 
 
-class QueueView(_Record):
+class QueueView(Record):
     """One affected queue."""
 
     topic: str
@@ -31,7 +38,14 @@ class QueueView(_Record):
     figures: tuple[FigureView, ...]
 
 
-class IncidentView(_Record):
+class LagPoint(Record):
+    """One sample of a lag curve."""
+
+    at: datetime
+    lag: int  # messages
+
+
+class IncidentView(Record):
     """One incident as the reader sees it."""
 
     incident_id: str
@@ -55,9 +69,20 @@ class IncidentView(_Record):
     explained_count: int = 0
     cannot_tell: tuple[str, ...] = ()  # what could not be told about the same group or brokers, capped
     cannot_tell_count: int = 0
+    lag_curve: tuple[LagPoint, ...] = ()  # oldest first, at most LAG_POINTS; empty: no picture
+    drain_ms: tuple[int, int] | None = None  # low and high: until the backlog is gone
+    loss_ms: tuple[int, int] | None = None  # low and high: until retention deletes what was not consumed
+    muted_count: int = 0  # incidents below this one that are not told because of it
+    muted_when_resolved: str | None = None  # what muted it when it ended, e.g. "silence of alice: deployment"
+    acknowledged_at: datetime | None = None
+    acknowledged_by: str | None = None
+    acknowledgement: str | None = None  # the comment
+    incident_url: str | None = None  # its page
+    acknowledge_url: str | None = None
+    silence_url: str | None = None
 
 
-class MessageView(_Record):
+class MessageView(Record):
     """One message: (team, cluster, rule), worst incident first."""
 
     team: str
@@ -72,3 +97,15 @@ class MessageView(_Record):
     resolved: tuple[IncidentView, ...] = ()
     page_url: str | None = None  # the Airflow UI
     data_docs_url: str | None = None
+    language: str = "en"
+    time_zone: str = "UTC"  # IANA name; in which the reader sees moments
+    hidden_firing: int = 0  # further incidents of this cause that are not in `firing`
+    hidden_resolved: int = 0
+    group_count: int = 0  # consumer groups concerned, where incidents are hidden; 0: count those that are listed
+    muted_count: int = 0  # incidents that are not told because of what stands here
+    muted_by: tuple[
+        str, ...
+    ] = ()  # one line for each that mutes, e.g. "broker_unreachable of broker-a mutes 312 others"
+    repeat_count: int = 0  # how often it was told again without anything new
+    escalated_from: str | None = None  # the team that did not react
+    late: bool = False  # about an interval that is long gone (replay or backfill, when asked for)
