@@ -14,6 +14,7 @@ OffsetGuardError
  |    +-- IntervalHasPassed      nothing landed then, and nobody can look into the past
  +-- PublishError                facts that could not be audited or published
  +-- StoreError                  our database cannot be opened; the text never shows the password
+ +-- SilenceError                a silence or an acknowledgement that cannot be meant so: says what is missing
  +-- DeliveryError               a receiver did not accept; `permanent` and `retry_after_s` say what a retry would do
 """
 
@@ -96,6 +97,10 @@ class PublishError(OffsetGuardError):
 
 class StoreError(OffsetGuardError):
     """Our database cannot be opened or used; the text never shows a password."""
+
+
+class SilenceError(OffsetGuardError):
+    """A silence or an acknowledgement cannot be taken as it was given; the text says what is missing."""
 
 
 class DeliveryError(OffsetGuardError):

@@ -1,4 +1,7 @@
-"""An incident: one finding over time, from the interval that opened it to the one that showed its end."""
+"""An incident: one finding over time, from the interval that first showed it to the one that showed its end.
+
+It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals have shown it.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ class Incident:
 
     incident_id: str
     subject: Subject
-    opened_at: datetime  # start of the interval that opened it
+    opened_at: datetime  # start of the interval that first showed it
     last_seen_at: datetime  # start of the newest interval that showed it
     seen_count: int  # intervals that showed it
     evidence: Evidence
@@ -92,10 +95,14 @@ class Incident:
     unknown_because: str | None = None
     resolved_at: datetime | None = None  # start of the first interval that showed its end
     resolution: str | None = None
+    is_pending: bool = False  # shown by fewer intervals than its rule wants: nobody is told
+    good_count: int = 0  # intervals since it was last seen in which its end could be seen
+    counted_at: datetime | None = None  # start of the newest interval that showed it or its absence
+    escalation_level: int = 0  # how often it was escalated
 
     @classmethod
     def opened_by(cls, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
-        """Open an incident; the same finding in the same interval always gets the same id."""
+        """Begin an incident; the same finding in the same interval always gets the same id."""
         subject = Subject.of(finding)
         return cls(
             incident_id=_digest(subject.key, interval.name)[:16],
@@ -106,12 +113,28 @@ class Incident:
             evidence=Evidence.of(finding, cannot_tell),
             peak_figure=finding.rule.peak,
             peak=_peak_of(finding),
+            is_pending=finding.rule.bad_cycles > 1,
+            counted_at=interval.start,
         )
 
     @property
     def is_open(self) -> bool:
-        """Nothing has shown its end."""
-        return self.resolved_at is None
+        """People may hear of it, and nothing has shown its end."""
+        return self.resolved_at is None and not self.is_pending
+
+    @property
+    def is_over(self) -> bool:
+        """Its end was shown."""
+        return self.resolved_at is not None
+
+    @property
+    def counted_until(self) -> datetime:
+        """Start of the newest interval that counted, good or bad; earlier releases kept only the bad ones."""
+        return self.last_seen_at if self.counted_at is None else self.counted_at
+
+    def lasted_ms(self, now: datetime) -> int:
+        """Milliseconds from its first interval to its end, or to `now`."""
+        return round(((self.resolved_at or now) - self.opened_at).total_seconds() * 1000)
 
     @property
     def state(self) -> str:

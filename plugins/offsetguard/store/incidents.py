@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.offsets import MessageQueue
@@ -26,7 +26,7 @@ _IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 
 
 def open_incidents(session: Session, cluster: str) -> list[Incident]:
-    """Return the open incidents of a cluster, oldest first."""
+    """Return the incidents of a cluster that are not over, pending ones too, oldest first."""
     query = (
         select(IncidentRow)
         .where(IncidentRow.cluster == cluster, IncidentRow.resolved_at.is_(None))
@@ -50,16 +50,27 @@ def save(session: Session, incidents: Collection[Incident]) -> None:
     for some in _chunks([incident.incident_id for incident in incidents]):
         known.update(session.scalars(select(IncidentRow.incident_id).where(IncidentRow.incident_id.in_(some))))
     for still_open in (False, True):
-        values = [_to_values(incident) for incident in incidents if incident.is_open is still_open]
+        values = [_to_values(incident) for incident in incidents if incident.is_over is not still_open]
         if new := [row for row in values if row["incident_id"] not in known]:
             session.execute(insert(IncidentRow), new)
         if old := [row for row in values if row["incident_id"] in known]:
             session.execute(update(IncidentRow), old)  # by primary key, many at once
 
 
+def forget(session: Session, incident_ids: Collection[str]) -> None:
+    """Remove pending incidents that went away before anybody heard of them."""
+    for some in _chunks(incident_ids):
+        session.execute(delete(IncidentRow).where(IncidentRow.incident_id.in_(some), IncidentRow.is_pending.is_(True)))
+
+
 def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> list[Incident]:
-    """Return incidents, newest first: for pages and people."""
-    query = select(IncidentRow).order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id).limit(limit)
+    """Return incidents, newest first: for pages and people. Pending ones are nobody's concern yet."""
+    query = (
+        select(IncidentRow)
+        .where(IncidentRow.is_pending.is_(False))
+        .order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id)
+        .limit(limit)
+    )
     if cluster is not None:
         query = query.where(IncidentRow.cluster == cluster)
     with reading(engine) as session:
@@ -76,7 +87,7 @@ def _to_values(incident: Incident) -> dict[str, Any]:
     subject = incident.subject
     return {
         "incident_id": incident.incident_id,
-        "open_key": subject.key if incident.is_open else None,
+        "open_key": None if incident.is_over else subject.key,
         "cluster": subject.cluster,
         "rule_id": subject.rule_id,
         "consumer_group": subject.consumer_group,
@@ -89,6 +100,7 @@ def _to_values(incident: Incident) -> dict[str, Any]:
         "unknown_since": incident.unknown_since,
         "resolved_at": incident.resolved_at,
         "resolution": incident.resolution,
+        "is_pending": incident.is_pending,
         "record_json": json.dumps(_record(incident)),
     }
 
@@ -108,6 +120,10 @@ def _from_row(row: IncidentRow) -> Incident:
         unknown_because=record["unknown_because"],
         resolved_at=row.resolved_at,
         resolution=row.resolution,
+        is_pending=row.is_pending,
+        good_count=record.get("good_count", 0),  # earlier releases kept neither this nor the next ones
+        counted_at=datetime.fromisoformat(record["counted_at"]) if record.get("counted_at") else None,
+        escalation_level=record.get("escalation_level", 0),
     )
 
 
@@ -117,6 +133,9 @@ def _record(incident: Incident) -> dict[str, Any]:
         "peak_figure": incident.peak_figure,
         "peak": incident.peak,
         "unknown_because": incident.unknown_because,
+        "good_count": incident.good_count,
+        "counted_at": None if incident.counted_at is None else incident.counted_at.astimezone(UTC).isoformat(),
+        "escalation_level": incident.escalation_level,
         "evidence": {
             "state": evidence.state,
             "variant": evidence.variant,

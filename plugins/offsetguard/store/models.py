@@ -108,15 +108,59 @@ class IncidentRow(Base):
     topic: Mapped[str | None]
     severity: Mapped[str]
     state: Mapped[str]
-    opened_at: Mapped[datetime]  # start of the interval that opened it
+    opened_at: Mapped[datetime]  # start of the interval that first showed it
     last_seen_at: Mapped[datetime]  # start of the newest interval that showed it
     seen_count: Mapped[int]
     unknown_since: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
     resolution: Mapped[str | None] = mapped_column(Text)
-    record_json: Mapped[str] = mapped_column(Text)  # incidents.incident.IncidentDetails: texts, figures, queues
+    is_pending: Mapped[bool] = mapped_column(default=False)  # nobody was told yet
+    record_json: Mapped[str] = mapped_column(Text)  # incidents.incident.Evidence and counts: see `store.incidents`
 
     __table_args__ = (Index("ix_incidents_cluster_opened_at", "cluster", "opened_at"),)
+
+
+class IncidentEventRow(Base):
+    """One thing that happened to an incident; see `incidents.history.IncidentEvent`."""
+
+    __tablename__ = "incident_events"
+    __table_args__ = (Index("ix_incident_events_incident", "incident_id", "id"),)
+
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    incident_id: Mapped[str] = mapped_column(String(32))
+    at: Mapped[datetime]
+    kind: Mapped[str]  # incidents.history.EventKind
+    text: Mapped[str] = mapped_column(Text)
+    by: Mapped[str | None]
+
+
+class AcknowledgementRow(Base):
+    """Somebody looks after an incident; the newest one counts. See `incidents.silence.Acknowledgement`."""
+
+    __tablename__ = "acknowledgements"
+    __table_args__ = (Index("ix_acknowledgements_incident", "incident_id", "id"),)
+
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    incident_id: Mapped[str] = mapped_column(String(32), ForeignKey("incidents.incident_id"))
+    author: Mapped[str]
+    comment: Mapped[str] = mapped_column(Text)
+    at: Mapped[datetime]
+
+
+class SilenceRow(Base):
+    """Incidents that somebody wants to hear nothing of for a time; see `incidents.silence.Silence`."""
+
+    __tablename__ = "silences"
+    __table_args__ = (Index("ix_silences_ends_at", "ends_at"),)
+
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    matchers: Mapped[dict[str, str]] = mapped_column(JSON)  # those that are set: cluster, consumer_group, topic, ...
+    author: Mapped[str]
+    comment: Mapped[str] = mapped_column(Text)
+    starts_at: Mapped[datetime]
+    ends_at: Mapped[datetime]
+    created_at: Mapped[datetime]
+    expired_at: Mapped[datetime | None]  # ended before its time
 
 
 class OutboxRow(Base):

@@ -1,0 +1,41 @@
+"""The history of incidents: added in the transaction of what happened, never changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import insert, select
+
+from offsetguard.incidents.history import EventKind, IncidentEvent
+from offsetguard.store.models import IncidentEventRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy.orm import Session
+
+_MAX_NAME = 255  # of the column `by`
+
+
+def record(session: Session, events: Iterable[IncidentEvent]) -> None:
+    """Add events, in the order in which they are given."""
+    rows = [
+        {
+            "incident_id": event.incident_id,
+            "at": event.at,
+            "kind": event.kind.value,
+            "text": event.text,
+            "by": None if event.by is None else event.by[:_MAX_NAME],
+        }
+        for event in events
+    ]
+    if rows:
+        session.execute(insert(IncidentEventRow), rows)
+
+
+def of_incident(session: Session, incident_id: str) -> list[IncidentEvent]:
+    """Return what happened to an incident, first things first."""
+    query = select(IncidentEventRow).where(IncidentEventRow.incident_id == incident_id).order_by(IncidentEventRow.id)
+    return [
+        IncidentEvent(row.incident_id, row.at, EventKind(row.kind), row.text, row.by) for row in session.scalars(query)
+    ]
