@@ -14,10 +14,12 @@ import json
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from offsetguard_peers.slack_limits import RateLimitedError
 from offsetguard_peers.slack_page import render_page
 from offsetguard_peers.slack_workspace import Channel, PostedMessage, SlackWorkspace
 
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-WEBHOOK_PATH = "/services/T0OFFSETG/B0OFFSETG/secret"
-WEBHOOK_STATUS = {"ok": 200, "channel_is_archived": 410, "no_service": 404}
+WEBHOOK_SERVICE, WEBHOOK_SECRET = "/services/T0OFFSETG/B0OFFSETG/", "kept-secret-9f2c"
+WEBHOOK_STATUS = {"ok": 200, "channel_is_archived": 410, "no_service": 404, "invalid_token": 403}
+WEBHOOK_STATUS |= {"action_prohibited": 403, "channel_not_found": 404, "rate_limited": 429, "rollup_error": 500}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a request fails. One of: `error` (ok:false), `status` (HTTP), `hang`, `hang_up`."""
+    """How a request fails. One of: `error` (ok:false; of a webhook its text), `status` (HTTP), `hang`, `hang_up`."""
 
     error: str | None = None
     status: int = 200
@@ -53,7 +56,10 @@ class SlackServer:
     """Slack on 127.0.0.1, one thread per request."""
 
     def __init__(self, *, port: int = 0, channels: tuple[Channel, ...] | None = None) -> None:
-        """Listen at once (on a free port by default); entering the context serves."""
+        """Listen at once (on a free port by default); entering the context serves.
+
+        `workspace` may be changed: its scopes, the window for edits, its rate limits (`RateLimits(clock)`).
+        """
         self.workspace = SlackWorkspace() if channels is None else SlackWorkspace(channels=channels)
         self.requests: list[ReceivedRequest] = []
         self._failures: dict[str, deque[Failure]] = defaultdict(deque)
@@ -75,7 +81,7 @@ class SlackServer:
     @property
     def webhook_url(self) -> str:
         """An incoming webhook of the first channel."""
-        return f"{self.url.rstrip('/')}{WEBHOOK_PATH}"
+        return f"{self.url.rstrip('/')}{WEBHOOK_SERVICE}{WEBHOOK_SECRET}"
 
     @property
     def token(self) -> str:
@@ -158,7 +164,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.slack.requests.append(ReceivedRequest(method, arguments))
         failure = self.slack.failure_for(method)
         if failure is None or failure.after_posting:
-            answer = self.slack.workspace.call(method, arguments, self._token(arguments))
+            try:
+                answer = self.slack.workspace.call(method, arguments, self._token(arguments))
+            except RateLimitedError as limited:
+                failure = Failure(error="ratelimited", status=429, retry_after_s=limited.retry_after_s)
         if failure is None:
             self._send_json(answer)
         else:
@@ -166,17 +175,29 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _webhook(self, path: str, body: bytes) -> None:
         failure = self.slack.failure_for("webhook")
-        if failure is not None:
-            self._fail(failure)
-            return
-        text = "no_service"
-        if path == WEBHOOK_PATH:
+        if failure is None or failure.after_posting:
             try:
-                payload = json.loads(body)
-            except ValueError:
-                payload = None
-            text = self.slack.workspace.post_through_webhook(self.slack.workspace.channels[0], payload)
-        self._send(WEBHOOK_STATUS.get(text, 400), text.encode(), "text/plain")
+                text = self._accept(path, body)
+            except RateLimitedError as limited:
+                failure = Failure(error="rate_limited", status=429, retry_after_s=limited.retry_after_s)
+        if failure is None:
+            self._send(WEBHOOK_STATUS.get(text, 400), text.encode(), "text/plain")
+        elif failure.error is not None or failure.status == HTTPStatus.TOO_MANY_REQUESTS:
+            word = failure.error or "rate_limited"
+            self._send(WEBHOOK_STATUS.get(word, 400), word.encode(), "text/plain", _retry_after(failure))
+        else:
+            self._fail(failure)
+
+    def _accept(self, path: str, body: bytes) -> str:
+        if not path.startswith(WEBHOOK_SERVICE):
+            return "no_service"
+        if path != WEBHOOK_SERVICE + WEBHOOK_SECRET:
+            return "invalid_token"
+        try:
+            payload = json.loads(body)
+        except ValueError:
+            payload = None
+        return self.slack.workspace.post_through_webhook(self.slack.workspace.channels[0], payload)
 
     def _fail(self, failure: Failure) -> None:
         if failure.hang:
@@ -184,8 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
         if failure.hang or failure.hang_up:
             self.close_connection = True
             return
-        headers = {"Retry-After": str(failure.retry_after_s)} if failure.retry_after_s is not None else {}
-        if failure.error is None and failure.status >= 500:
+        headers = _retry_after(failure)
+        if failure.error is None and failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._send(failure.status, b"<html>upstream error</html>", "text/html", headers)
         else:
             self._send_json({"ok": False, "error": failure.error or "ratelimited"}, failure.status, headers)
@@ -227,3 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+
+def _retry_after(failure: Failure) -> dict[str, str]:
+    return {"Retry-After": str(failure.retry_after_s)} if failure.retry_after_s is not None else {}

@@ -1,7 +1,8 @@
 """The inside of the Slack simulation: channels, messages, and what each Web API method checks and answers.
 
 No HTTP here: `call(method, arguments, token)` takes decoded arguments and returns Slack's JSON. The errors are those of
-https://docs.slack.dev/reference/methods (auth.test, chat.postMessage, chat.update, conversations.history/replies).
+https://docs.slack.dev/reference/methods (auth.test, chat.postMessage, chat.update, conversations.history/replies,
+users.conversations).
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from offsetguard_peers.slack_blocks import MAX_TOTAL_CHARACTERS, block_problems, total_characters
+from offsetguard_peers.slack_paging import SlackRefused, flag, page_of, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from offsetguard_peers.slack_limits import RateLimits
 
 BOT_TOKEN = "xoxb-offsetguard-test"
 TEAM_ID, BOT_USER_ID, BOT_ID = "T0OFFSETG", "U0OFFSETG", "B0OFFSETG"
 SHOWN_CHARACTERS = 40_000  # a longer `text` of chat.postMessage is cut
 UPDATE_CHARACTERS = 4_000  # chat.update refuses a longer `text`
+METADATA_BYTES = 16_384
+SCOPES = frozenset({"chat:write", "channels:history", "channels:read"})
 
 Answer = dict[str, Any]
 
@@ -34,6 +40,12 @@ class Channel:
     name: str
     bot_is_member: bool = True
     is_archived: bool = False
+    is_private: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What the scopes call it: `channels` or `groups`."""
+        return "groups" if self.is_private else "channels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,7 @@ class PostedMessage:
     metadata: Mapping[str, Any] | None = None
     edited_ts: str | None = None
     through_webhook: bool = False
+    is_tombstone: bool = False  # deleted, but its replies are still there
 
     def as_json(self, *, with_metadata: bool = True) -> Answer:
         """Write it as Slack does."""
@@ -57,16 +70,7 @@ class PostedMessage:
         message |= {"thread_ts": self.thread_ts} if self.thread_ts else {}
         message |= {"edited": {"user": BOT_USER_ID, "ts": self.edited_ts}} if self.edited_ts else {}
         message |= {"metadata": dict(self.metadata)} if self.metadata and with_metadata else {}
-        return message
-
-
-class SlackRefused(Exception):
-    """`ok: false`; the text is Slack's error code."""
-
-    def __init__(self, error: str, **more: object) -> None:
-        """`more`: further fields of the answer."""
-        super().__init__(error)
-        self.answer: Answer = {"ok": False, "error": error, **more}
+        return message | ({"subtype": "tombstone"} if self.is_tombstone else {})
 
 
 @dataclass(slots=True)
@@ -78,31 +82,41 @@ class SlackWorkspace:
         Channel("C0OPS", "ops"),
         Channel("C0STRANGE", "not-invited", bot_is_member=False),
         Channel("C0OLD", "archived", is_archived=True),
+        Channel("G0SECRET", "private", is_private=True),
     )
     token: str = BOT_TOKEN
-    scopes: frozenset[str] = frozenset({"chat:write", "channels:history"})
+    scopes: frozenset[str] = SCOPES
     messages: list[PostedMessage] = field(default_factory=list)
+    clock: Callable[[], float] = time.time  # seconds since the epoch
+    edit_window_s: float | None = None  # how long after posting a message may be edited; None: for ever
+    limits: RateLimits | None = None  # without, Slack is patient
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _fractions: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
 
     def call(self, method: str, arguments: Mapping[str, Any], token: str | None) -> Answer:
-        """Answer a Web API method; faults are `{"ok": false, "error": ...}`, never exceptions."""
-        methods: dict[str, tuple[Callable[[Mapping[str, Any]], Answer], str | None]] = {
-            "api.test": (lambda _: {}, None),
-            "auth.test": (self._auth_test, None),
-            "chat.postMessage": (self._post, "chat:write"),
-            "chat.update": (self._update, "chat:write"),
-            "conversations.history": (self._history, "channels:history"),
-            "conversations.replies": (self._replies, "channels:history"),
+        """Answer a Web API method; faults are `{"ok": false, "error": ...}`.
+
+        Raises only RateLimitedError, which Slack tells by HTTP 429.
+        """
+        methods: dict[str, tuple[Callable[[Mapping[str, Any]], Answer], frozenset[str]]] = {
+            "api.test": (lambda _: {}, frozenset()),
+            "auth.test": (self._auth_test, frozenset()),
+            "chat.postMessage": (self._post, frozenset({"chat:write"})),
+            "chat.update": (self._update, frozenset({"chat:write"})),
+            "conversations.history": (self._history, frozenset({"channels:history", "groups:history"})),
+            "conversations.replies": (self._replies, frozenset({"channels:history", "groups:history"})),
+            "users.conversations": (self._conversations, frozenset({"channels:read", "groups:read"})),
         }
         try:
             if method not in methods:
                 raise SlackRefused("unknown_method", req_method=method)
             self._check_token(token)
-            answer, scope = methods[method]
-            if scope is not None and scope not in self.scopes:
-                raise SlackRefused("missing_scope", needed=scope, provided=",".join(sorted(self.scopes)))
+            answer, one_of = methods[method]
+            if one_of and not one_of & self.scopes:
+                raise self._missing_scope(",".join(sorted(one_of)))
             with self._lock:
+                if self.limits is not None:
+                    self.limits.take(method, str(arguments.get("channel")))
                 return {"ok": True, **answer(arguments)}
         except SlackRefused as refused:
             return refused.answer
@@ -118,8 +132,21 @@ class SlackWorkspace:
         except SlackRefused as refused:
             return str(refused)
         with self._lock:
+            if self.limits is not None:
+                self.limits.take("webhook", channel.id)
             self.messages.append(PostedMessage(channel, self._next_ts(), text, blocks, through_webhook=True))
         return "ok"
+
+    def delete(self, ts: str) -> None:
+        """Delete a message as a person would; where replies are left, a tombstone stands in its place."""
+        with self._lock:
+            for message in [each for each in self.messages if each.ts == ts]:
+                place = self.messages.index(message)
+                if any(each.thread_ts == ts for each in self.messages):
+                    gone = "This message was deleted."
+                    self.messages[place] = PostedMessage(message.channel, ts, gone, thread_ts=ts, is_tombstone=True)
+                else:
+                    del self.messages[place]
 
     def find(self, channel: Channel, ts: object) -> PostedMessage | None:
         """Look a message up by its channel and ts."""
@@ -158,7 +185,7 @@ class SlackWorkspace:
             text[:SHOWN_CHARACTERS],
             blocks,
             thread_ts=thread_ts,
-            reply_broadcast=_flag(arguments.get("reply_broadcast")),
+            reply_broadcast=flag(arguments.get("reply_broadcast")),
             metadata=_metadata(arguments),
         )
         self.messages.append(message)
@@ -167,10 +194,12 @@ class SlackWorkspace:
     def _update(self, arguments: Mapping[str, Any]) -> Answer:
         channel = self._channel(arguments, by_name=False)
         known = self.find(channel, arguments.get("ts"))
-        if known is None:
+        if known is None or known.is_tombstone:
             raise SlackRefused("message_not_found")
         if known.through_webhook:
             raise SlackRefused("cant_update_message")
+        if self.edit_window_s is not None and self.clock() - float(known.ts) > self.edit_window_s:
+            raise SlackRefused("edit_window_closed")
         text, blocks = _content(arguments)
         if len(text) > UPDATE_CHARACTERS:
             raise SlackRefused("msg_too_long")
@@ -186,7 +215,7 @@ class SlackWorkspace:
             for each in self.messages
             if each.channel == channel and (each.thread_ts in (None, each.ts) or each.reply_broadcast)
         ]
-        return _page(list(reversed(shown)), arguments)
+        return page_of(list(reversed(shown)), arguments)
 
     def _replies(self, arguments: Mapping[str, Any]) -> Answer:
         channel = self._readable(arguments)
@@ -194,13 +223,34 @@ class SlackWorkspace:
         if parent is None:
             raise SlackRefused("thread_not_found")
         thread = [each for each in self.messages if each == parent or each.thread_ts == parent.ts]
-        return _page([each for each in thread if each.channel == channel], arguments)
+        return page_of([each for each in thread if each.channel == channel], arguments)
+
+    def _conversations(self, arguments: Mapping[str, Any]) -> Answer:
+        """List the channels that the bot is in."""
+        kinds = {"public_channel": "channels", "private_channel": "groups"}
+        wanted = [kinds.get(kind, kind) for kind in str(arguments.get("types") or "public_channel").split(",")]
+        for kind in wanted:
+            if f"{kind}:read" not in self.scopes:
+                raise self._missing_scope(f"{kind}:read")
+        mine = [
+            {"id": each.id, "name": each.name, "is_private": each.is_private, "is_archived": each.is_archived}
+            for each in self.channels
+            if each.bot_is_member and each.kind in wanted
+            if not (each.is_archived and flag(arguments.get("exclude_archived")))
+        ]
+        start, limit, cursor = window(len(mine), arguments)
+        return {"channels": mine[start : start + limit], "response_metadata": {"next_cursor": cursor}}
 
     def _readable(self, arguments: Mapping[str, Any]) -> Channel:
         channel = self._channel(arguments, by_name=False)
+        if f"{channel.kind}:history" not in self.scopes:
+            raise self._missing_scope(f"{channel.kind}:history")
         if not channel.bot_is_member:
-            raise SlackRefused("not_in_channel")
+            raise SlackRefused("channel_not_found" if channel.is_private else "not_in_channel")
         return channel
+
+    def _missing_scope(self, needed: str) -> SlackRefused:
+        return SlackRefused("missing_scope", needed=needed, provided=",".join(sorted(self.scopes)))
 
     def _channel(self, arguments: Mapping[str, Any], *, by_name: bool) -> Channel:
         """Only chat.postMessage takes a name; everything else wants the id."""
@@ -211,7 +261,7 @@ class SlackWorkspace:
         raise SlackRefused("channel_not_found")
 
     def _next_ts(self) -> str:
-        return f"{int(time.time())}.{next(self._fractions):06}"
+        return f"{int(self.clock())}.{next(self._fractions):06}"
 
 
 def _content(arguments: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
@@ -238,6 +288,8 @@ def _metadata(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
     right = isinstance(metadata, dict) and isinstance(metadata.get("event_type"), str) and metadata["event_type"]
     if not right or not isinstance(metadata.get("event_payload"), dict):
         raise SlackRefused("invalid_metadata_schema")
+    if len(json.dumps(metadata).encode()) > METADATA_BYTES:
+        raise SlackRefused("metadata_too_large")
     return dict(metadata)
 
 
@@ -249,26 +301,3 @@ def _decoded(value: Any, *, error: str) -> Any:
         return json.loads(value)
     except ValueError:
         raise SlackRefused(error) from None
-
-
-def _page(messages: Sequence[PostedMessage], arguments: Mapping[str, Any]) -> Answer:
-    oldest, latest = arguments.get("oldest"), arguments.get("latest")
-    inclusive = _flag(arguments.get("inclusive"))
-    within = [each for each in messages if _within(each.ts, oldest, latest, inclusive=inclusive)]
-    start = int(arguments.get("cursor") or 0)
-    limit = min(int(arguments.get("limit") or 100), 999)
-    more = len(within) > start + limit
-    with_metadata = _flag(arguments.get("include_all_metadata"))
-    shown = [each.as_json(with_metadata=with_metadata) for each in within[start : start + limit]]
-    cursor = str(start + limit) if more else ""
-    return {"messages": shown, "has_more": more, "response_metadata": {"next_cursor": cursor}}
-
-
-def _within(ts: str, oldest: Any, latest: Any, *, inclusive: bool) -> bool:
-    if inclusive and ts in (oldest, latest):
-        return True
-    return (not oldest or float(ts) > float(oldest)) and (not latest or float(ts) < float(latest))
-
-
-def _flag(value: object) -> bool:
-    return value in (True, "true", "1", 1)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 
 from offsetguard_peers.slack_blocks import block_problems
+from offsetguard_peers.slack_limits import RateLimits
 from offsetguard_peers.slack_page import mrkdwn_to_html
-from offsetguard_peers.slack_server import Failure
-
-if TYPE_CHECKING:
-    from offsetguard_peers.slack_server import SlackServer
+from offsetguard_peers.slack_server import Failure, SlackServer
+from offsetguard_peers.slack_workspace import Channel
 
 
 def plain(text: str) -> dict[str, str]:
@@ -227,8 +226,110 @@ def test_a_webhook_answers_in_plain_text(slack_server: SlackServer, body: bytes,
     assert post(slack_server.webhook_url, body) == (status, text)
 
 
-def test_an_unknown_webhook_is_gone(slack_server: SlackServer) -> None:
-    assert post(f"{slack_server.webhook_url}x", b'{"text": "hello"}') == (404, "no_service")
+def test_an_unknown_webhook_is_gone_and_a_wrong_secret_refused(slack_server: SlackServer) -> None:
+    assert post(f"{slack_server.url}services/T0/B0/x", b'{"text": "hello"}') == (404, "no_service")
+    assert post(f"{slack_server.webhook_url}x", b'{"text": "hello"}') == (403, "invalid_token")
+    assert slack_server.messages == []
+
+
+def test_an_archived_channel_refuses_its_webhook_and_a_scripted_failure_answers_in_text() -> None:
+    with SlackServer(channels=(Channel("C0", "old", is_archived=True),)) as slack:
+        slack.fail_next("webhook", Failure(error="action_prohibited"), Failure(status=503))
+        answers = [post(slack.webhook_url, b'{"text": "hello"}') for _ in range(3)]
+    assert answers[0] == (403, "action_prohibited")
+    assert (answers[1][0], answers[2]) == (503, (410, "channel_is_archived"))
+
+
+def test_haste_is_answered_by_429_and_the_seconds_to_wait(slack_server: SlackServer) -> None:
+    now = [1_800_000_000.0]
+    slack_server.workspace.limits = RateLimits(lambda: now[0])
+    client = client_of(slack_server)
+
+    def posted(channel: str) -> tuple[int, str, str | None]:
+        try:
+            client.chat_postMessage(channel=channel, text="x")
+        except SlackApiError as error:
+            return error.response.status_code, error.response["error"], error.response.headers["Retry-After"]
+        return accepted
+
+    accepted, limited = (200, "", None), (429, "ratelimited", "1")
+    assert [posted("C0ALERTS") for _ in range(7)] == [accepted] * 5 + [limited] * 2, "a burst, then one a second"
+    assert posted("C0OPS") == accepted, "each channel has its own"
+    now[0] += 1
+    assert [posted("C0ALERTS"), posted("C0ALERTS")] == [accepted, limited]
+    assert [post(slack_server.webhook_url, b'{"text": "x"}')[0] for _ in range(6)] == [200] * 5 + [429]
+
+
+LACKING = [
+    ("conversations_history", {"channel": "C0ALERTS"}, "channels:history"),
+    ("conversations_replies", {"channel": "C0ALERTS", "ts": "1.1"}, "channels:history"),
+    ("users_conversations", {}, "channels:read"),
+]
+
+
+@pytest.mark.parametrize(("method", "arguments", "needed"), LACKING)
+def test_a_token_without_the_scope_is_told_which_it_needs(
+    slack_server: SlackServer, method: str, arguments: dict[str, str], needed: str
+) -> None:
+    slack_server.workspace.scopes = frozenset({"chat:write"})
+    with pytest.raises(SlackApiError) as refused:
+        getattr(client_of(slack_server), method)(**arguments)
+    assert refused.value.response["error"] == "missing_scope"
+    assert needed in refused.value.response["needed"].split(",")
+    assert refused.value.response["provided"] == "chat:write"
+
+
+def test_private_channels_want_scopes_of_their_own(slack_server: SlackServer) -> None:
+    client = client_of(slack_server)
+    assert [each["name"] for each in client.users_conversations()["channels"]] == ["alerts", "ops", "archived"]
+    with pytest.raises(SlackApiError, match="missing_scope"):
+        client.conversations_history(channel="G0SECRET")
+    with pytest.raises(SlackApiError, match="missing_scope"):
+        client.users_conversations(types="public_channel,private_channel")
+    slack_server.workspace.scopes |= {"groups:history", "groups:read"}
+    assert client.conversations_history(channel="G0SECRET")["messages"] == []
+    assert [each["name"] for each in client.users_conversations(types="private_channel")["channels"]] == ["private"]
+
+
+def test_a_deleted_parent_leaves_a_tombstone_only_above_replies(slack_server: SlackServer) -> None:
+    client = client_of(slack_server)
+    parent, other = (client.chat_postMessage(channel="C0ALERTS", text="parent")["ts"] for _ in range(2))
+    client.chat_postMessage(channel="C0ALERTS", text="reply", thread_ts=parent)
+    slack_server.workspace.delete(parent)
+    slack_server.workspace.delete(other)
+    shown = client.conversations_history(channel="C0ALERTS")["messages"]
+    assert [(each["ts"], each["subtype"]) for each in shown] == [(parent, "tombstone")]
+    for ts in (parent, other):
+        with pytest.raises(SlackApiError, match="message_not_found"):
+            client.chat_update(channel="C0ALERTS", ts=ts, text="x")
+    with pytest.raises(SlackApiError, match="thread_not_found"):
+        client.chat_postMessage(channel="C0ALERTS", text="x", thread_ts=other)
+
+
+def test_an_edit_after_the_window_and_of_another_s_message_is_refused(slack_server: SlackServer) -> None:
+    client = client_of(slack_server)
+    ts = client.chat_postMessage(channel="C0ALERTS", text="before")["ts"]
+    post(slack_server.webhook_url, b'{"text": "hello"}')
+    slack_server.workspace.edit_window_s = -10.0
+    with pytest.raises(SlackApiError, match="edit_window_closed"):
+        client.chat_update(channel="C0ALERTS", ts=ts, text="after")
+    with pytest.raises(SlackApiError, match="cant_update_message"):
+        client.chat_update(channel="C0ALERTS", ts=slack_server.messages[1].ts, text="after")
+    assert [each.text for each in slack_server.messages] == ["before", "hello"]
+
+
+WRONG_READS = [
+    ("invalid_limit", {"limit": 1000}),
+    ("invalid_limit", {"limit": "many"}),
+    ("invalid_cursor", {"cursor": "2"}),
+    ("invalid_ts_oldest", {"oldest": "yesterday"}),
+]
+
+
+@pytest.mark.parametrize(("error", "arguments"), WRONG_READS)
+def test_a_wrong_page_is_refused(slack_server: SlackServer, error: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(SlackApiError, match=error):
+        client_of(slack_server).conversations_history(channel="C0ALERTS", **arguments)
 
 
 def post(url: str, body: bytes) -> tuple[int, str]:
