@@ -3,7 +3,8 @@
 Goal: `check` and `diagnose` read what the pipeline's Spark job makes of its tables, of a few rounds in memory.
 Plan: everything that stands in a snapshot comes from the last round (`snapshot_facts`), which also folds the windows
 of the queues. What was said in between (offset moves, log lines) is gathered from all rounds; what grows (offsets,
-counters, the commit log) is compared with a round about a minute back, as the pipeline compares its intervals.
+counters, the commit log) is compared with a round about a minute back, as the pipeline compares its intervals; a queue
+whose offset was not known there yet with the first round since that knows it.
 Not here: baselines of earlier weeks. A few minutes do not know them.
 """
 
@@ -32,7 +33,7 @@ from offsetguard.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from offsetguard.collect.landing import Row
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
 
 COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+_TOPIC_QUEUE = ("topic", "broker_name", "queue_id")
 _REPLICA = ("broker_name", "broker_id")
+_Key = tuple[Any, ...]
 
 
 def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime | None = None) -> IntervalFacts:
@@ -64,7 +67,7 @@ def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime
     )
     base = base_round(rounds)
     if base is not None:
-        facts = _with_rates(facts, rounds[base], last)
+        facts = _with_rates(facts, rounds[base:-1], last)
         facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
     return _with_log_lines(facts, rounds, config, now)
 
@@ -80,33 +83,56 @@ def base_round(rounds: Sequence[Snapshot]) -> int | None:
     return far_back[-1] if far_back else next((place for place, _ in seen), None)
 
 
-def _with_rates(facts: IntervalFacts, base: Snapshot, last: Snapshot) -> IntervalFacts:
-    """Add messages per second of topics and groups, the share that matches a filter, and how commit logs grew."""
-    consumed = _rates(base, last, QUEUE_SNAPSHOTS, _QUEUE, ("consumer_offset", "consumer_offset_read_at"))
-    produced = _rates(base, last, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset", "max_offset_read_at"))
-    ends = _rates(base, last, TOPIC_QUEUE_SNAPSHOTS, ("topic", "broker_name", "queue_id"), ("max_offset", "read_at"))
-    by_pair, by_topic = (0, 1), (0,)
-    group_consumed, group_produced = _added_up(consumed, by_pair), _added_up(produced, by_pair)
-    topic_produced = _added_up(ends, by_topic)
-    before = {tuple(row[name] for name in _REPLICA): row for row in rows_of(base.tables[BROKER_SNAPSHOTS.name])}
+def _with_rates(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot) -> IntervalFacts:
+    """Add messages per second of topics and groups, the share that matches a filter, and how commit logs grew.
+
+    `since`: the rounds from the one that the last is compared with on, without the last.
+    """
+    filtered = {(one.consumer_group, one.topic) for one in facts.groups if one.filtered}
+    queues = _by_key(last, QUEUE_SNAPSHOTS, _QUEUE)
+    before = _rows_before(since, queues, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset",))
+    # A group commits some time after it has started. What it consumed and what was written is then of the same time.
+    before |= _rows_before(since, queues, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset", "consumer_offset"))
+    if filtered:  # brokers count a minute of what a filter let through: less time says nothing of its share
+        in_base = _by_key(since[0], QUEUE_SNAPSHOTS, _QUEUE)
+        before |= {queue: in_base.get(queue) for queue in queues if queue[:2] in filtered}
+    consumed = _added_up(_rates(before, queues, "consumer_offset", "consumer_offset_read_at"), 2)
+    produced = _added_up(_rates(before, queues, "max_offset", "max_offset_read_at"), 2)
+    ends = _by_key(last, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE)
+    ends_before = _rows_before(since, ends, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE, ("max_offset",))
+    written = _added_up(_rates(ends_before, ends, "max_offset", "read_at"), 1)
+    replicas = _by_key(since[0], BROKER_SNAPSHOTS, _REPLICA)
     return replace(
         facts,
-        groups=tuple(_rated_group(one, group_produced, group_consumed) for one in facts.groups),
-        topics=tuple(_rated_topic(one, topic_produced) for one in facts.topics),
-        brokers=tuple(_grown(one, before.get((one.broker_name, one.broker_id))) for one in facts.brokers),
+        groups=tuple(_rated_group(one, produced, consumed) for one in facts.groups),
+        topics=tuple(_rated_topic(one, written) for one in facts.topics),
+        brokers=tuple(_grown(one, replicas.get((one.broker_name, one.broker_id))) for one in facts.brokers),
     )
 
 
+def _by_key(one: Snapshot, table: Table, key: Sequence[str]) -> dict[_Key, Row]:
+    return {tuple(row[name] for name in key): row for row in rows_of(one.tables[table.name])}
+
+
+def _rows_before(
+    since: Sequence[Snapshot], rows: Collection[_Key], table: Table, key: Sequence[str], figures: Sequence[str]
+) -> dict[_Key, Row | None]:
+    """Return for each key its row of the first of some rounds in which all figures were known, if there is one."""
+    found: dict[_Key, Row | None] = {}
+    for one in since:
+        if len(found) == len(rows):
+            break
+        for place, row in _by_key(one, table, key).items():
+            if place in rows and all(row[name] is not None for name in figures):
+                found.setdefault(place, row)
+    return found
+
+
 def _rates(
-    base: Snapshot, last: Snapshot, table: Table, key: Sequence[str], counter: tuple[str, str]
-) -> dict[tuple[Any, ...], float | None]:
-    """Return by key how much `counter` = (column, when it was read) grew per second between two rounds."""
-    before = {tuple(row[name] for name in key): row for row in rows_of(base.tables[table.name])}
-    rates = {}
-    for row in rows_of(last.tables[table.name]):
-        place = tuple(row[name] for name in key)
-        rates[place] = _rate(before.get(place), row, *counter)
-    return rates
+    before: Mapping[_Key, Row | None], rows: Mapping[_Key, Row], figure: str, read_at: str
+) -> dict[_Key, float | None]:
+    """Return by key how much a figure grew per second; `read_at`: the column of when it was read."""
+    return {place: _rate(before.get(place), row, figure, read_at) for place, row in rows.items()}
 
 
 def _rate(before: Row | None, now: Row, figure: str, read_at: str) -> float | None:
@@ -115,19 +141,18 @@ def _rate(before: Row | None, now: Row, figure: str, read_at: str) -> float | No
     return per_second(growth(now[figure], before[figure]), milliseconds_between(before[read_at], now[read_at]))
 
 
-def _added_up(
-    rates: Mapping[tuple[Any, ...], float | None], places: Sequence[int]
-) -> dict[tuple[Any, ...], float | None]:
-    found: dict[tuple[Any, ...], list[float | None]] = defaultdict(list)
+def _added_up(rates: Mapping[_Key, float | None], parts: int) -> dict[_Key, float | None]:
+    """Return the sums over all keys that begin with the same parts."""
+    found: defaultdict[_Key, list[float | None]] = defaultdict(list)
     for key, rate in rates.items():
-        found[tuple(key[place] for place in places)].append(rate)
+        found[key[:parts]].append(rate)
     return {key: sum_of_known(some) for key, some in found.items()}
 
 
 def _rated_group(
     group: GroupFacts,
-    produced: Mapping[tuple[Any, ...], float | None],
-    consumed: Mapping[tuple[Any, ...], float | None],
+    produced: Mapping[_Key, float | None],
+    consumed: Mapping[_Key, float | None],
 ) -> GroupFacts:
     pair = group.consumer_group, group.topic
     consume_tps = consumed.get(pair)
@@ -141,7 +166,7 @@ def _rated_group(
     return replace(group, produce_tps=produced.get(pair), consume_tps=consume_tps, hit_ratio=share)
 
 
-def _rated_topic(topic: TopicFacts, produced: Mapping[tuple[Any, ...], float | None]) -> TopicFacts:
+def _rated_topic(topic: TopicFacts, produced: Mapping[_Key, float | None]) -> TopicFacts:
     return replace(topic, produce_tps=produced.get((topic.topic,)))
 
 

@@ -165,10 +165,10 @@ class _Stage:
         command += [f"--for={PATIENCE_S:.0f}s", f"--every={EVERY_S}s", "--out", str(self.run.bundle)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
             self._wait_for_rounds(recorder, PEACEFUL_ROUNDS)
-            self._make_trouble()
-            self._wait_for_rounds(recorder, PEACEFUL_ROUNDS + TROUBLED_ROUNDS - 3)
+            peaceful_rounds = self._make_trouble()
+            self._wait_for_rounds(recorder, peaceful_rounds + TROUBLED_ROUNDS - 3)
             when_troubled(self.run)
-            self._wait_for_rounds(recorder, PEACEFUL_ROUNDS + TROUBLED_ROUNDS)
+            self._wait_for_rounds(recorder, peaceful_rounds + TROUBLED_ROUNDS)
             self._wait_for_logs()
             self._wait_for_rounds(recorder, len(self.run.rounds_ms()) + 1)
             self._look_around()
@@ -212,7 +212,8 @@ class _Stage:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         return [line for line in lines if all(word in line for word in words)]
 
-    def _make_trouble(self) -> None:
+    def _make_trouble(self) -> int:
+        """Make all of it; returns after how many rounds the last began that needs its minute."""
         self._mark("killed")
         self._members["holder"].kill()
         self._mark("abandoned")
@@ -222,6 +223,7 @@ class _Stage:
         produce(self.cluster, groups.POSTINGS.topic, 1, **poison)  # type: ignore[arg-type]
         self._mark("capped")
         self._send(groups.BOOKINGS, int(80 * PATIENCE_S), rate_per_s=80.0)
+        peaceful_rounds = len(self.run.rounds_ms()) - 1
         self._mark("slowed")
         produce(self.cluster, groups.INVOICES.topic, SLOW_COUNT)
         produce(self.cluster, groups.IMAGES.topic, SLOW_COUNT)
@@ -229,6 +231,7 @@ class _Stage:
         with ThreadPoolExecutor() as pool:
             for done in [pool.submit(each) for each in together]:
                 done.result()
+        return peaceful_rounds
 
     def _filter(self) -> None:
         self._mark("filtered")

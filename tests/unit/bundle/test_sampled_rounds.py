@@ -15,6 +15,8 @@ from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.replayed_rounds import snapshots_of_bundle
 from offsetguard.sampled_rounds import base_round, facts_of_rounds
+from offsetguard.snapshot_facts import rows_of
+from offsetguard.tables import QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
     from offsetguard.facts import GroupFacts, IntervalFacts
@@ -70,6 +72,43 @@ def test_sixty_messages_a_second_are_seen_as_such_by_topic_and_group() -> None:
     assert next(one.produce_tps for one in facts.topics if one.topic == "Healthy") == pytest.approx(60, rel=0.1)
     first = facts_of_rounds(rounds[:1], CONFIG)
     assert group(first, "G_HEALTHY", "Healthy").consume_tps is None
+
+
+@pytest.mark.parametrize("first_commit", [0, 2, 4], ids=["always", "after the base", "in the round before the last"])
+def test_a_group_that_commits_late_has_rates_since_its_first_commit(first_commit: int) -> None:
+    """What was written is counted over the same time, so that both can be compared."""
+    rounds = rounds_of("4.9.8-retention-and-queues")
+    assert base_round(rounds) == 1
+    begun = rounds[first_commit].manifest.started_at
+    changed = [with_offsets(one, "WideTopic", begun, written=25, committed=10) for one in rounds]
+    found = group(facts_of_rounds(changed, CONFIG), "G_WIDE", "WideTopic")
+    assert found.consume_tps == pytest.approx(10 * found.queue_count, rel=0.03)
+    assert found.produce_tps == pytest.approx(25 * found.queue_count, rel=0.03)
+
+
+def test_the_share_that_a_filter_lets_through_is_only_told_where_commits_are_known_for_the_whole_minute() -> None:
+    """Brokers count the minute: a rate of its last seconds beside theirs would be another share."""
+    rounds = rounds_of("4.9.8-subscription-mismatch")
+    base = base_round(rounds)
+    assert base is not None
+    begun = rounds[base + 1].manifest.started_at
+    late = facts_of_rounds([with_offsets(one, "OrderTags", begun, written=25, committed=10) for one in rounds], CONFIG)
+    known, unknown = (group(one, "G_ORDER_TAGS", "OrderTags") for one in (facts_of_rounds(rounds, CONFIG), late))
+    assert known.filtered
+    assert known.consume_tps == pytest.approx(30, rel=0.1)
+    assert unknown.consume_tps is None
+
+
+def with_offsets(one: Snapshot, topic: str, begun: datetime, *, written: int, committed: int) -> Snapshot:
+    """Return the round with other offsets of a topic: so many a second since 1970, the commits only from `begun` on."""
+    rows = [dict(row) for row in rows_of(one.tables[QUEUE_SNAPSHOTS.name])]
+    for row in rows:
+        if row["topic"] == topic:
+            is_known = one.manifest.started_at >= begun
+            row["max_offset"] = round(written * row["max_offset_read_at"].timestamp())
+            consumed = round(committed * row["consumer_offset_read_at"].timestamp())
+            row["consumer_offset"] = consumed if is_known else None
+    return Snapshot(one.manifest, {**one.tables, QUEUE_SNAPSHOTS.name: rows})
 
 
 def test_log_lines_of_all_rounds_tell_of_locks_with_the_state_of_their_holders() -> None:
