@@ -1,24 +1,44 @@
 """Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{behind:bytes}`, `{topic:shell}`.
 
-Unknown figures read "unknown".
+Unknown figures read "unknown". Everything is English and in UTC unless a `Locale` says who reads it.
 """
 
 from __future__ import annotations
 
 import shlex
 import string
-from datetime import UTC, datetime
+from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from offsetguard.languages import ENGLISH_UTC, Locale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
-_UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+_MOMENT = "%Y-%m-%d %H:%M:%S"
 
 
-def render_text(template: str, figures: Mapping[str, Any]) -> str:
+class Readable(str):
+    """A figure that is words itself, and reads otherwise to other readers (`catalogue.Sentence`)."""
+
+    __slots__ = ()
+
+    def read_by(self, locale: Locale) -> str:
+        """Return it in the reader's language, with the reader's time."""
+        raise NotImplementedError
+
+
+def render_text(template: str, figures: Mapping[str, Any], locale: Locale = ENGLISH_UTC) -> str:
     """Fill a template; raises KeyError when it names a figure that the finding does not have."""
-    return _FORMATTER.vformat(template, (), dict(figures))
+    return _formatter(locale).vformat(template, (), dict(figures))
+
+
+@cache
+def named_figures(template: str) -> frozenset[str]:
+    """Return the figures that a template names."""
+    return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
 
 
 def format_messages(count: int) -> str:
@@ -26,13 +46,15 @@ def format_messages(count: int) -> str:
     return f"{count:,}"
 
 
-def format_duration(duration_ms: float) -> str:
-    """Two largest units: 754000 -> '12 min 34 s'; below one second in ms."""
+def format_duration(duration_ms: float, locale: Locale = ENGLISH_UTC) -> str:
+    """Two largest units: 754000 -> '12 min 34 s' or '12 分 34 秒'; below one second in ms."""
+    words = locale.words
     rest = round(duration_ms)
     if rest < 1_000:
-        return f"{rest} ms"
+        return f"{rest} {words.milliseconds}"
+    units = ((words.days, 86_400_000), (words.hours, 3_600_000), (words.minutes, 60_000), (words.seconds, 1_000))
     parts: list[str] = []
-    for unit, length_ms in _UNITS_MS:
+    for unit, length_ms in units:
         count, rest = divmod(rest, length_ms)
         if count:
             parts.append(f"{count} {unit}")
@@ -43,9 +65,24 @@ def format_duration(duration_ms: float) -> str:
     return " ".join(parts)
 
 
-def format_moment(moment: datetime) -> str:
-    """'2026-11-21 06:45:30 UTC'."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def format_moment(moment: datetime, locale: Locale = ENGLISH_UTC) -> str:
+    """'2026-11-21 06:45:30 UTC', or by the reader's clock '2026-11-21 14:45:30 UTC+8'."""
+    local = moment.astimezone(locale.zone)
+    return f"{local.strftime(_MOMENT)} {_zone(local)}"
+
+
+def format_from_to(start: datetime, end: datetime, locale: Locale = ENGLISH_UTC) -> tuple[str, str]:
+    """Return two moments of one story: the day and the zone stand there once where they are the same.
+
+    ('2026-11-21 06:45:30', '06:46:30 UTC')
+    """
+    first, last = start.astimezone(locale.zone), end.astimezone(locale.zone)
+    shown = "%H:%M:%S" if first.date() == last.date() else _MOMENT
+    same_zone = first.utcoffset() == last.utcoffset()
+    return (
+        first.strftime(_MOMENT) if same_zone else format_moment(start, locale),
+        f"{last.strftime(shown)} {_zone(last)}",
+    )
 
 
 def format_bytes(count: int) -> str:
@@ -58,23 +95,37 @@ def format_bytes(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-_FORMATS: dict[str, Callable[[Any], str]] = {
-    "messages": format_messages,
-    "duration": format_duration,
-    "moment": format_moment,
-    "bytes": format_bytes,
-    "plural": lambda count: "" if count == 1 else "s",
-    # a word of a command that the reader may paste: RocketMQ allows | and % in names
-    "shell": lambda word: shlex.quote(str(word)),
-}
+def _zone(local: datetime) -> str:
+    """Return 'UTC', 'UTC+8' or 'UTC-3:30', and no abbreviation: CST is the time of China and of Chicago."""
+    offset = local.utcoffset() or timedelta()
+    if not offset:
+        return "UTC"
+    hours, minutes = divmod(abs(offset) // timedelta(minutes=1), 60)
+    return f"UTC{'-' if offset < timedelta() else '+'}{hours}" + (f":{minutes:02}" if minutes else "")
 
 
 class _FigureFormatter(string.Formatter):
+    def __init__(self, locale: Locale) -> None:
+        self._locale = locale
+        self._formats: dict[str, Callable[[Any], str]] = {
+            "messages": format_messages,
+            "duration": lambda duration_ms: format_duration(duration_ms, locale),
+            "moment": lambda moment: format_moment(moment, locale),
+            "bytes": format_bytes,
+            "plural": lambda count: "" if count == 1 else "s",
+            # a word of a command that the reader may paste: RocketMQ allows | and % in names
+            "shell": lambda word: shlex.quote(str(word)),
+        }
+
     def format_field(self, value: Any, format_spec: str) -> str:
         if value is None:
-            return "unknown"
-        figure_format = _FORMATS.get(format_spec)
+            return self._locale.words.unknown
+        if isinstance(value, Readable):
+            return value.read_by(self._locale)
+        figure_format = self._formats.get(format_spec)
         return str(super().format_field(value, format_spec)) if figure_format is None else figure_format(value)
 
 
-_FORMATTER = _FigureFormatter()
+@cache
+def _formatter(locale: Locale) -> _FigureFormatter:
+    return _FigureFormatter(locale)

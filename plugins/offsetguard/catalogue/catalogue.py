@@ -1,0 +1,101 @@
+"""What is said to one kind of reader: sentences, names of figures, figures, and rules' words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.catalogue.entries import FIGURES, entries, rule_entries, text_of
+from offsetguard.languages import ENGLISH_UTC, Locale
+from offsetguard.text import Readable, format_bytes, format_duration, format_messages, format_moment, render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from offsetguard.languages import Language
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What people read of a finding, as templates over its figures (format: `text.render_text`)."""
+
+    summary: str  # a few words, no full stop
+    cause: str  # one sentence, with names and figures
+    do_next: str  # what the reader should do now
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWords:
+    """A rule's words in one language."""
+
+    title: str
+    recovered: str
+    texts: Mapping[str, Texts]  # by variant of the finding
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All texts for one kind of reader."""
+
+    locale: Locale
+
+    def say(self, key: str, /, **figures: Any) -> str:
+        """Return a sentence of the catalogue; raises KeyError when it has none, or names other figures."""
+        return render_text(text_of(key, self.locale.language), figures, self.locale)
+
+    def read(self, text: str) -> str:
+        """Return a `Sentence` in the reader's language; any other text as it is."""
+        return text.read_by(self.locale) if isinstance(text, Readable) else text
+
+    def render(self, template: str, figures: Mapping[str, Any]) -> str:
+        """Fill a template of the reader's language."""
+        return render_text(template, figures, self.locale)
+
+    def figure_label(self, name: str) -> str:
+        """Return what a figure is called; raises KeyError for one that stands in no table."""
+        return entries(FIGURES)[name][self.locale.language]
+
+    def figure(self, name: str, figure: Any) -> str:
+        """Return a figure as people read it; its name's suffix tells the unit."""
+        words = self.locale.words
+        if figure is None:
+            return words.unknown
+        if isinstance(figure, bool):
+            return words.yes if figure else words.no
+        if isinstance(figure, int | float):
+            return self._number(name, figure)
+        return self.read(figure) if isinstance(figure, str) else self.moment(figure)
+
+    def _number(self, name: str, number: float) -> str:
+        if name.endswith("_ms"):
+            return self.duration(number)
+        if not isinstance(number, int):
+            return f"{number:g}"
+        return format_bytes(number) if name.endswith("_bytes") else format_messages(number)
+
+    def duration(self, duration_ms: float) -> str:
+        """Return e.g. `1 h 5 min` or `1 小时 5 分`."""
+        return format_duration(duration_ms, self.locale)
+
+    def moment(self, moment: datetime) -> str:
+        """Return a moment by the reader's clock, with its distance from UTC."""
+        return format_moment(moment, self.locale)
+
+
+@cache
+def catalogue(locale: Locale = ENGLISH_UTC) -> Catalogue:
+    """Return the catalogue for a reader."""
+    return Catalogue(locale)
+
+
+@cache
+def translated_rule(rule_id: str, language: Language) -> RuleWords:
+    """Return a rule's words in a language other than English (`rules.translation` knows both); KeyError: none."""
+    found = rule_entries(rule_id, language)
+    return RuleWords(
+        title=found["title"],
+        recovered=found["recovered"],
+        texts={variant: Texts(**texts) for variant, texts in found["texts"].items()},
+    )
