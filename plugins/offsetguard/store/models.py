@@ -207,6 +207,25 @@ class NotificationLogRow(Base):
     __table_args__ = (Index("ix_notification_log_thread", "thread_key", "receiver"),)
 
 
+class ToldRow(Base):
+    """What a receiver was last told about one (team, cluster, rule); see `incidents.timing.Told`."""
+
+    __tablename__ = "told"
+    __table_args__ = (Index("ix_told_cluster", "cluster"),)
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)  # told.ToldKey.digest
+    team: Mapped[str]
+    cluster: Mapped[str]
+    rule_id: Mapped[str]
+    channel: Mapped[str]  # receivers.Channel
+    receiver: Mapped[str] = mapped_column(Text)
+    told_at: Mapped[datetime | None]  # start of the interval of the last message
+    thread_key: Mapped[str]
+    firing_json: Mapped[str] = mapped_column(Text)  # incident id -> [severity, first told, severity told, repeats]
+    muted_json: Mapped[str] = mapped_column(Text)  # incident id -> muting.MuteReason
+    repeat_count: Mapped[int]
+
+
 class ForecastRow(Base):
     """One forecast of a (consumer group, topic); see `forecast_scoring.Stated`. Open until its outcome is known."""
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.incidents.decision import Decision, LastSent, NotificationReason, decide
+from offsetguard.incidents.decision import ALERTMANAGERS, Decision, LastSent, decide
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 REPEAT_MS = 3_600_000
@@ -45,7 +45,7 @@ def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
 
 
 def test_every_reason_has_a_case() -> None:
-    assert {case["expect"][1] for case in CASES} == {reason.value for reason in NotificationReason}
+    assert {case["expect"][1] for case in CASES} == {reason.value for reason in ALERTMANAGERS}
 
 
 def _need_update_of_alertmanager(

@@ -1,0 +1,45 @@
+"""Which findings mute what lies below them while they are open.
+
+Subsumption (`subsumption.py`) is another thing: it works within one judgement, and what it explains is no incident of
+its own; an inhibition is between open incidents, whichever interval opened them.
+
+Earlier entries are higher up: they mute what the later ones would tell, never the other way round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from offsetguard.rules.subsumption import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Inhibition:
+    """Open incidents of `muting` mute others within the scope: of the same cluster, or all of whose brokers it has."""
+
+    muting: str
+    scope: Scope  # CLUSTER or BROKER
+    variants: tuple[str, ...] = ()  # of the muting rule; empty: all
+
+
+INHIBITIONS: tuple[Inhibition, ...] = (
+    # while one of several name servers answers, everything is seen
+    Inhibition("name_server_unreachable", Scope.CLUSTER, variants=("cluster_unseen",)),
+    # masters: a dead slave hides nothing of its master
+    Inhibition("broker_unreachable", Scope.BROKER, variants=("default", "groups_unknown")),
+    # single unanswered requests hide little; brokers without offsets hide every group on them
+    Inhibition("collection_incomplete", Scope.BROKER, variants=("brokers_unseen",)),
+)
+
+NEVER_MUTED: frozenset[str] = frozenset(
+    {
+        # what was lost, moved or thrown away is no consequence of what cannot be seen, and nobody may learn of it late
+        "messages_lost",
+        "loss_ahead",
+        "offset_moved_by_retention",
+        "offset_reset",
+        "queue_recreated",
+        "dead_letters",
+        "offset_store_not_persisting",
+    }
+)

@@ -1,0 +1,106 @@
+"""What each receiver was last told about each (team, cluster, rule): written by the judge, in its transaction.
+
+A row is there as long as something that was told still fires, or something that fires is kept from the receiver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, insert, select, update
+
+from offsetguard.incidents.muting import MuteReason
+from offsetguard.incidents.timing import Told, ToldIncident
+from offsetguard.receivers import Channel
+from offsetguard.severity import Severity
+from offsetguard.store.models import ToldRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from sqlalchemy.orm import Session
+
+_KEYS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ToldKey:
+    """Who was told about what."""
+
+    team: str  # that the incidents belong to; the receiver may be another team's (escalation)
+    cluster: str
+    rule_id: str
+    channel: Channel
+    receiver: str
+
+    @property
+    def digest(self) -> str:
+        """64 hexadecimal digits."""
+        parts = (self.team, self.cluster, self.rule_id, self.channel.value, self.receiver)
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+def of_cluster(session: Session, cluster: str) -> dict[ToldKey, Told]:
+    """Return all of a cluster."""
+    rows = session.scalars(select(ToldRow).where(ToldRow.cluster == cluster))
+    return {ToldKey(row.team, row.cluster, row.rule_id, Channel(row.channel), row.receiver): _told(row) for row in rows}
+
+
+def save(session: Session, changed: Mapping[ToldKey, Told]) -> None:
+    """Write what changed; what is empty is forgotten."""
+    gone = [key.digest for key, told in changed.items() if told.is_empty]
+    rows = [_values(key, told) for key, told in changed.items() if not told.is_empty]
+    for start in range(0, len(gone), _KEYS_PER_QUERY):
+        session.execute(delete(ToldRow).where(ToldRow.key.in_(gone[start : start + _KEYS_PER_QUERY])))
+    clusters = {key.cluster for key in changed}
+    known = set(session.scalars(select(ToldRow.key).where(ToldRow.cluster.in_(clusters))))
+    if new := [row for row in rows if row["key"] not in known]:
+        session.execute(insert(ToldRow), new)
+    if old := [row for row in rows if row["key"] in known]:
+        session.execute(update(ToldRow), old)  # by primary key, many at once
+
+
+def _values(key: ToldKey, told: Told) -> dict[str, Any]:
+    return {
+        "key": key.digest,
+        "team": key.team,
+        "cluster": key.cluster,
+        "rule_id": key.rule_id,
+        "channel": key.channel.value,
+        "receiver": key.receiver,
+        "told_at": told.at,
+        "thread_key": told.thread_key,
+        "firing_json": json.dumps(
+            {
+                incident_id: [
+                    one.severity.value,
+                    one.first_told_at.isoformat(),
+                    one.severity_told_at.isoformat(),
+                    one.repeats,
+                ]
+                for incident_id, one in sorted(told.firing.items())
+            }
+        ),
+        "muted_json": json.dumps({one: reason.value for one, reason in sorted(told.muted.items())}),
+        "repeat_count": told.repeat_count,
+    }
+
+
+def _told(row: ToldRow) -> Told:
+    return Told(
+        at=row.told_at,
+        thread_key=row.thread_key,
+        firing={
+            incident_id: ToldIncident(
+                Severity(severity), datetime.fromisoformat(first), datetime.fromisoformat(severity_at), repeats
+            )
+            for incident_id, (severity, first, severity_at, repeats) in json.loads(row.firing_json).items()
+        },
+        muted={incident_id: MuteReason(reason) for incident_id, reason in json.loads(row.muted_json).items()},
+        repeat_count=row.repeat_count,
+    )
