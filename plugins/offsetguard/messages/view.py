@@ -14,6 +14,7 @@ from offsetguard.incidents.decision import NotificationReason
 __all__ = ["FigureView", "IncidentView", "LagPoint", "MessageView", "NotificationReason", "QueueView", "Record"]
 
 LAG_POINTS = 120  # of one curve: more cannot be told apart in the picture
+LEAST_LAG_POINTS = 3  # fewer show no course
 
 
 class Record(BaseModel):

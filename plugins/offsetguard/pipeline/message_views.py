@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from offsetguard.messages.view import FigureView, IncidentView, MessageView, QueueView
-from offsetguard.page_addresses import DATA_DOCS_PATH, URL_PREFIX
+from offsetguard.page_addresses import ACKNOWLEDGE, SILENCE, data_docs_url, incident_url
 from offsetguard.rules.figures import LABELS, SILENT_AT_ZERO, format_figure
 from offsetguard.rules.rule import Severity
 
@@ -18,10 +18,30 @@ if TYPE_CHECKING:
     from offsetguard.incidents.decision import NotificationReason
     from offsetguard.incidents.grouping import GroupKey
     from offsetguard.incidents.incident import Incident
+    from offsetguard.incidents.silence import Acknowledgement
+    from offsetguard.pipeline.outlooks import Outlooks
     from offsetguard.rules.rule import Explained, Figure, QueueEvidence
 
 QUEUES_SHOWN = 20
 DETAILED_INCIDENTS = 50  # further ones are listed without their queues: 5,000 groups must not give 30 MB of mail
+INCIDENTS_KEPT = 10_000  # further ones are only counted
+PICTURED_INCIDENTS = 3  # with the curve of their lag, and forecasts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """How a message is told beside what it is about; everything has a default."""
+
+    language: str = "en"
+    time_zone: str = "UTC"
+    outlooks: Outlooks | None = None  # None: no curves and no forecasts
+    muted: Mapping[str, int] = field(default_factory=dict)  # firing incident id -> incidents that it mutes
+    muted_by: tuple[str, ...] = ()  # one line for each that mutes
+    muted_when_resolved: Mapping[str, str] = field(default_factory=dict)  # resolved incident id -> what muted it then
+    acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)  # by incident id
+    repeat_count: int = 0
+    escalated_from: str | None = None
+    late: bool = False
 
 
 def message_view(
@@ -34,9 +54,13 @@ def message_view(
     thread_key: str,
     title: str,
     config: Config,
+    telling: Telling | None = None,
 ) -> MessageView:
-    """Return what one message says; `resolved` comes with how each ended."""
+    """Return what one message says; `firing`: worst first; `resolved` comes with how each ended."""
+    told = telling or Telling()
     page_url = config.delivery.page_url
+    one_of = _Writer(told, page_url, interval_start)
+    groups = {one.subject.consumer_group for one in (*firing, *(one for one, _ in resolved))} - {None}
     return MessageView(
         team=key.team,
         cluster=key.cluster,
@@ -46,44 +70,76 @@ def message_view(
         reason=reason,
         interval_start=interval_start,
         thread_key=thread_key,
-        firing=tuple(_incident(one, detailed=n < DETAILED_INCIDENTS) for n, one in enumerate(firing)),
+        firing=tuple(one_of.incident(one, place=n) for n, one in enumerate(firing[:INCIDENTS_KEPT])),
         resolved=tuple(
-            _incident(one, detailed=n < DETAILED_INCIDENTS, ended=how, ended_at=interval_start)
-            for n, (one, how) in enumerate(resolved)
+            one_of.incident(one, place=n, ended=how or "") for n, (one, how) in enumerate(resolved[:INCIDENTS_KEPT])
         ),
         page_url=page_url,
-        data_docs_url=None if page_url is None else _data_docs_url(page_url, key.cluster),
+        data_docs_url=None if page_url is None else data_docs_url(page_url, key.cluster),
+        language=told.language,
+        time_zone=told.time_zone,
+        hidden_firing=max(0, len(firing) - INCIDENTS_KEPT),
+        hidden_resolved=max(0, len(resolved) - INCIDENTS_KEPT),
+        group_count=len(groups),
+        muted_count=sum(told.muted.values()),
+        muted_by=told.muted_by,
+        repeat_count=told.repeat_count,
+        escalated_from=told.escalated_from,
+        late=told.late,
     )
 
 
-def _incident(
-    incident: Incident, *, detailed: bool, ended: str | None = None, ended_at: datetime | None = None
-) -> IncidentView:
-    evidence = incident.evidence
-    resolution = incident.resolution or ended
-    return IncidentView(
-        incident_id=incident.incident_id,
-        consumer_group=incident.subject.consumer_group,
-        topic=incident.subject.topic,
-        severity=evidence.severity.value,
-        state=incident.state,
-        summary=evidence.summary,
-        cause=_cause(incident),
-        do_next=evidence.do_next,
-        opened_at=incident.opened_at,
-        last_seen_at=incident.last_seen_at,
-        resolved_at=incident.resolved_at or (ended_at if resolution else None),
-        resolution=resolution,
-        seen_count=incident.seen_count,
-        peak=_peak(incident),
-        figures=_figures(evidence.figures),
-        queues=tuple(_queue(queue) for queue in evidence.queues[:QUEUES_SHOWN]) if detailed else (),
-        queue_count=evidence.queue_count,
-        explains=tuple(_explained(one) for one in evidence.explains) if detailed else (),
-        explained_count=evidence.explained_count,
-        cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell) if detailed else (),
-        cannot_tell_count=evidence.cannot_tell_count,
-    )
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes incidents as one message shows them."""
+
+    telling: Telling
+    page_url: str | None
+    interval_start: datetime
+
+    def incident(self, incident: Incident, *, place: int, ended: str | None = None) -> IncidentView:
+        """`place`: in the message, from 0; `ended`: how, where it is over for its readers; may be empty."""
+        evidence, subject, told = incident.evidence, incident.subject, self.telling
+        detailed = place < DETAILED_INCIDENTS
+        outlooks = told.outlooks if ended is None and place < PICTURED_INCIDENTS else None
+        resolution = incident.resolution or ended
+        acknowledged = told.acknowledged.get(incident.incident_id)
+        page = None if self.page_url is None else incident_url(self.page_url, incident.incident_id)
+        about = subject.consumer_group, subject.topic
+        return IncidentView(
+            incident_id=incident.incident_id,
+            consumer_group=subject.consumer_group,
+            topic=subject.topic,
+            severity=evidence.severity.value,
+            state=incident.state,
+            summary=evidence.summary,
+            cause=_cause(incident),
+            do_next=evidence.do_next,
+            opened_at=incident.opened_at,
+            last_seen_at=incident.last_seen_at,
+            resolved_at=incident.resolved_at or (self.interval_start if resolution else None),
+            resolution=resolution or None,
+            seen_count=incident.seen_count,
+            peak=_peak(incident),
+            figures=_figures(evidence.figures),
+            queues=tuple(_queue(queue) for queue in evidence.queues[:QUEUES_SHOWN]) if detailed else (),
+            queue_count=evidence.queue_count,
+            explains=tuple(_explained(one) for one in evidence.explains) if detailed else (),
+            explained_count=evidence.explained_count,
+            cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell) if detailed else (),
+            cannot_tell_count=evidence.cannot_tell_count,
+            lag_curve=outlooks.lag_curve(*about) if outlooks else (),
+            drain_ms=outlooks.drain_ms(*about) if outlooks and "drain_low_ms" not in evidence.figures else None,
+            loss_ms=outlooks.loss_ms(*about) if outlooks and "loss_low_ms" not in evidence.figures else None,
+            muted_count=told.muted.get(incident.incident_id, 0),
+            muted_when_resolved=told.muted_when_resolved.get(incident.incident_id),
+            acknowledged_at=acknowledged.at if acknowledged else None,
+            acknowledged_by=acknowledged.author if acknowledged else None,
+            acknowledgement=(acknowledged.comment or None) if acknowledged else None,
+            incident_url=page,
+            acknowledge_url=page and f"{page}#{ACKNOWLEDGE}",
+            silence_url=page and f"{page}#{SILENCE}",
+        )
 
 
 def _explained(one: Explained) -> str:
@@ -124,7 +180,3 @@ def _queue(queue: QueueEvidence) -> QueueView:
 
 def _worst(incidents: Sequence[Incident]) -> Severity:
     return max((one.evidence.severity for one in incidents), key=lambda severity: severity.rank, default=Severity.INFO)
-
-
-def _data_docs_url(page_url: str, cluster: str) -> str:
-    return f"{page_url.rstrip('/')}{URL_PREFIX}{DATA_DOCS_PATH}/{quote(cluster, safe='')}/index.html"
