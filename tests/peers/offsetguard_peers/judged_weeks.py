@@ -10,7 +10,7 @@ from offsetguard.config import Config
 from offsetguard.rules.registry import judge
 from offsetguard.rules.rule import Severity
 from offsetguard_peers.simulated_facts import BROKERS, STEPS_PER_CYCLE
-from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek, written_at_step
+from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek, minute_before, written_at_step
 from offsetguard_peers.weekly_groups import STEP_S, Trouble, weekly_group
 
 if TYPE_CHECKING:
@@ -58,8 +58,12 @@ def healthy_week(numbers: Sequence[int], first: int, last: int, *, seed: int = 1
         for begins in [chance.randrange(first, last)]
         for minute in range(begins, begins + chance.choice((1, 2, 5, 20)))
     )
-    restarts = frozenset((chance.randrange(first, last), chance.choice(BROKERS)) for _ in range(times))
-    return SimulatedWeek([weekly_group(number) for number in numbers], missing, restarts)
+    drawn = {(chance.randrange(first, last), chance.choice(BROKERS)) for _ in range(times)}
+    restarts: set[tuple[int, str]] = set()
+    for minute, broker in sorted(drawn):  # one that is away in two rounds in a row is not well
+        if (minute_before(minute, missing), broker) not in restarts:
+            restarts.add((minute, broker))
+    return SimulatedWeek([weekly_group(number) for number in numbers], missing, frozenset(restarts))
 
 
 def warnings(week: SimulatedWeek, first: int, last: int) -> Iterator[tuple[int, Finding]]:

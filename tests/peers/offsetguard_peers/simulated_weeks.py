@@ -36,7 +36,7 @@ from offsetguard_peers.simulated_facts import (
 from offsetguard_peers.weekly_groups import STEP_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from offsetguard.facts import QueueFacts
     from offsetguard.move_facts import Row
@@ -102,10 +102,10 @@ class SimulatedWeek:
         )
 
     def _unseen_since(self, minute: int, broker: str, interval: Interval) -> UnseenBrokerFacts:
-        before = 0
-        while (minute - before - 1, broker) in self.unseen:
-            before += 1
-        return UnseenBrokerFacts(broker, interval.start + timedelta(seconds=2) - timedelta(minutes=before))
+        first = minute
+        while ((before := minute_before(first, self.missing)), broker) in self.unseen:
+            first = before
+        return UnseenBrokerFacts(broker, interval.start + timedelta(seconds=2) - timedelta(minutes=minute - first))
 
     def _queue(
         self, group: WeeklyGroup, number: int, minute: int, interval: Interval, unseen: frozenset[str]
@@ -119,6 +119,14 @@ class SimulatedWeek:
         figures = figures_of(row, interval.end, curve)
         suspect = figures.suspect or queue_state.is_suspect(window, interval.end)
         return type(figures)(figures.row, figures.offsets, figures.in_time, suspect), window
+
+
+def minute_before(minute: int, missing: Collection[int]) -> int:
+    """Return the minute of the snapshot before: a round that was not made tells nothing of a broker."""
+    before = minute - 1
+    while before in missing:
+        before -= 1
+    return before
 
 
 def _row(group: WeeklyGroup, number: int, minute: int, interval: Interval, unseen: frozenset[str]) -> Row:

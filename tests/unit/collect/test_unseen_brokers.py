@@ -40,6 +40,13 @@ def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmq
     )
 
 
+def test_rounds_that_were_not_made_are_no_time_in_which_a_broker_was_away() -> None:
+    """It was seen by the last round that was made, 20 minutes ago: it is missed since now."""
+    later = NOW + timedelta(minutes=20)
+    (one,) = unseen_brokers(["broker-a"], earlier(("broker-a", "orders")), later)
+    assert one.unseen_since == later
+
+
 def test_what_was_noted_of_a_broker_that_was_missed_already_stays() -> None:
     noted = UnseenBroker(
         broker_name="broker-a",

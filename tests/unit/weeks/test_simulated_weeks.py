@@ -5,6 +5,8 @@ The whole week of 200 groups takes minutes: benchmarks/simulated_weeks.py.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from offsetguard_peers.judged_weeks import find_trouble, healthy_week, warnings
@@ -25,6 +27,16 @@ def test_nobody_is_told_anything_of_healthy_groups(part: str) -> None:
     week = healthy_week(numbers, first, last)
     assert {group.kind for group in week.groups} == set(Kind)
     assert [f"minute {minute}: {finding.cause}" for minute, finding in warnings(week, first, last)] == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_healthy_broker_is_away_in_two_rounds_in_a_row(seed: int) -> None:
+    """Whoever is gets a warning, and should: restarts that are drawn for neighbouring rounds would be an outage."""
+    week = healthy_week((), 0, 10_080, seed=seed)
+    made = [minute for minute in range(10_080) if minute not in week.missing]
+    away = [(before, broker) for before, now in pairwise(made) for at, broker in week.unseen if at == now]
+    assert away
+    assert not week.unseen.intersection(away)
 
 
 @pytest.mark.parametrize("number", range(4), ids=lambda number: f"group {number}")
