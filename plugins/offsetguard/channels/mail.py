@@ -25,10 +25,26 @@ from offsetguard.channels.receipt import Receipt
 from offsetguard.errors import DeliveryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from email.message import EmailMessage
 
+    from _typeshed import ReadableBuffer
+
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
+
+
+class _Session(smtplib.SMTP):
+    before_data: Callable[[], None] | None = None
+
+    def data(self, msg: ReadableBuffer | str) -> tuple[int, bytes]:
+        """Send the text of the mail, after telling whoever wants to know."""
+        if self.before_data is not None:
+            self.before_data()
+        return super().data(msg)
+
+
+class _TlsSession(_Session, smtplib.SMTP_SSL):
+    pass
 
 
 class TlsMode(enum.StrEnum):
@@ -50,12 +66,15 @@ class MailChannel:
     tls_mode: TlsMode = TlsMode.NONE
     timeout_s: float = 10.0
 
-    def send(self, mail: EmailMessage) -> Receipt:
+    def send(self, mail: EmailMessage, *, before_data: Callable[[], None] | None = None) -> Receipt:
         """Send to the receivers in `To`; returns the Message-ID once the server has accepted all of the mail.
 
+        `before_data` is called when the receivers were accepted and the text goes out: from then on, until this
+        returns or raises, nobody can know whether the mail was accepted.
         Raises DeliveryError, classified as in the table above.
         """
         with self._failures_told(), self._session() as session:
+            session.before_data = before_data
             refused = session.send_message(mail)
         if refused:
             raise _recipients_refused(self._name, refused)
@@ -66,12 +85,12 @@ class MailChannel:
         return f"SMTP server {self.host}:{self.port}"
 
     @contextlib.contextmanager
-    def _session(self) -> Iterator[smtplib.SMTP]:
+    def _session(self) -> Iterator[_Session]:
         context = ssl.create_default_context()
         if self.tls_mode is TlsMode.TLS:
-            session: smtplib.SMTP = smtplib.SMTP_SSL(self.host, self.port, timeout=self.timeout_s, context=context)
+            session: _Session = _TlsSession(self.host, self.port, timeout=self.timeout_s, context=context)
         else:
-            session = smtplib.SMTP(self.host, self.port, timeout=self.timeout_s)
+            session = _Session(self.host, self.port, timeout=self.timeout_s)
         with _hung_up_after(session, _CONVERSATION_STEPS * self.timeout_s), contextlib.closing(session):
             if self.tls_mode is TlsMode.STARTTLS:
                 session.starttls(context=context)

@@ -1,9 +1,8 @@
 """Sends what is due in the outbox; a message counts as sent only once its receiver has accepted it.
 
 Goal: nothing lost, nothing sent twice, nobody waits for somebody else's broken receiver.
-Plan: claim due rows; one lane per receiver, lanes side by side in threads, mail and Slack apart; within a lane in
-order, and after a failure that may pass the lane's other messages are given back untried, so that a receiver costs
-one time-out and "resolved" never overtakes the warning.
+Plan: one lane per receiver, lanes side by side in threads, each kind of channel with threads of its own. While any lane
+is busy the outbox is looked at again and again, so that what is written meanwhile does not wait for a slow receiver.
 Not here: no row is deleted, no failure is without its reason in the outbox and in the log.
 """
 
@@ -11,203 +10,111 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from offsetguard.channels.receipt import Unavailable
-from offsetguard.errors import DeliveryError
-from offsetguard.messages.hostile import harmless
-from offsetguard.messages.mail import render_mail
-from offsetguard.messages.slack import render_slack
-from offsetguard.pipeline.backoff import wait_before_retry
-from offsetguard.store import notification_log, outbox
-from offsetguard.store.outbox import Channel, OutboxMessage
-from offsetguard.store.outbox_order import earlier_in_thread
+from sqlalchemy.exc import SQLAlchemyError
+
+from offsetguard.pipeline.delivery_report import Delivery, DeliveryReport
+from offsetguard.pipeline.in_doubt import InDoubt
+from offsetguard.pipeline.lane_service import Clock, LaneService
+from offsetguard.receivers import Channel
+from offsetguard.store import outbox_claims
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from datetime import datetime
 
     from sqlalchemy import Engine
 
-    from offsetguard.channels.mail import MailChannel
-    from offsetguard.channels.receipt import Receipt
-    from offsetguard.channels.slack import SlackChannel
+    from offsetguard.pipeline.sending import Channels
+    from offsetguard.store.outbox_claims import Lane
 
-BATCH = 200  # messages claimed at once
-LANES = 8  # receivers served at the same time
-LANE_TIME_S = 90.0  # no message is begun later than this after the claim, which lasts outbox.CLAIM_MS
+# receivers served at the same time: mail goes through one server, webhooks lead to as many places as there are
+LANES = {Channel.MAIL: 8, Channel.SLACK: 8, Channel.SLACK_WEBHOOK: 16}
+SWEEP_S = 180.0  # no message is begun later: the task has five minutes
+LOOK_EVERY_S = 0.5
+_PAUSE_S = 0.05
 
 _log = logging.getLogger(__name__)
-_Opened = TypeVar("_Opened", "MailChannel", "SlackChannel")
 
 
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """The ways out. `mail_from`: the address of `From`, from the configuration."""
+def deliver_due(
+    engine: Engine,
+    channels: Channels,
+    *,
+    now: datetime,
+    claim_ms: int = outbox_claims.CLAIM_MS,
+    sweep_s: float = SWEEP_S,
+) -> DeliveryReport:
+    """Claim and send everything that is due from `now` on; several deliverers may run at once.
 
-    mail: MailChannel | Unavailable
-    slack: SlackChannel | Unavailable
-    mail_from: str
-
-
-class Result(StrEnum):
-    """What became of one claimed message."""
-
-    SENT = "sent"
-    RETRIED = "retried"  # back in the outbox, due later
-    FAILED = "failed"  # stays in the outbox until it is re-driven
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One claimed message and what became of it."""
-
-    outbox_id: int
-    channel: Channel
-    receiver: str
-    result: Result
-    reason: str  # the receipt, or why not
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryReport:
-    """All of one call, in the order of the outbox."""
-
-    deliveries: tuple[Delivery, ...] = ()
-
-    @property
-    def sent(self) -> int:
-        """Messages that their receiver accepted."""
-        return self._count(Result.SENT)
-
-    @property
-    def retried(self) -> int:
-        """Messages that will be tried again."""
-        return self._count(Result.RETRIED)
-
-    @property
-    def failed(self) -> int:
-        """Messages that were refused for good and wait for an operator."""
-        return self._count(Result.FAILED)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """One line for each message that was not sent."""
-        return tuple(
-            f"{d.channel} to {d.receiver}: {d.result}: {d.reason}"
-            for d in self.deliveries
-            if d.result is not Result.SENT
-        )
-
-    def _count(self, result: Result) -> int:
-        return sum(delivery.result is result for delivery in self.deliveries)
-
-
-def deliver_due(engine: Engine, channels: Channels, *, now: datetime) -> DeliveryReport:
-    """Claim and send everything that is due at `now`; several deliverers may run at once.
-
-    Never raises for a receiver's failure: that is in the report, the log and the outbox.
+    Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
     """
-    deliveries: list[Delivery] = []
-    while claimed := outbox.claim_due(engine, now=now, limit=BATCH):
-        lanes: dict[tuple[Channel, str], list[OutboxMessage]] = defaultdict(list)
-        for message in claimed:
-            lanes[message.channel, message.receiver].append(message)
-        postman = _Postman(engine, channels, now)
-        with ExitStack() as stack:
-            pools = {
-                channel: stack.enter_context(ThreadPoolExecutor(LANES, f"deliver-{channel}")) for channel in Channel
-            }
-            lanes_served = [pools[channel].submit(postman.serve, rows) for (channel, _), rows in lanes.items()]
-        for lane in lanes_served:
-            deliveries.extend(lane.result())
-    return DeliveryReport(tuple(sorted(deliveries, key=lambda delivery: delivery.outbox_id)))
+    service = LaneService(engine, channels.mail_from, Clock(now), InDoubt(), sweep_s, claim_ms)
+    with ExitStack() as stack:
+        pools = {
+            channel: stack.enter_context(ThreadPoolExecutor(lanes, f"deliver-{channel}"))
+            for channel, lanes in LANES.items()
+        }
+        report = _Sweep(service, channels, pools).run()
+    for remark in report.remarks:
+        _log.warning("%s", remark)
+    return report
 
 
-class _Postman:
-    """Serves lanes of one claimed batch; used by several threads at once, changes nothing but the database."""
+class _Sweep:
+    """Starts lanes until nothing is due and none is busy."""
 
-    def __init__(self, engine: Engine, channels: Channels, now: datetime) -> None:
-        self._engine = engine
+    def __init__(self, service: LaneService, channels: Channels, pools: dict[Channel, ThreadPoolExecutor]) -> None:
+        self._service = service
         self._channels = channels
-        self._now = now
-        self._last_start_at = time.monotonic() + LANE_TIME_S
+        self._pools = pools
+        self._busy: dict[Future[list[Delivery]], Lane] = {}
+        self._deliveries: dict[int, Delivery] = {}
+        self._trouble: str | None = None
 
-    def serve(self, lane: Sequence[OutboxMessage]) -> list[Delivery]:
-        """Send the messages of one receiver in order; after a failure that may pass, the rest waits behind it."""
-        deliveries: list[Delivery] = []
-        again_at: datetime | None = None
-        for message in sorted(lane, key=lambda row: row.id):
-            if again_at is not None:
-                reason = f"not tried: message {deliveries[-1].outbox_id} to the same receiver has to go first"
-                deliveries.append(self._give_back(message, reason, again_at))
-            elif time.monotonic() > self._last_start_at:
-                again_at = self._now + timedelta(seconds=1)
-                deliveries.append(self._give_back(message, "not tried: this round took too long already", again_at))
-            else:
-                delivery, again_at = self._deliver(message)
-                deliveries.append(delivery)
-        return deliveries
+    def run(self) -> DeliveryReport:
+        while True:
+            self._start_lanes()
+            if not self._busy:
+                break
+            finished, _ = wait(self._busy, LOOK_EVERY_S, FIRST_COMPLETED)
+            for lane in finished:
+                del self._busy[lane]
+                self._collect(lane)
+        in_order = sorted(self._deliveries.values(), key=lambda delivery: delivery.outbox_id)
+        return DeliveryReport(tuple(in_order), (self._trouble,) if self._trouble else ())
 
-    def _deliver(self, message: OutboxMessage) -> tuple[Delivery, datetime | None]:
-        """Try one message; the time is when the lane may go on, None for at once."""
-        if before := earlier_in_thread(self._engine, message):
-            again_at = max(before.next_attempt_at, self._now + timedelta(seconds=1))
-            reason = f"not tried: message {before.outbox_id} of the same thread has to go first"
-            return self._give_back(message, reason, again_at), None
+    def _start_lanes(self) -> None:
+        service = self._service
+        if self._trouble is not None or service.clock.elapsed_s() > service.sweep_s:
+            return
+        now = service.clock.now()
         try:
-            receipt = self._send(message)
-        except DeliveryError as error:
-            if error.permanent:
-                return self._keep_as_failed(message, str(error)), None
-            again_at = self._now + wait_before_retry(message.attempts, message.idempotency_key, error.retry_after_s)
-            return self._give_back(message, str(error), again_at), again_at
-        except Exception as error:  # noqa: BLE001 a defect of ours in one message must not stop the others: it is kept
-            _log.exception("message %s: unexpected failure", message.id)
-            return self._keep_as_failed(message, f"defect in OffsetGuard: {type(error).__name__}: {error}"), None
-        outbox.mark_accepted(self._engine, message, accepted_at=self._now, receipt=receipt.text)
-        return self._told(message, Result.SENT, receipt.text), None
+            lanes = outbox_claims.due_lanes(service.engine, now=now)
+            outbox_claims.say_what_waits_for_whom(service.engine, now=now)
+        except SQLAlchemyError as error:
+            self._stop_looking(error)
+            return
+        for lane in lanes:
+            if lane not in self._busy.values():
+                # opened here and not in the lane: connections are Airflow's, which may want its own thread
+                way = self._channels.way(lane)
+                self._busy[self._pools[lane.channel].submit(service.serve, lane, way)] = lane
 
-    def _send(self, message: OutboxMessage) -> Receipt:
-        if message.channel is Channel.MAIL:
-            mail = render_mail(
-                message.view,
-                sender=self._channels.mail_from,
-                receiver=message.receiver,
-                idempotency_key=message.idempotency_key,
-                sent_at=self._now,
-            )
-            return _open(self._channels.mail).send(mail)
-        rendered = render_slack(message.view, idempotency_key=message.idempotency_key)
-        parent = self._slack_parent(message)
-        return _open(self._channels.slack).send(rendered, channel=message.receiver, thread_ts=parent)
+    def _collect(self, lane: Future[list[Delivery]]) -> None:
+        try:
+            deliveries = lane.result()
+        except SQLAlchemyError as error:
+            self._stop_looking(error)
+            return
+        self._deliveries |= {delivery.outbox_id: delivery for delivery in deliveries}
+        if not deliveries:
+            time.sleep(_PAUSE_S)  # another deliverer was faster: its transaction may take a moment
 
-    def _slack_parent(self, message: OutboxMessage) -> str | None:
-        """Return the ts of the first message of the thread in this channel: later ones are posted below it."""
-        accepted = notification_log.thread(self._engine, thread_key=message.thread_key, receiver=message.receiver)
-        return accepted[0].receipt.rpartition(" ")[2] if accepted else None
-
-    def _give_back(self, message: OutboxMessage, reason: str, again_at: datetime) -> Delivery:
-        outbox.mark_retry(self._engine, message, next_attempt_at=again_at, error=reason)
-        return self._told(message, Result.RETRIED, f"{reason}; next attempt at {again_at:%H:%M:%S} UTC")
-
-    def _keep_as_failed(self, message: OutboxMessage, reason: str) -> Delivery:
-        outbox.mark_failed(self._engine, message, error=reason)
-        return self._told(message, Result.FAILED, reason)
-
-    def _told(self, message: OutboxMessage, result: Result, reason: str) -> Delivery:
-        level = logging.INFO if result is Result.SENT else logging.WARNING
-        shown = harmless(reason, 1_000)
-        _log.log(level, "message %s by %s to %s: %s: %s", message.id, message.channel, message.receiver, result, shown)
-        return Delivery(message.id, message.channel, message.receiver, result, shown)
-
-
-def _open(channel: _Opened | Unavailable) -> _Opened:
-    if isinstance(channel, Unavailable):
-        raise DeliveryError(channel.reason, permanent=False)
-    return channel
+    def _stop_looking(self, error: SQLAlchemyError) -> None:
+        """Claim no more: what could not be claimed stays in the outbox, and the next sweep asks again."""
+        said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+        self._trouble = f"the database did not answer, so messages may wait in the outbox: {said}"
+        _log.error("%s", self._trouble)

@@ -1,4 +1,4 @@
-"""The notification log: what receivers accepted. Written by `outbox.mark_accepted` only, after the acceptance."""
+"""The notification log: what receivers accepted. Written by `outbox_claims.mark_accepted` only, and only then."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from offsetguard.receivers import Channel
 from offsetguard.store.database import reading
 from offsetguard.store.models import NotificationLogRow
-from offsetguard.store.outbox import Channel
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,15 +29,31 @@ class Acceptance:
     receipt: str  # Message-ID of the mail, `channel ts` of the Slack message
 
 
-def thread(engine: Engine, *, thread_key: str, receiver: str) -> list[Acceptance]:
+def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) -> list[Acceptance]:
     """Return what a receiver accepted in one thread, oldest first: the parent, then its replies."""
     query = (
         select(NotificationLogRow)
-        .where(NotificationLogRow.thread_key == thread_key, NotificationLogRow.receiver == receiver)
+        .where(
+            NotificationLogRow.thread_key == thread_key,
+            NotificationLogRow.receiver == receiver,
+            NotificationLogRow.channel == channel.value,
+        )
         .order_by(NotificationLogRow.id)
     )
     with reading(engine) as session:
         return [_from_row(row) for row in session.scalars(query)]
+
+
+def newest_receipt(engine: Engine, *, channel: Channel, receiver: str) -> str | None:
+    """Return the receipt of what a receiver accepted last, in whatever thread."""
+    query = (
+        select(NotificationLogRow.receipt)
+        .where(NotificationLogRow.channel == channel.value, NotificationLogRow.receiver == receiver)
+        .order_by(NotificationLogRow.id.desc())
+        .limit(1)
+    )
+    with reading(engine) as session:
+        return session.scalar(query)
 
 
 def newest(engine: Engine, *, limit: int = 100) -> list[Acceptance]:

@@ -1,38 +1,29 @@
-"""The outbox: one row per message and receiver, written in the transaction of the verdict, sent by whoever claims it.
+"""The outbox: one row per message and receiver, written in the transaction of the verdict.
 
-    pending --claim_due--> pending, claimed --mark_accepted--> sent (and notification_log, same transaction)
-       ^                        |---mark_retry---> pending, later
-       |                        |---mark_failed--> failed: kept with its reason
-       |                        '---deliverer died: the claim ends at claimed_until
-       '--redrive-- failed
-
-A claim is a compare-and-set on (status, claimed_until): two deliverers never hold one row at once. A deliverer that
-dies between the receiver's acceptance and `mark_accepted` leaves a row that is sent once more: one repeat per death.
+`store.outbox_claims` says who sends a row, and what becomes of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import select, update
 
+from offsetguard.messages.any_view import AnyView, read_view
 from offsetguard.messages.view import MessageView
 from offsetguard.receivers import Channel as Channel  # noqa: PLC0414 callers take it from here until they changed
 from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.database import reading, writing
-from offsetguard.store.models import NotificationLogRow, OutboxRow
+from offsetguard.store.models import OutboxRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from sqlalchemy import ColumnElement, Engine
     from sqlalchemy.orm import Session
-
-CLAIM_MS = 120_000  # longer than any channel's time-outs together
-_MAX_ERROR_LENGTH = 2_000
 
 
 class Status(StrEnum):
@@ -50,7 +41,7 @@ class OutboxMessage:
     id: int
     idempotency_key: str
     channel: Channel
-    receiver: str  # mail address or Slack channel
+    receiver: str  # mail address, Slack channel, or Airflow connection of a webhook
     team: str
     cluster: str
     rule_id: str
@@ -65,9 +56,9 @@ class OutboxMessage:
     last_error: str | None
 
     @property
-    def view(self) -> MessageView:
+    def view(self) -> AnyView:
         """What the message says; raises pydantic.ValidationError when another version wrote it."""
-        return MessageView.model_validate_json(self.view_json)
+        return read_view(self.view_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ class EnqueuedView:
 
 
 def enqueue(
-    session: Session, *, idempotency_key: str, channel: Channel, receiver: str, view: MessageView, now: datetime
+    session: Session, *, idempotency_key: str, channel: Channel, receiver: str, view: AnyView, now: datetime
 ) -> bool:
     """Add a message for one receiver, due at once; False when the key is there already (nothing is changed)."""
     if session.scalar(select(OutboxRow.id).where(OutboxRow.idempotency_key == idempotency_key)) is not None:
@@ -123,80 +114,17 @@ def told_rules(session: Session, cluster: str) -> set[tuple[str, str]]:
     return {(team, rule_id) for team, rule_id in session.execute(query)}
 
 
-def claim_due(engine: Engine, *, now: datetime, limit: int, claim_ms: int = CLAIM_MS) -> list[OutboxMessage]:
-    """Claim at most `limit` pending rows whose time has come, oldest first; nobody else gets them for `claim_ms`."""
-    until = now + timedelta(milliseconds=claim_ms)
-    free = _free_at(now)
-    claimed: list[OutboxMessage] = []
-    with writing(engine) as session:
-        due = select(OutboxRow.id).where(free).order_by(OutboxRow.next_attempt_at, OutboxRow.id).limit(limit)
-        for row_id in session.scalars(due).all():
-            taken = _change(
-                session, (OutboxRow.id == row_id, free), claimed_until=until, attempts=OutboxRow.attempts + 1
-            )
-            if taken:
-                claimed.append(_from_row(session.get_one(OutboxRow, row_id)))
-    return claimed
-
-
-def mark_accepted(engine: Engine, message: OutboxMessage, *, accepted_at: datetime, receipt: str) -> bool:
-    """Record that the receiver accepted: status and notification log in one transaction.
-
-    `receipt`: the mail's Message-ID or the Slack message's `channel ts`. False when it was recorded before.
-    """
-    with writing(engine) as session:
-        sent = _change(
-            session,
-            (OutboxRow.id == message.id, OutboxRow.status != Status.SENT.value),
-            status=Status.SENT.value,
-            claimed_until=None,
-            last_error=None,
-        )
-        if sent:
-            session.add(
-                NotificationLogRow(
-                    outbox_id=message.id,
-                    channel=message.channel.value,
-                    receiver=message.receiver,
-                    thread_key=message.thread_key,
-                    accepted_at=accepted_at,
-                    receipt=receipt,
-                )
-            )
-    return sent
-
-
-def mark_retry(engine: Engine, message: OutboxMessage, *, next_attempt_at: datetime, error: str) -> bool:
-    """Give the row back for a later attempt; False when the claim had ended and somebody else holds it."""
-    with writing(engine) as session:
-        return _change(
-            session,
-            _held_by(message),
-            claimed_until=None,
-            next_attempt_at=next_attempt_at,
-            last_error=error[:_MAX_ERROR_LENGTH],
-        )
-
-
-def mark_failed(engine: Engine, message: OutboxMessage, *, error: str) -> bool:
-    """Keep the row as undeliverable with its reason; False when the claim had ended and somebody else holds it."""
-    with writing(engine) as session:
-        return _change(
-            session,
-            _held_by(message),
-            status=Status.FAILED.value,
-            claimed_until=None,
-            last_error=error[:_MAX_ERROR_LENGTH],
-        )
-
-
 def redrive(engine: Engine, *, now: datetime, ids: Sequence[int] | None = None) -> int:
-    """Make failed rows (all of them, or those with the given ids) due again; returns how many."""
+    """Make failed rows (all of them, or those with the given ids) due again; returns how many.
+
+    They count as tried once, so that Slack is asked for what it may have before it is posted again.
+    """
     where: list[ColumnElement[bool]] = [OutboxRow.status == Status.FAILED.value]
     if ids is not None:
         where.append(OutboxRow.id.in_(ids))
+    again = update(OutboxRow).where(*where).values(status=Status.PENDING.value, attempts=1, next_attempt_at=now)
     with writing(engine) as session:
-        return _count_changed(session, tuple(where), status=Status.PENDING.value, attempts=0, next_attempt_at=now)
+        return count_changed(session, again)
 
 
 def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000) -> list[OutboxMessage]:
@@ -205,33 +133,11 @@ def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000
     if status is not None:
         query = query.where(OutboxRow.status == status.value)
     with reading(engine) as session:
-        return [_from_row(row) for row in session.scalars(query)]
+        return [from_row(row) for row in session.scalars(query)]
 
 
-def _free_at(now: datetime) -> ColumnElement[bool]:
-    unclaimed = or_(OutboxRow.claimed_until.is_(None), OutboxRow.claimed_until <= now)
-    return (OutboxRow.status == Status.PENDING.value) & (OutboxRow.next_attempt_at <= now) & unclaimed
-
-
-def _held_by(message: OutboxMessage) -> tuple[ColumnElement[bool], ...]:
-    # attempts grows with each claim, so it tells claims apart even when they end at the same moment
-    return (
-        OutboxRow.id == message.id,
-        OutboxRow.status == Status.PENDING.value,
-        OutboxRow.claimed_until == message.claimed_until,
-        OutboxRow.attempts == message.attempts,
-    )
-
-
-def _change(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> bool:
-    return _count_changed(session, where, **values) == 1
-
-
-def _count_changed(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> int:
-    return count_changed(session, update(OutboxRow).where(*where).values(**values))
-
-
-def _from_row(row: OutboxRow) -> OutboxMessage:
+def from_row(row: OutboxRow) -> OutboxMessage:
+    """Return a row as plain values."""
     return OutboxMessage(
         id=row.id,
         idempotency_key=row.idempotency_key,

@@ -16,18 +16,20 @@ if TYPE_CHECKING:
     from offsetguard.channels.mail import MailChannel, TlsMode
     from offsetguard.channels.receipt import Unavailable
     from offsetguard.channels.slack import SlackChannel
+    from offsetguard.channels.slack_webhook import SlackWebhookChannel
     from offsetguard.config import Delivery
-    from offsetguard.pipeline.deliver import Channels
+    from offsetguard.pipeline.sending import Channels
 
 
 def open_channels(delivery: Delivery) -> Channels:
-    """Open both ways out."""
-    from offsetguard.pipeline.deliver import Channels
+    """Open the ways out; a webhook only when there is a message for it."""
+    from offsetguard.pipeline.sending import Channels
 
     return Channels(
         mail=mail_channel(delivery.mail_connection),
         slack=slack_channel(delivery.slack_connection),
         mail_from=delivery.mail_from,
+        webhook=slack_webhook,
     )
 
 
@@ -71,6 +73,36 @@ def slack_channel(conn_id: str) -> SlackChannel | Unavailable:
     extra = connection.extra_dejson
     options = {name: extra[name] for name in ("base_url", "proxy") if extra.get(name)}
     return SlackChannel.with_token(connection.password, timeout_s=int(extra.get("timeout", 10)), **options)
+
+
+def slack_webhook(conn_id: str) -> SlackWebhookChannel | Unavailable:
+    """Open an incoming webhook by the provider's type `slackwebhook`.
+
+    Password: the whole address, or what comes after the host's `https://hooks.slack.com/services`; extra `timeout`,
+    `proxy`.
+    """
+    from offsetguard.channels.receipt import Unavailable
+    from offsetguard.channels.slack_webhook import SlackWebhookChannel
+
+    connection = _connection(conn_id)
+    if connection is None or not connection.password:
+        return Unavailable(
+            f"Airflow connection {conn_id!r} {_what_lacks(connection, 'a password')}; create one of type slackwebhook "
+            "with the webhook's address as password (slack_webhooks in the configuration names it)"
+        )
+    extra = connection.extra_dejson
+    address = _webhook_address(connection)
+    return SlackWebhookChannel(conn_id, address, int(extra.get("timeout", 10)), extra.get("proxy") or None)
+
+
+def _webhook_address(connection: Connection) -> str:
+    """Put the address together as the provider does."""
+    password = connection.password or ""
+    if password.startswith(("http://", "https://")):
+        return password
+    host = connection.host or "hooks.slack.com/services"
+    base = host if "://" in host else f"{connection.schema or 'https'}://{host}"
+    return f"{base.rstrip('/')}/{password.lstrip('/')}"
 
 
 _USUAL_PORT = {"none": 25, "starttls": 587, "tls": 465}

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.messages.view import MessageView, NotificationReason
-from offsetguard.store import outbox
+from offsetguard.receivers import Channel
+from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import open_database, writing
-from offsetguard.store.outbox import Channel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,11 +40,13 @@ def database_url(tmp_path: Path) -> str:
         for receiver in ("orders@example.org", "#gone"):
             channel = Channel.SLACK if receiver.startswith("#") else Channel.MAIL
             outbox.enqueue(session, idempotency_key=receiver, channel=channel, receiver=receiver, view=view, now=NOW)
-    for message in outbox.claim_due(engine, now=NOW, limit=10):
+    for lane in outbox_claims.due_lanes(engine, now=NOW):
+        message = outbox_claims.claim_next(engine, lane, now=NOW)
+        assert message is not None
         if message.channel is Channel.SLACK:
-            outbox.mark_failed(engine, message, error="channel_not_found \x1b[2J")
+            outbox_claims.mark_failed(engine, message, error="channel_not_found \x1b[2J")
         else:
-            outbox.mark_retry(engine, message, next_attempt_at=NOW, error="connection refused")
+            outbox_claims.mark_retry(engine, message, next_attempt_at=NOW, error="connection refused")
     engine.dispose()
     return url
 
@@ -72,9 +74,9 @@ def test_what_was_refused_for_good_is_due_again(database_url: str) -> None:
     assert run(database_url, "redrive", "--all").output.startswith("1 message will be sent")
     assert not run(database_url, "list", "--status", "failed", "--format", "json").output
     engine = open_database(database_url)
-    claimed = outbox.claim_due(engine, now=datetime.now(UTC), limit=10)
+    due = outbox_claims.due_lanes(engine, now=datetime.now(UTC))
     engine.dispose()
-    assert {message.receiver for message in claimed} == {"#gone", "orders@example.org"}
+    assert {lane.receiver for lane in due} == {"#gone", "orders@example.org"}
 
 
 @pytest.mark.parametrize("arguments", [(), ("--all", "2")])

@@ -4,97 +4,37 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.channels.mail import MailChannel
 from offsetguard.channels.receipt import Unavailable
-from offsetguard.channels.slack import SlackChannel
-from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
 from offsetguard.pipeline.backoff import wait_before_retry
-from offsetguard.pipeline.deliver import Channels, DeliveryReport, Result, deliver_due
+from offsetguard.pipeline.deliver import deliver_due
+from offsetguard.pipeline.sending import Channels
 from offsetguard.store import notification_log, outbox
-from offsetguard.store.database import open_database, writing
-from offsetguard.store.outbox import Channel, Status
-from offsetguard_peers.slack_server import Failure, SlackServer
-from offsetguard_peers.smtp_server import Conduct, SmtpServer
+from offsetguard.store.outbox import Status
+from offsetguard_peers.delivery_world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
+from offsetguard_peers.slack_server import Failure
+from offsetguard_peers.smtp_server import Conduct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from sqlalchemy import Engine
 
-NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
-LATER = NOW + timedelta(minutes=2)
-INCIDENT = IncidentView(
-    incident_id="1",
-    consumer_group="order-group",
-    topic="order-events",
-    severity="critical",
-    state="STOPPED",
-    summary="order-group is offline",
-    cause="No client of order-group is online.",
-    do_next="Start it.",
-    opened_at=NOW,
-    last_seen_at=NOW,
-)
-VIEW = MessageView(
-    team="orders",
-    cluster="demo",
-    rule_id="accumulation",
-    severity="critical",
-    title="messages pile up",
-    reason=NotificationReason.FIRST,
-    interval_start=NOW,
-    thread_key="thread 1",
-    firing=(INCIDENT,),
-)
+    from offsetguard.pipeline.delivery_report import DeliveryReport
 
-
-@dataclass
-class World:
-    """A database, a mail server and a Slack, all real."""
-
-    engine: Engine
-    smtp: SmtpServer
-    slack: SlackServer
-    patience_s: float = 30.0  # for answers that come: the machine may be busy
-
-    def put(self, key: str, receiver: str, view: MessageView = VIEW) -> None:
-        channel = Channel.MAIL if "@" in receiver else Channel.SLACK
-        with writing(self.engine) as session:
-            outbox.enqueue(session, idempotency_key=key, channel=channel, receiver=receiver, view=view, now=NOW)
-
-    @property
-    def channels(self) -> Channels:
-        return Channels(
-            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=self.patience_s),
-            slack=SlackChannel.with_token(self.slack.token, base_url=self.slack.api_url, timeout_s=self.patience_s),
-            mail_from="offsetguard@example.com",
-        )
-
-    def accepted(self) -> list[str]:
-        """Who accepted a message, in the order of the log; the servers agree with the log."""
-        log = notification_log.newest(self.engine)
-        assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
-        return sorted(entry.receiver for entry in log)
-
-    def rows(self) -> dict[str, outbox.OutboxMessage]:
-        return {row.idempotency_key: row for row in outbox.messages(self.engine)}
+World = DeliveryWorld
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(engine: Engine) -> Iterator[DeliveryWorld]:
     """Start it and stop it."""
-    engine = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
-    with ExitStack() as stack:
-        yield World(engine, stack.enter_context(SmtpServer()), stack.enter_context(SlackServer()))
-    engine.dispose()
+    with delivery_world(engine) as started:
+        yield started
 
 
 def test_due_messages_are_accepted_once_and_logged_with_their_receipts(world: World) -> None:
@@ -180,7 +120,7 @@ def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world
 def test_a_missing_connection_keeps_messages_with_the_reason(world: World) -> None:
     world.put("s", "#alerts")
     reason = "there is no Airflow connection offsetguard_slack: create it under Admin > Connections"
-    without = Channels(world.channels.mail, Unavailable(reason), "offsetguard@example.com")
+    without = Channels(world.channels.mail, Unavailable(reason), MAIL_FROM)
     assert reason in deliver_due(world.engine, without, now=NOW).reasons[0]
     assert world.rows()["s"].last_error == reason
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
@@ -193,22 +133,20 @@ def test_a_receiver_that_hangs_costs_one_time_out_and_holds_nobody_up(world: Wor
     world.slack.fail_next("chat.postMessage", *[Failure(hang=True)] * 10)
     report = deliver_due(world.engine, replace(world, patience_s=2.0).channels, now=NOW)
     assert (report.sent, report.retried) == (1, 10)
-    waiting = [": not tried: message " in reason for reason in report.reasons]
-    assert waiting == [False] + [True] * 9, "one time-out for all of them"
-    world.slack.fail_next("chat.postMessage")
+    (reason,) = report.reasons
+    assert reason.endswith("; 9 more wait behind it"), "one time-out for all of them"
+    reasons = [row.last_error for row in world.rows().values() if row.status is Status.PENDING]
+    assert reasons.count("not tried: message 1 to the same receiver has to go first") == 9
 
 
 def test_a_resolution_never_overtakes_the_warning_that_it_resolves(world: World) -> None:
     world.put("warning", "orders@example.com")
     world.smtp.answer_next_mail("451 later")
     assert deliver_due(world.engine, world.channels, now=NOW).retried == 1
-    resolved = VIEW.model_copy(
-        update={"firing": (), "resolved": (INCIDENT,), "reason": NotificationReason.ALL_RESOLVED}
-    )
-    world.put("resolved", "orders@example.com", resolved)
-    blocked = deliver_due(world.engine, world.channels, now=NOW + timedelta(seconds=5))
-    assert [delivery.result for delivery in blocked.deliveries] == [Result.RETRIED]
-    deliver_due(world.engine, world.channels, now=LATER)
+    world.put("resolved", "orders@example.com", RESOLVED)
+    assert deliver_due(world.engine, world.channels, now=NOW + timedelta(seconds=5)).deliveries == ()
+    assert world.rows()["resolved"].last_error == "not tried: an earlier message of the same thread has to go first"
+    assert deliver_due(world.engine, world.channels, now=LATER).sent == 2
     subjects = [str(mail.message["Subject"]).split()[0] for mail in world.smtp.mails]
     assert subjects == ["[CRITICAL]", "[RESOLVED]"]
 
@@ -246,7 +184,7 @@ def test_a_message_that_cannot_be_read_is_kept_as_failed_and_stops_nobody(world:
         connection.exec_driver_sql("update outbox set view_json = '{}' where idempotency_key = 'strange'")
     report = deliver_due(world.engine, world.channels, now=NOW)
     assert (report.sent, report.failed) == (1, 1)
-    assert "defect in OffsetGuard: ValidationError" in str(world.rows()["strange"].last_error)
+    assert "defect in OffsetGuard, please report it: ValidationError" in str(world.rows()["strange"].last_error)
 
 
 def test_waits_double_up_to_half_an_hour_and_heed_the_receivers_wish() -> None:

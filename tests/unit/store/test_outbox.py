@@ -1,4 +1,4 @@
-"""The outbox hands each message to one deliverer at a time, and forgets none."""
+"""The outbox hands each message to one deliverer at a time, in an order that makes sense, and forgets none."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.messages.view import MessageView, NotificationReason
-from offsetguard.store import notification_log, outbox
+from offsetguard.receivers import Channel
+from offsetguard.store import notification_log, outbox, outbox_claims
 from offsetguard.store.database import writing
-from offsetguard.store.outbox import Channel, OutboxMessage, Status
+from offsetguard.store.outbox import OutboxMessage, Status
+from offsetguard.store.outbox_claims import Lane, due_lanes
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+CLAIM = timedelta(minutes=1)
+ORDERS = Lane(Channel.MAIL, "orders@example.org")
 VIEW = MessageView(
     team="orders",
     cluster="demo",
@@ -29,13 +33,25 @@ VIEW = MessageView(
 )
 
 
-def put(engine: Engine, key: str = "key 1", *, receiver: str = "orders@example.org", now: datetime = NOW) -> bool:
+def put(
+    engine: Engine, key: str = "key 1", *, lane: Lane = ORDERS, thread: str | None = None, now: datetime = NOW
+) -> bool:
+    """Each message is of a thread of its own unless said otherwise."""
+    view = VIEW.model_copy(update={"thread_key": thread or key})
     with writing(engine) as session:
-        return outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=VIEW, now=now)
+        return outbox.enqueue(
+            session, idempotency_key=key, channel=lane.channel, receiver=lane.receiver, view=view, now=now
+        )
 
 
-def claim(engine: Engine, now: datetime = NOW, limit: int = 10) -> list[OutboxMessage]:
-    return outbox.claim_due(engine, now=now, limit=limit, claim_ms=60_000)
+def claim(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxMessage | None:
+    return outbox_claims.claim_next(engine, lane, now=now, claim_ms=60_000)
+
+
+def claimed(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxMessage:
+    message = claim(engine, now, lane)
+    assert message is not None
+    return message
 
 
 def only(engine: Engine) -> OutboxMessage:
@@ -44,85 +60,157 @@ def only(engine: Engine) -> OutboxMessage:
 
 
 def test_a_claimed_message_says_what_was_enqueued(engine: Engine) -> None:
-    assert put(engine)
-    (message,) = claim(engine)
+    assert put(engine, thread="thread 1")
+    message = claimed(engine)
     assert message.view == VIEW
     assert (message.channel, message.receiver, message.attempts) == (Channel.MAIL, "orders@example.org", 1)
-    assert message.claimed_until == NOW + timedelta(minutes=1)
+    assert message.claimed_until == NOW + CLAIM
 
 
 def test_the_same_key_is_enqueued_once(engine: Engine) -> None:
     assert put(engine)
-    assert not put(engine, receiver="somebody-else@example.org")
+    assert not put(engine, lane=Lane(Channel.MAIL, "somebody-else@example.org"))
     assert only(engine).receiver == "orders@example.org"
 
 
 def test_a_claimed_message_is_not_claimed_again_until_the_claim_ends(engine: Engine) -> None:
     put(engine)
-    assert len(claim(engine)) == 1
-    assert claim(engine, NOW + timedelta(seconds=59)) == []
-    (again,) = claim(engine, NOW + timedelta(seconds=60))
-    assert again.attempts == 2
+    assert due_lanes(engine, now=NOW) == [ORDERS]
+    assert claim(engine)
+    assert claim(engine, NOW + CLAIM - timedelta(seconds=1)) is None
+    assert due_lanes(engine, now=NOW + CLAIM - timedelta(seconds=1)) == []
+    assert due_lanes(engine, now=NOW + CLAIM) == [ORDERS]
+    assert claimed(engine, NOW + CLAIM).attempts == 2
 
 
-def test_claims_are_oldest_first_and_bounded(engine: Engine) -> None:
-    for minute in (2, 0, 1):
-        put(engine, f"key {minute}", now=NOW + timedelta(minutes=minute))
-    keys = [message.idempotency_key for message in claim(engine, NOW + timedelta(minutes=5), limit=2)]
-    assert keys == ["key 0", "key 1"]
+def test_a_lane_is_served_in_the_order_in_which_its_messages_were_written(engine: Engine) -> None:
+    for key in ("first", "second", "third"):
+        put(engine, key)
+    assert [claimed(engine).idempotency_key for _ in range(3)] == ["first", "second", "third"]
+
+
+def test_the_lane_that_waits_longest_is_named_first(engine: Engine) -> None:
+    slack = Lane(Channel.SLACK, "#alerts")
+    webhook = Lane(Channel.SLACK_WEBHOOK, "#alerts")
+    for number, lane in enumerate((slack, ORDERS, webhook, slack)):
+        put(engine, f"key {number}", lane=lane)
+    assert due_lanes(engine, now=NOW) == [slack, ORDERS, webhook]
+    assert due_lanes(engine, now=NOW - timedelta(seconds=1)) == []
+
+
+def test_nothing_goes_before_an_earlier_message_of_its_thread_to_the_same_receiver(engine: Engine) -> None:
+    put(engine, "warning", thread="thread 1")
+    put(engine, "resolved", thread="thread 1")
+    put(engine, "other thread")
+    put(engine, "other receiver", thread="thread 1", lane=Lane(Channel.SLACK, "#alerts"))
+    warning = claimed(engine)
+    assert [warning.idempotency_key, claimed(engine).idempotency_key] == ["warning", "other thread"]
+    assert claim(engine) is None, "the warning is on its way"
+    later = NOW + timedelta(minutes=9)
+    outbox_claims.mark_retry(engine, warning, next_attempt_at=later, error="451 try later")
+    assert claim(engine) is None, "the warning has to be tried again"
+    assert due_lanes(engine, now=NOW) == [Lane(Channel.SLACK, "#alerts")]
+    assert claimed(engine, later).idempotency_key == "warning"
+    outbox_claims.mark_accepted(engine, warning, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert claimed(engine).idempotency_key == "resolved"
+
+
+def test_what_waits_for_an_earlier_message_of_its_thread_says_so(engine: Engine) -> None:
+    put(engine, "warning", thread="thread 1")
+    put(engine, "resolved", thread="thread 1")
+    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 1
+    reasons = {row.idempotency_key: row.last_error for row in outbox.messages(engine)}
+    assert reasons == {
+        "warning": None,
+        "resolved": "not tried: an earlier message of the same thread has to go first",
+    }
+
+
+def test_postponed_messages_wait_with_the_reason_and_others_are_not_concerned(engine: Engine) -> None:
+    for key in ("tried", "waits", "waits too"):
+        put(engine, key)
+    put(engine, "elsewhere", lane=Lane(Channel.SLACK, "#alerts"))
+    claimed(engine)
+    until = NOW + timedelta(minutes=5)
+    assert outbox_claims.postpone(engine, ORDERS, now=NOW, until=until, reason="not tried: the server hangs") == 2
+    rows = {row.idempotency_key: row for row in outbox.messages(engine)}
+    assert [rows[key].next_attempt_at for key in ("tried", "waits", "waits too", "elsewhere")] == [
+        NOW,
+        until,
+        until,
+        NOW,
+    ]
+    assert rows["waits"].last_error == "not tried: the server hangs"
+    assert rows["waits"].attempts == 0
 
 
 def test_acceptance_is_logged_once_and_ends_the_row(engine: Engine) -> None:
-    put(engine)
-    (message,) = claim(engine)
-    assert outbox.mark_accepted(engine, message, accepted_at=NOW, receipt="<1@offsetguard>")
-    assert not outbox.mark_accepted(engine, message, accepted_at=NOW, receipt="<2@offsetguard>")
-    assert claim(engine, NOW + timedelta(days=1)) == []
+    put(engine, thread="thread 1")
+    message = claimed(engine)
+    assert outbox_claims.mark_accepted(engine, message, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox_claims.mark_accepted(engine, message, accepted_at=NOW, receipt="<2@offsetguard>")
+    assert claim(engine, NOW + timedelta(days=1)) is None
     assert only(engine).status is Status.SENT
-    (entry,) = notification_log.thread(engine, thread_key="thread 1", receiver="orders@example.org")
+    (entry,) = notification_log.thread(
+        engine, thread_key="thread 1", channel=Channel.MAIL, receiver="orders@example.org"
+    )
     assert (entry.receipt, entry.accepted_at, entry.outbox_id) == ("<1@offsetguard>", NOW, message.id)
+    assert not notification_log.thread(
+        engine, thread_key="thread 1", channel=Channel.SLACK, receiver="orders@example.org"
+    )
 
 
 def test_an_acceptance_counts_even_when_the_claim_had_ended(engine: Engine) -> None:
     """The receiver has the message: sending it again would be the mistake."""
     put(engine)
-    (slow,) = claim(engine)
-    (fast,) = claim(engine, NOW + timedelta(minutes=2))
-    assert outbox.mark_accepted(engine, slow, accepted_at=NOW, receipt="<1@offsetguard>")
-    assert not outbox.mark_retry(engine, fast, next_attempt_at=NOW, error="451 try later")
+    slow = claimed(engine)
+    fast = claimed(engine, NOW + timedelta(minutes=2))
+    assert outbox_claims.mark_accepted(engine, slow, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox_claims.mark_retry(engine, fast, next_attempt_at=NOW, error="451 try later")
     assert only(engine).status is Status.SENT
 
 
 def test_a_retry_comes_back_at_its_time_with_the_reason_kept(engine: Engine) -> None:
     put(engine)
-    (message,) = claim(engine)
     later = NOW + timedelta(minutes=5)
-    assert outbox.mark_retry(engine, message, next_attempt_at=later, error="451 try later")
-    assert claim(engine, later - timedelta(seconds=1)) == []
-    (again,) = claim(engine, later)
+    assert outbox_claims.mark_retry(engine, claimed(engine), next_attempt_at=later, error="451 try later")
+    assert claim(engine, later - timedelta(seconds=1)) is None
+    again = claimed(engine, later)
     assert (again.attempts, again.last_error) == (2, "451 try later")
 
 
 def test_an_ended_claim_can_neither_postpone_nor_fail_the_row_of_the_next_deliverer(engine: Engine) -> None:
     put(engine)
-    (slow,) = claim(engine)
-    (fast,) = claim(engine, NOW + timedelta(minutes=1))
-    assert not outbox.mark_failed(engine, slow, error="connection reset")
-    assert not outbox.mark_retry(engine, slow, next_attempt_at=NOW, error="connection reset")
+    slow = claimed(engine)
+    fast = claimed(engine, NOW + CLAIM)
+    assert not outbox_claims.mark_failed(engine, slow, error="connection reset")
+    assert not outbox_claims.mark_retry(engine, slow, next_attempt_at=NOW, error="connection reset")
     assert only(engine).claimed_until == fast.claimed_until
 
 
 def test_a_failed_message_stays_with_its_reason_until_it_is_driven_again(engine: Engine) -> None:
     put(engine)
-    (message,) = claim(engine)
-    assert outbox.mark_failed(engine, message, error="550 no such user")
-    assert claim(engine, NOW + timedelta(days=1)) == []
+    assert outbox_claims.mark_failed(engine, claimed(engine), error="550 no such user")
+    assert claim(engine, NOW + timedelta(days=1)) is None
     failed = only(engine)
     assert (failed.status, failed.last_error) == (Status.FAILED, "550 no such user")
     assert outbox.redrive(engine, now=NOW, ids=[failed.id + 1]) == 0
     assert outbox.redrive(engine, now=NOW) == 1
-    (again,) = claim(engine)
-    assert again.attempts == 1
+    assert claimed(engine).attempts == 2, "it was tried before, so the receiver may be asked what it has"
+
+
+def test_a_clock_that_jumps_ahead_ends_claims_early_and_one_that_jumps_back_late_and_both_lose_nothing(
+    engine: Engine,
+) -> None:
+    put(engine)
+    first = claimed(engine)
+    ahead = claimed(engine, NOW + timedelta(hours=1))
+    assert outbox_claims.mark_accepted(engine, first, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox_claims.mark_accepted(engine, ahead, accepted_at=NOW, receipt="<1@offsetguard>"), "logged once"
+    put(engine, "key 2", now=NOW + timedelta(hours=1))
+    back = NOW
+    assert claim(engine, back) is None, "not due yet, says the clock that jumped back"
+    assert claimed(engine, back + timedelta(hours=1)).idempotency_key == "key 2"
 
 
 def test_many_deliverers_at_once_never_hold_one_message_twice(engine: Engine) -> None:
@@ -133,8 +221,9 @@ def test_many_deliverers_at_once_never_hold_one_message_twice(engine: Engine) ->
 
     def deliver() -> None:
         start.wait()
-        while claimed := claim(engine, limit=3):
-            held.extend(message.id for message in claimed)
+        while due_lanes(engine, now=NOW):  # one whose rows others are looking at is told that there is none
+            if message := claim(engine):
+                held.append(message.id)
 
     deliverers = [threading.Thread(target=deliver) for _ in range(4)]
     for thread in deliverers:

@@ -1,0 +1,119 @@
+"""One message through one way out: rendered, handed over, and what the receiver gave for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from offsetguard.channels.mail import MailChannel
+from offsetguard.channels.receipt import Unavailable, slack_parent
+from offsetguard.channels.slack import SlackChannel
+from offsetguard.errors import DeliveryError
+from offsetguard.messages.mail import render_mail
+from offsetguard.messages.slack import render_slack
+from offsetguard.messages.view import MessageView
+from offsetguard.receivers import Channel
+from offsetguard.store import notification_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from offsetguard.channels.receipt import Receipt
+    from offsetguard.channels.slack_webhook import SlackWebhookChannel
+    from offsetguard.messages.slack import SlackMessage
+    from offsetguard.pipeline.in_doubt import InDoubt
+    from offsetguard.store.outbox import OutboxMessage
+    from offsetguard.store.outbox_claims import Lane
+
+    Way = MailChannel | SlackChannel | SlackWebhookChannel | Unavailable
+
+
+def _no_webhooks(connection_id: str) -> Unavailable:
+    return Unavailable(f"webhook {connection_id!r}: nothing here opens webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The ways out. `mail_from`: the address of `From`; `webhook`: opens one by its Airflow connection."""
+
+    mail: MailChannel | Unavailable
+    slack: SlackChannel | Unavailable
+    mail_from: str
+    webhook: Callable[[str], SlackWebhookChannel | Unavailable] = field(default=_no_webhooks)
+
+    def way(self, lane: Lane) -> Way:
+        """Return the way to a receiver."""
+        if lane.channel is Channel.MAIL:
+            return self.mail
+        return self.slack if lane.channel is Channel.SLACK else self.webhook(lane.receiver)
+
+
+class CannotRender(Exception):
+    """A defect of ours in one message; the text says which."""
+
+
+def send(
+    message: OutboxMessage, way: Way, *, mail_from: str, engine: Engine, in_doubt: InDoubt, now: datetime
+) -> Receipt:
+    """Hand a message over; returns the receipt once its receiver has accepted all of it.
+
+    Where the receiver cannot be asked later what it has, the caller's thread is `in_doubt` when this returns or raises.
+    Raises DeliveryError (classified), CannotRender, and SQLAlchemyError when the log could not be read.
+    """
+    if isinstance(way, Unavailable):
+        raise DeliveryError(way.reason, permanent=False)
+    if isinstance(way, MailChannel):
+        try:
+            mail = render_mail(
+                _message_view(message),
+                sender=mail_from,
+                receiver=message.receiver,
+                idempotency_key=message.idempotency_key,
+                sent_at=now,
+            )
+        except Exception as error:
+            raise _defect(error) from error
+        return way.send(mail, before_data=in_doubt.enter)
+    rendered = _slack(message)
+    if isinstance(way, SlackChannel):
+        return _tell_slack(message, rendered, way, engine)
+    in_doubt.enter()
+    return way.send(rendered)
+
+
+def _slack(message: OutboxMessage) -> SlackMessage:
+    try:
+        return render_slack(_message_view(message), idempotency_key=message.idempotency_key)
+    except Exception as error:
+        raise _defect(error) from error
+
+
+def _message_view(message: OutboxMessage) -> MessageView:
+    view = message.view
+    if not isinstance(view, MessageView):
+        raise TypeError(f"a {type(view).__name__} cannot be told through {message.channel}")
+    return view
+
+
+def _tell_slack(message: OutboxMessage, rendered: SlackMessage, slack: SlackChannel, engine: Engine) -> Receipt:
+    """Post the parent of a thread, or edit it and reply below it: the log knows the parent."""
+    accepted = notification_log.thread(
+        engine, thread_key=message.thread_key, channel=message.channel, receiver=message.receiver
+    )
+    parent = slack_parent([entry.receipt for entry in accepted])
+    return slack.tell(
+        rendered,
+        channel=message.receiver if parent is None else parent.channel,
+        parent_ts=None if parent is None else parent.ts,
+        idempotency_key=message.idempotency_key,
+        tried_before=message.attempts > 1,
+        not_before=message.created_at,
+        edit_parent=all(entry.outbox_id < message.id for entry in accepted),  # not by a message that was re-driven
+    )
+
+
+def _defect(error: Exception) -> CannotRender:
+    return CannotRender(f"defect in OffsetGuard, please report it: {type(error).__name__}: {error}")

@@ -1,0 +1,184 @@
+"""Who sends which row of the outbox, and in which order: claims, and what becomes of a claimed row.
+
+    pending --claim_next--> pending, claimed --mark_accepted--> sent (and notification_log, same transaction)
+       ^                        |---mark_retry---> pending, later
+       |                        |---mark_failed--> failed: kept with its reason
+       |                        '---deliverer died: the claim ends at claimed_until
+       '--outbox.redrive-- failed
+
+A lane is one receiver. Within it the oldest message goes first, and no message of a thread goes before an earlier one
+of it is sent or failed: never "resolved" before the warning that it resolves.
+A claim is a compare-and-set on (status, claimed_until), with row locks that others skip on PostgreSQL: two deliverers
+never hold one row at once. A deliverer that dies between the receiver's acceptance and `mark_accepted` leaves a row
+that is sent once more.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import func, or_, select, update
+from sqlalchemy.orm import aliased
+
+from offsetguard.receivers import Channel
+from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.database import reading, writing
+from offsetguard.store.models import NotificationLogRow, OutboxRow
+from offsetguard.store.outbox import OutboxMessage, Status, from_row
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Engine
+    from sqlalchemy.orm import Session
+
+CLAIM_MS = 120_000  # longer than any channel's time-outs together
+MAX_ERROR_LENGTH = 2_000
+
+
+class Lane(NamedTuple):
+    """One receiver, whom messages reach one after the other."""
+
+    channel: Channel
+    receiver: str
+
+
+def due_lanes(engine: Engine, *, now: datetime) -> list[Lane]:
+    """Return the receivers for whom a message can be claimed at `now`, whoever waits longest first."""
+    query = (
+        select(OutboxRow.channel, OutboxRow.receiver)
+        .where(_free_at(now), _is_first_of_its_thread())
+        .group_by(OutboxRow.channel, OutboxRow.receiver)
+        .order_by(func.min(OutboxRow.id))
+    )
+    with reading(engine) as session:
+        return [Lane(Channel(channel), receiver) for channel, receiver in session.execute(query)]
+
+
+def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLAIM_MS) -> OutboxMessage | None:
+    """Begin an attempt at the oldest message of a lane whose time has come; nobody else gets it for `claim_ms`."""
+    due = (
+        select(OutboxRow.id)
+        .where(_of(lane), _free_at(now), _is_first_of_its_thread())
+        .order_by(OutboxRow.id)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=OutboxRow)
+    )
+    with writing(engine) as session:
+        row_id = session.scalar(due)
+        if row_id is None or not _change(
+            session,
+            (OutboxRow.id == row_id, _free_at(now)),
+            claimed_until=now + timedelta(milliseconds=claim_ms),
+            attempts=OutboxRow.attempts + 1,
+        ):
+            return None
+        return from_row(session.get_one(OutboxRow, row_id))
+
+
+def mark_accepted(engine: Engine, message: OutboxMessage, *, accepted_at: datetime, receipt: str) -> bool:
+    """Record that the receiver accepted: status and notification log in one transaction.
+
+    `receipt`: the mail's Message-ID or the Slack message's `channel ts`. False when it was recorded before.
+    """
+    with writing(engine) as session:
+        sent = _change(
+            session,
+            (OutboxRow.id == message.id, OutboxRow.status != Status.SENT.value),
+            status=Status.SENT.value,
+            claimed_until=None,
+            last_error=None,
+        )
+        if sent:
+            session.add(
+                NotificationLogRow(
+                    outbox_id=message.id,
+                    channel=message.channel.value,
+                    receiver=message.receiver,
+                    thread_key=message.thread_key,
+                    accepted_at=accepted_at,
+                    receipt=receipt,
+                )
+            )
+    return sent
+
+
+def mark_retry(engine: Engine, message: OutboxMessage, *, next_attempt_at: datetime, error: str) -> bool:
+    """Give the row back for a later attempt; False when the claim had ended and somebody else holds it."""
+    with writing(engine) as session:
+        return _change(
+            session,
+            _held_by(message),
+            claimed_until=None,
+            next_attempt_at=next_attempt_at,
+            last_error=error[:MAX_ERROR_LENGTH],
+        )
+
+
+def mark_failed(engine: Engine, message: OutboxMessage, *, error: str) -> bool:
+    """Keep the row as undeliverable with its reason; False when the claim had ended and somebody else holds it."""
+    with writing(engine) as session:
+        return _change(
+            session,
+            _held_by(message),
+            status=Status.FAILED.value,
+            claimed_until=None,
+            last_error=error[:MAX_ERROR_LENGTH],
+        )
+
+
+def postpone(engine: Engine, lane: Lane, *, now: datetime, until: datetime, reason: str) -> int:
+    """Let everything that is due in a lane wait with the reason, untried; returns how many messages wait."""
+    with writing(engine) as session:
+        where = (_of(lane), _free_at(now), OutboxRow.next_attempt_at < until)
+        return _count_changed(session, where, next_attempt_at=until, last_error=reason[:MAX_ERROR_LENGTH])
+
+
+def say_what_waits_for_whom(engine: Engine, *, now: datetime) -> int:
+    """Write the reason to messages that are due and may not go yet, since an earlier one of their thread waits."""
+    where = (_free_at(now), OutboxRow.last_error.is_(None), ~_is_first_of_its_thread())
+    with reading(engine) as session:
+        waiting = session.scalars(select(OutboxRow.id).where(*where)).all()
+    if not waiting:  # nearly always: no write lock for it
+        return 0
+    with writing(engine) as session:
+        reason = "not tried: an earlier message of the same thread has to go first"
+        return _count_changed(session, (OutboxRow.id.in_(waiting), OutboxRow.last_error.is_(None)), last_error=reason)
+
+
+def _of(lane: Lane) -> ColumnElement[bool]:
+    return (OutboxRow.channel == lane.channel.value) & (OutboxRow.receiver == lane.receiver)
+
+
+def _free_at(now: datetime) -> ColumnElement[bool]:
+    unclaimed = or_(OutboxRow.claimed_until.is_(None), OutboxRow.claimed_until <= now)
+    return (OutboxRow.status == Status.PENDING.value) & (OutboxRow.next_attempt_at <= now) & unclaimed
+
+
+def _is_first_of_its_thread() -> ColumnElement[bool]:
+    earlier = aliased(OutboxRow)
+    found = select(earlier.id).where(
+        earlier.thread_key == OutboxRow.thread_key,
+        earlier.receiver == OutboxRow.receiver,
+        earlier.channel == OutboxRow.channel,
+        earlier.status == Status.PENDING.value,
+        earlier.id < OutboxRow.id,
+    )
+    return ~found.exists()
+
+
+def _held_by(message: OutboxMessage) -> tuple[ColumnElement[bool], ...]:
+    # attempts grows with each claim, so it tells claims apart even when they end at the same moment
+    return (
+        OutboxRow.id == message.id,
+        OutboxRow.status == Status.PENDING.value,
+        OutboxRow.claimed_until == message.claimed_until,
+        OutboxRow.attempts == message.attempts,
+    )
+
+
+def _change(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> bool:
+    return _count_changed(session, where, **values) == 1
+
+
+def _count_changed(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> int:
+    return count_changed(session, update(OutboxRow).where(*where).values(**values))

@@ -1,0 +1,110 @@
+"""A database, a mail server and a Slack, all real, and messages to put into the outbox."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.channels.mail import MailChannel
+from offsetguard.channels.slack import SlackChannel
+from offsetguard.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
+from offsetguard.pipeline.sending import Channels
+from offsetguard.receivers import Channel
+from offsetguard.store import notification_log, outbox
+from offsetguard.store.database import writing
+from offsetguard_peers.slack_server import SlackServer
+from offsetguard_peers.smtp_server import SmtpServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Engine
+
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=2)  # when claims have ended and first retries are due
+INCIDENT = IncidentView(
+    incident_id="1",
+    consumer_group="order-group",
+    topic="order-events",
+    severity="critical",
+    state="STOPPED",
+    summary="order-group is offline",
+    cause="No client of order-group is online.",
+    do_next="Start it.",
+    opened_at=NOW,
+    last_seen_at=NOW,
+)
+VIEW = MessageView(
+    team="orders",
+    cluster="demo",
+    rule_id="accumulation",
+    severity="critical",
+    title="messages pile up",
+    reason=NotificationReason.FIRST,
+    interval_start=NOW,
+    thread_key="thread 1",
+    firing=(INCIDENT,),
+)
+RESOLVED = VIEW.model_copy(
+    update={"firing": (), "resolved": (INCIDENT,), "reason": NotificationReason.ALL_RESOLVED}
+)  # of the same thread
+MAIL_FROM = "offsetguard@example.com"
+
+
+@dataclass(slots=True)
+class DeliveryWorld:
+    """Receivers are told by their form: `a@b` mail, `#name` Slack, all else the name of a webhook."""
+
+    engine: Engine
+    smtp: SmtpServer
+    slack: SlackServer
+    patience_s: float = 30.0  # for answers that come: the machine may be busy
+    dead_webhooks: dict[str, str] = field(default_factory=dict)  # name -> address
+
+    def put(self, key: str, receiver: str, view: MessageView = VIEW, *, now: datetime = NOW) -> None:
+        """Write a message to one receiver, due at once."""
+        with writing(self.engine) as session:
+            outbox.enqueue(
+                session, idempotency_key=key, channel=channel_of(receiver), receiver=receiver, view=view, now=now
+            )
+
+    @property
+    def channels(self) -> Channels:
+        """Ways to these servers."""
+        return Channels(
+            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=self.patience_s),
+            slack=SlackChannel.with_token(
+                self.slack.token, base_url=self.slack.api_url, timeout_s=int(self.patience_s)
+            ),
+            mail_from=MAIL_FROM,
+            webhook=lambda name: SlackWebhookChannel(
+                name, self.dead_webhooks.get(name, self.slack.webhook_url), int(self.patience_s)
+            ),
+        )
+
+    def accepted(self) -> list[str]:
+        """Who accepted a message; the servers agree with the log."""
+        log = notification_log.newest(self.engine, limit=100_000)
+        assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
+        return sorted(entry.receiver for entry in log)
+
+    def rows(self) -> dict[str, outbox.OutboxMessage]:
+        """Return the outbox by idempotency key."""
+        return {row.idempotency_key: row for row in outbox.messages(self.engine, limit=100_000)}
+
+
+@contextmanager
+def delivery_world(engine: Engine) -> Iterator[DeliveryWorld]:
+    """Start the servers, and stop them."""
+    with ExitStack() as stack:
+        yield DeliveryWorld(engine, stack.enter_context(SmtpServer()), stack.enter_context(SlackServer()))
+
+
+def channel_of(receiver: str) -> Channel:
+    """Tell how a receiver of this world is reached."""
+    if "@" in receiver:
+        return Channel.MAIL
+    return Channel.SLACK if receiver.startswith("#") else Channel.SLACK_WEBHOOK
