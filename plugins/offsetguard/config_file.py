@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import yaml
 from pydantic import ValidationError
 
-from offsetguard.config import Config, field_names, reference_problems
+from offsetguard.config import RECEIVER_LISTS, Config, field_names, reference_problems
 from offsetguard.errors import ConfigError
 from offsetguard.yaml_lines import LinedDocument, Path, read_lined_yaml
 
@@ -216,7 +216,7 @@ def _section_in(annotation: Any) -> type[Any] | None:
 def _secrets(value: object, where: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, dict):
         for key, below in value.items():
-            if _SECRET_KEY.fullmatch(key) and not _is_chosen_name(where):
+            if _SECRET_KEY.fullmatch(key) and key not in RECEIVER_LISTS and not _is_chosen_name(where):
                 yield (*where, key), _USE_A_CONNECTION
             else:
                 yield from _secrets(below, (*where, key))

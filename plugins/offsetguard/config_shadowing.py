@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
-from offsetguard.config import EffectivePolicy, field_names
+from offsetguard.config.policies import fields_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.config import Config, GroupPolicy
+    from offsetguard.config import Config
+    from offsetguard.config.groups import GroupPolicy
 
 
 def shadowed_fields(config: Config) -> Iterator[tuple[int, str, int]]:
@@ -21,11 +22,6 @@ def shadowed_fields(config: Config) -> Iterator[tuple[int, str, int]]:
                 if field in fields_set(earlier) and _covers(earlier, entry):
                     yield position, field, above
                     break
-
-
-def fields_set(entry: GroupPolicy) -> list[str]:
-    """Return which fields of a policy an entry sets."""
-    return [field for field in field_names(EffectivePolicy) if getattr(entry, field) is not None]
 
 
 def _covers(earlier: GroupPolicy, later: GroupPolicy) -> bool:

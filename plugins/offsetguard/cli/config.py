@@ -18,8 +18,9 @@ from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.config import EffectivePolicy
+from offsetguard.config.policies import fields_set
 from offsetguard.config_file import ConfigProblems, Problem, did_you_mean, read_config_file
-from offsetguard.config_shadowing import fields_set, shadowed_fields
+from offsetguard.config_shadowing import shadowed_fields
 from offsetguard.errors import ConfigError
 from offsetguard.messages.hostile import harmless
 from offsetguard.workspace import Workspace

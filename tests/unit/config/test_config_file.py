@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
+from offsetguard.config.sections import key_of
 from offsetguard.config_file import load_config, read_config_file
 from offsetguard.errors import ConfigError
 
@@ -144,7 +145,7 @@ def _field_names(model: Any) -> list[str]:
     names: list[str] = []
     for name, annotation in get_type_hints(model).items():
         below = [part for part in _types_in(annotation) if is_dataclass(part)]
-        names += [name, *(n for part in below for n in _field_names(part))]
+        names += [key_of(name), *(n for part in below for n in _field_names(part))]
     return names
 
 

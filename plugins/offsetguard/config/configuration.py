@@ -1,0 +1,92 @@
+"""The whole of config/offsetguard.yml as one typed model, and what it says about a group or a piece of news."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import time
+from functools import cached_property
+from typing import Annotated
+
+from offsetguard.config.clusters import Cluster
+from offsetguard.config.delivery import Delivery
+from offsetguard.config.fields import Name
+from offsetguard.config.groups import EffectivePolicy, GroupPolicy
+from offsetguard.config.judgement import Judgement
+from offsetguard.config.patterns import matches
+from offsetguard.config.policies import Policies
+from offsetguard.config.references import reference_problems
+from offsetguard.config.retention import Retention
+from offsetguard.config.routes import Route, RouteEntry
+from offsetguard.config.routing import RouteChoice, Routing
+from offsetguard.config.teams import Team
+from offsetguard.constraints import NO_OTHER_FIELDS, NotEmpty, read_python
+from offsetguard.severity import Severity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The whole file."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    clusters: Annotated[dict[Name, Cluster], NotEmpty()]
+    groups: list[GroupPolicy] = field(default_factory=list)
+    teams: dict[Name, Team]
+    default_team: Name
+    routes: list[RouteEntry] = field(default_factory=list)
+    delivery: Delivery = field(default_factory=Delivery)
+    judgement: Judgement = field(default_factory=Judgement)
+    retention: Retention = field(default_factory=Retention)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for names that stand nowhere: see `reference_problems`."""
+        problems = [f"{'.'.join(map(str, path))}: {text}" for path, text in reference_problems(asdict(self))]
+        if problems:
+            raise ValueError("; ".join(problems))
+
+    @classmethod
+    def from_values(cls, values: object) -> "Config":
+        """Return the configuration that plain values say, as YAML or JSON gives them; raises pydantic's errors."""
+        return read_python(cls, values)
+
+    @cached_property
+    def _policies(self) -> Policies:
+        return Policies(self.groups, self.default_team)
+
+    @cached_property
+    def _routing(self) -> Routing:
+        return Routing(self.routes, self.teams, self.default_team, self.delivery)
+
+    def policy(self, cluster: str, consumer_group: str) -> EffectivePolicy:
+        """Merge the entries that match a group, in file order: the first that names a field wins."""
+        return self._policies.of(cluster, consumer_group)
+
+    def route(
+        self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None = None
+    ) -> Route:
+        """Return who of a team hears news about a group (None: about the cluster), when and in which language."""
+        return self.route_choice(team, cluster, rule_id=rule_id, severity=severity, consumer_group=consumer_group).route
+
+    def route_choice(
+        self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None = None
+    ) -> RouteChoice:
+        """Return the same with the entries of `routes` that decided each field."""
+        return self._routing.choose(team, cluster, rule_id=rule_id, severity=severity, consumer_group=consumer_group)
+
+    def daily_report_at(self, team: str) -> time | None:
+        """Return when a team gets its daily report, by the clock of its zone; None: it gets none."""
+        own = self.teams[team].daily_report_at if team in self.teams else None
+        text = own or self.delivery.daily_report_at
+        return None if text is None else time.fromisoformat(text)
+
+    def unmatched_patterns(self, cluster: str, consumer_groups: Iterable[str]) -> list[str]:
+        """Return the `match` patterns for this cluster that no group of it matches: misspelt, or not started yet."""
+        return [self.groups[position].match for position in self.unmatched_positions(cluster, consumer_groups)]
+
+    def unmatched_positions(self, cluster: str, consumer_groups: Iterable[str]) -> list[int]:
+        """Return the same as positions in `groups`, so that a file's line can be named."""
+        matched = {position for name in consumer_groups for position in self._policies.by_match.matching(name)}
+        return [
+            position
+            for position, entry in enumerate(self.groups)
+            if matches(cluster, entry.cluster) and position not in matched
+        ]

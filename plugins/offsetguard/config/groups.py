@@ -1,0 +1,50 @@
+"""Section `groups`: owners and limits of consumer groups, by patterns."""
+
+from dataclasses import dataclass
+
+from offsetguard.config.fields import Glob, Milliseconds, Name, Window
+from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPolicy:
+    """What holds for the consumer groups that a pattern matches; the first entry that names a field wins."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    match: Glob  # glob on the consumer group, case matters
+    cluster: Glob = "*"
+    team: Name | None = None
+    max_lag_messages: Count | None = None
+    max_lag_ms: Milliseconds | None = None
+    allowed_lag: Count | None = None
+    lag_floor: Count | None = None
+    lag_floor_ms: Milliseconds | None = None
+    window_ms: Window | None = None
+    loss_horizon_ms: Milliseconds | None = None
+    orderly: Flag | None = None
+    lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowPolicy:
+    """By what the window of a queue is judged (`windows.py`): no limits, but what is too little to speak of."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    allowed_lag: Count = 0  # messages that may wait for ever, e.g. where transaction markers leave a lag of 1
+    lag_floor: Count = 1_000  # growth by fewer messages, that are also younger than lag_floor_ms, is no trouble
+    lag_floor_ms: Milliseconds = 60_000
+    window_ms: Milliseconds = 30 * 60_000
+    loss_horizon_ms: Milliseconds = 4 * 3_600_000  # a loss further ahead is not yet a risk
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectivePolicy(WindowPolicy):
+    """What holds for one consumer group of one cluster, with defaults filled in."""
+
+    team: Name
+    max_lag_messages: Count = 10_000
+    max_lag_ms: Milliseconds = 5 * 60_000
+    orderly: Flag = False
+    lock_interval_ms: Milliseconds = 20_000

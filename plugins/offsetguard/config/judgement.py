@@ -1,0 +1,18 @@
+"""Section `judgement`: spans of time that the rules look at."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from offsetguard.config.fields import Milliseconds
+from offsetguard.constraints import NO_OTHER_FIELDS, Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """Spans of time that the rules look at."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    offset_move_window_ms: Milliseconds = 30 * 60_000
+    traffic_weeks: Annotated[int, Number(ge=2, le=52)] = 3  # earlier weeks without which no traffic is called unusual
+    log_window_ms: Milliseconds = 30 * 60_000  # of log lines about rebalance locks and subscriptions
