@@ -142,12 +142,15 @@ class Incident:
         return "UNKNOWN" if self.unknown_since is not None else self.evidence.state
 
     def seen_again(self, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
-        """Take over what a newer finding shows."""
+        """Take over what a newer finding shows; a pending incident opens when its rule has seen enough."""
         peak = _peak_of(finding)
         return replace(
             self,
             last_seen_at=interval.start,
+            counted_at=interval.start,
             seen_count=self.seen_count + 1,
+            good_count=0,
+            is_pending=self.is_pending and self.seen_count + 1 < finding.rule.bad_cycles,
             evidence=Evidence.of(finding, cannot_tell),
             peak=peak if self.peak is None else max(self.peak, self.peak if peak is None else peak),
             unknown_since=None,
@@ -159,7 +162,19 @@ class Incident:
         return replace(
             self,
             last_seen_at=interval.start,
+            counted_at=interval.start,
             seen_count=self.seen_count + 1,
+            good_count=0,
+            unknown_since=None,
+            unknown_because=None,
+        )
+
+    def not_seen(self, interval: Interval) -> Incident:
+        """Count an interval that was looked at and did not show it."""
+        return replace(
+            self,
+            counted_at=interval.start,
+            good_count=self.good_count + 1,
             unknown_since=None,
             unknown_because=None,
         )

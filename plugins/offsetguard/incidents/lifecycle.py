@@ -1,12 +1,14 @@
-"""What an interval's findings do to the open incidents: opened, seen again, resolved, or unknown.
+"""What an interval's findings do to the incidents of before: opened, seen again, calm, unknown, resolved.
 
-    (nothing) --found--> open --found--> open --not found--> resolved
-                          |  ^
-              not visible |  | found
-                          v  |
-                         open, unknown          not found and visible again --> resolved
+    (nothing) --found--> pending --found in `bad_cycles` intervals--> open --not found in `good_cycles`--> resolved
+                            |                                          ^  |
+                not found   |                                    found |  | evidence not seen
+                            v                                          |  v
+                        (nothing)                                  open, unknown
 
-Where a rule wants calm (`calm_ms`), an incident that is not found stays open until the calm has lasted so long.
+Each interval counts once, as bad (found), as good (looked at and not found) or not at all (its evidence was not seen):
+what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once.
+Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
 
 Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from offsetguard.incidents.incident import Incident, Subject
@@ -23,10 +26,22 @@ from offsetguard.incidents.untold import Untold
 from offsetguard.incidents.visibility import GroupRows, resolution, unseen_because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Set
 
     from offsetguard.facts import IntervalFacts
     from offsetguard.rules.rule import CannotTell, Finding, Rule
+
+
+class Fate(StrEnum):
+    """What becomes of an incident in an interval; the names are the fields of `Changes`."""
+
+    OPENED = "opened"
+    SEEN_AGAIN = "seen_again"
+    UNKNOWN = "unknown"
+    CALM = "calm"
+    RESOLVED = "resolved"
+    PENDING = "pending"
+    VANISHED = "vanished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,8 @@ class Changes:
     unknown: tuple[Incident, ...] = ()  # still open; their evidence could not be seen
     calm: tuple[Incident, ...] = ()  # still open: not found, but not for as long as their rules want
     resolved: tuple[Incident, ...] = ()
+    pending: tuple[Incident, ...] = ()  # found, but not as often as their rules want: nobody hears of them
+    vanished: tuple[Incident, ...] = ()  # were pending and are not found any more: nothing is kept of them
 
     @property
     def open(self) -> tuple[Incident, ...]:
@@ -47,11 +64,11 @@ class Changes:
     @property
     def all(self) -> tuple[Incident, ...]:
         """Everything that is to be written."""
-        return (*self.open, *self.resolved)
+        return (*self.open, *self.pending, *self.resolved)
 
 
 def advance(
-    open_incidents: Iterable[Incident],
+    incidents: Iterable[Incident],
     findings: Iterable[Finding],
     facts: IntervalFacts,
     rules: Mapping[str, Rule],
@@ -59,43 +76,85 @@ def advance(
     cannot_tell: Iterable[CannotTell] = (),
     wider: Iterable[Finding] = (),
 ) -> Changes:
-    """Return what becomes of the open incidents of the facts' cluster, and what the findings open.
+    """Return what becomes of the incidents of the facts' cluster that are not over, and what the findings begin.
 
     `rules`: by id, those that looked; an incident of a rule that does not exist any more is resolved.
     `cannot_tell`: what they could not tell; an incident that this may hide stays open.
     `wider`: findings that open nothing here and may explain open incidents: those outside of a pattern of groups.
-    Seeing an incident again in the interval that it was last seen in changes nothing.
+    Judging again the interval that was counted last changes nothing.
     """
     found = {Subject.of(finding): finding for finding in findings}
-    explained = {
-        Subject(facts.cluster, one.rule_id, one.consumer_group, one.topic)
-        for finding in (*found.values(), *wider)
-        for one in finding.explains
-    }
     untold = Untold(cannot_tell, facts.unseen_broker_names)
-    rows = GroupRows(facts.groups)
-    seen_again: list[Incident] = []
-    unknown: list[Incident] = []
-    calm: list[Incident] = []
-    resolved: list[Incident] = []
-    for incident in open_incidents:
+    life = _Life(facts, rules, untold, GroupRows(facts.groups), _explained(facts.cluster, (*found.values(), *wider)))
+    fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
+    for incident in incidents:
         finding = found.pop(incident.subject, None)
-        again = incident.last_seen_at < facts.interval.start
-        if finding is not None:
-            beside = untold.beside(finding)
-            seen_again.append(incident.seen_again(finding, facts.interval, beside) if again else incident)
-            continue
-        if incident.subject in explained:
-            seen_again.append(incident.explained(facts.interval) if again else incident)
-            continue
-        rule = rules.get(incident.subject.rule_id)
-        if rule is not None and facts.interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms):
-            calm.append(incident)
-            continue
-        because = unseen_because(incident, rule, facts, rows) or untold.hides(incident)
+        fate, after = life.not_found(incident) if finding is None else life.found(incident, finding)
+        fates[fate].append(after)
+    for finding in found.values():
+        began = Incident.opened_by(finding, facts.interval, untold.beside(finding))
+        fates[Fate.PENDING if began.is_pending else Fate.OPENED].append(began)
+    return Changes(**{fate.value: tuple(those) for fate, those in fates.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """One interval, and what of it decides on incidents that were there before."""
+
+    facts: IntervalFacts
+    rules: Mapping[str, Rule]
+    untold: Untold
+    rows: GroupRows
+    explained: Set[Subject]
+
+    def found(self, incident: Incident, finding: Finding) -> tuple[Fate, Incident]:
+        """Say what becomes of an incident that the interval shows."""
+        if self._is_counted(incident):
+            return (Fate.PENDING if incident.is_pending else Fate.SEEN_AGAIN), incident
+        after = incident.seen_again(finding, self.facts.interval, self.untold.beside(finding))
+        if not incident.is_pending:
+            return Fate.SEEN_AGAIN, after
+        return (Fate.PENDING if after.is_pending else Fate.OPENED), after
+
+    def not_found(self, incident: Incident) -> tuple[Fate, Incident]:
+        """Say what becomes of an incident that no finding is about."""
+        if self._is_counted(incident):
+            return self._unchanged(incident), incident
+        if incident.is_pending:
+            is_hidden = incident.subject not in self.explained and self._hidden_by(incident) is not None
+            return (Fate.PENDING if is_hidden else Fate.VANISHED), incident
+        if incident.subject in self.explained:
+            return Fate.SEEN_AGAIN, incident.explained(self.facts.interval)
+        return self._good_or_unseen(incident)
+
+    def _good_or_unseen(self, incident: Incident) -> tuple[Fate, Incident]:
+        interval, rule = self.facts.interval, self.rules.get(incident.subject.rule_id)
+        because = self._hidden_by(incident)
+        is_early = rule is not None and interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms)
         if because is not None:
-            unknown.append(incident.unseen(facts.interval, because))
-        else:
-            resolved.append(incident.ended(facts.interval, resolution(incident, rule, rows)))
-    opened = (Incident.opened_by(finding, facts.interval, untold.beside(finding)) for finding in found.values())
-    return Changes(tuple(opened), tuple(seen_again), tuple(unknown), tuple(calm), tuple(resolved))
+            # a rule that wants calm may look at times only: that is no reason to call what it found unknown
+            return (Fate.CALM, incident) if is_early else (Fate.UNKNOWN, incident.unseen(interval, because))
+        good = incident.not_seen(interval)
+        wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
+        if is_early or good.good_count < wanted:
+            return Fate.CALM, good
+        return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows))
+
+    def _hidden_by(self, incident: Incident) -> str | None:
+        rule = self.rules.get(incident.subject.rule_id)
+        return unseen_because(incident, rule, self.facts, self.rows) or self.untold.hides(incident)
+
+    def _is_counted(self, incident: Incident) -> bool:
+        return incident.counted_until >= self.facts.interval.start
+
+    @staticmethod
+    def _unchanged(incident: Incident) -> Fate:
+        if incident.is_pending:
+            return Fate.PENDING
+        return Fate.UNKNOWN if incident.unknown_since is not None else Fate.CALM
+
+
+def _explained(cluster: str, findings: Iterable[Finding]) -> frozenset[Subject]:
+    return frozenset(
+        Subject(cluster, one.rule_id, one.consumer_group, one.topic) for finding in findings for one in finding.explains
+    )

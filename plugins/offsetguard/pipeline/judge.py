@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.incidents.history import IncidentEvent, history_of
 from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.pipeline.forecast_log import keep_score
 from offsetguard.pipeline.planning import GroupDecision, PlannedMessage, plan
 from offsetguard.rules.registry import Judgement, rules_by_id
 from offsetguard.rules.registry import judge as judge_facts
-from offsetguard.store import broker_marks, judged_intervals, outbox
+from offsetguard.store import broker_marks, incident_events, judged_intervals, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
@@ -51,6 +52,7 @@ class JudgeReport:
     findings: tuple[Finding, ...]  # worst first
     cannot_tell: tuple[CannotTell, ...] = ()  # questions that rules could not answer
     changes: Changes = field(default_factory=Changes)
+    history: tuple[IncidentEvent, ...] = ()
     decisions: tuple[GroupDecision, ...] = ()
 
     @property
@@ -136,18 +138,19 @@ def _judge(
         cannot_tell=judgement.cannot_tell,
         wider=judgement.findings,
     )
+    report = replace(report, changes=changes, history=history_of(concerned, changes, interval))
     if mode is Mode.LATE:
-        return replace(report, changes=changes)
+        return report
     decisions = plan(
         session,
         cluster,
         interval,
-        open_incidents=(*changes.open, *left_alone),
+        open_incidents=(*changes.open, *(one for one in left_alone if one.is_open)),
         resolved=changes.resolved,
         config=config,
         now=now,
     )
-    return replace(report, changes=changes, decisions=decisions)
+    return replace(report, decisions=decisions)
 
 
 def _is_still_to_come(session: Session, facts: IntervalFacts, *, replay: bool) -> bool:
@@ -167,6 +170,8 @@ def _mode(session: Session, facts: IntervalFacts, config: Config, now: datetime)
 
 def _write(session: Session, report: JudgeReport, *, complete: bool, now: datetime) -> None:
     incident_store.save(session, report.changes.all)
+    incident_store.forget(session, [one.incident_id for one in report.changes.vanished])
+    incident_events.record(session, report.history)
     for message in report.messages:
         outbox.enqueue(
             session,

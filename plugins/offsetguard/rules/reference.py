@@ -29,7 +29,10 @@ carries the rule's id, and the id is the file's name. `{figure:unit}` is filled 
 - **Explains**: one cause, one finding. A finding of this rule names those of the other ones ("also explains: ...") and
   takes them out of the list, with the worst of their severities, where both are about the same group and topic, group,
   queues (nearly all of the lag lies on them), brokers or cluster. An incident that is explained later stays open.
-- **Ends**: an incident ends when its rule looked and found nothing; where the rule wants calm, for so long.
+- **Opens**, **Ends**: so many intervals in a row must show a finding before anybody is told, and so many in which its
+  rule looked must not show it before its incident ends; where the rule wants calm, nothing must be found for so long.
+  An interval in which the evidence was not seen counts as neither. Most rules judge a window of time, and most of those
+  that judge one look call what they find INFO at first: they open at once.
 
 | rule | severity | means |
 |---|---|---|
@@ -70,8 +73,15 @@ def _facts_of(file: RuleFile) -> Iterator[str]:
         yield f"- **Explains**: {', '.join(explains)}"
     if explained := [_pair(pair, pair.explaining) for pair in SUBSUMPTIONS if pair.explained == rule.id]:
         yield f"- **Explained by**: {', '.join(explained)}"
-    if rule.calm_ms:
-        yield f"- **Ends**: after {format_duration(rule.calm_ms)} without it"
+    yield f"- **Opens**: when {_intervals(rule.bad_cycles)} it"
+    calm = f"after {format_duration(rule.calm_ms)} without it"
+    yield f"- **Ends**: {calm if rule.calm_ms else f'when {_intervals(rule.good_cycles, negated=True)} it'}"
+
+
+def _intervals(count: int, *, negated: bool = False) -> str:
+    if count == 1:
+        return f"an interval {'does not show' if negated else 'shows'}"
+    return f"{count} intervals in a row {'do not show' if negated else 'show'}"
 
 
 def _pair(pair: Subsumption, other: str) -> str:
