@@ -39,6 +39,7 @@ class SlackMessage:
     text: str  # the notification, and what a screen reader reads
     blocks: list[Block]
     metadata: dict[str, Any]  # carries the idempotency key, so that a message can be found again
+    in_channel: bool = True  # a reply that is shown in the channel, too: what people must not miss
 
 
 def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:

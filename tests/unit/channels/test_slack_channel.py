@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
+from offsetguard.channels.receipt import slack_parent
 from offsetguard.channels.slack import SlackChannel
 from offsetguard.errors import DeliveryError
 from offsetguard.messages.slack import SlackMessage
 from offsetguard_peers.slack_server import Failure, SlackServer
+
+if TYPE_CHECKING:
+    from offsetguard.channels.receipt import Receipt
 
 MESSAGE = SlackMessage(
     text="hello & more",
@@ -16,30 +24,201 @@ MESSAGE = SlackMessage(
 )
 
 
-PATIENCE_S = 5  # one test waits for it; the others for answers that come, perhaps from a busy machine
+PATIENCE_S = 30  # for answers that come, perhaps from a busy machine
+SHORT_PATIENCE_S = 2  # for answers that do not
 
 
-def channel(server: SlackServer, token: str | None = None) -> SlackChannel:
-    return SlackChannel.with_token(token or server.token, base_url=server.api_url, timeout_s=PATIENCE_S)
+def channel(server: SlackServer, token: str | None = None, patience_s: int = PATIENCE_S) -> SlackChannel:
+    return SlackChannel.with_token(token or server.token, base_url=server.api_url, timeout_s=patience_s)
+
+
+def saying(text: str, key: str, *, in_channel: bool = True) -> SlackMessage:
+    metadata = {"event_type": "offsetguard_message", "event_payload": {"idempotency_key": key}}
+    return replace(MESSAGE, text=text, metadata=metadata, in_channel=in_channel)
+
+
+def tell(
+    server: SlackServer,
+    message: SlackMessage = MESSAGE,
+    *,
+    to: str = "#alerts",
+    below: Receipt | None = None,
+    **how: Any,
+) -> Receipt:
+    """Tell through the receiver's name, or below the parent of a receipt."""
+    parts = below.text.split() if below else [to, None]
+    key = message.metadata["event_payload"]["idempotency_key"]
+    how = {"tried_before": False, **how}
+    opened = channel(server, how.pop("token", None), how.pop("patience_s", PATIENCE_S))
+    return opened.tell(message, channel=str(parts[0]), parent_ts=parts[-1], idempotency_key=key, **how)
+
+
+def thread(server: SlackServer) -> list[tuple[str, str | None, bool]]:
+    """Return what stands in Slack: text, the parent's text, whether a reply is shown in the channel."""
+    texts = {posted.ts: posted.text for posted in server.messages}
+    return [
+        (posted.text, texts.get(posted.thread_ts or ""), posted.reply_broadcast)
+        for posted in server.messages
+        if not posted.is_tombstone
+    ]
 
 
 def test_the_receipt_is_channel_id_and_ts_of_what_slack_keeps(slack: SlackServer) -> None:
-    receipt = channel(slack).send(MESSAGE, channel="#alerts")
+    receipt = tell(slack)
     (posted,) = slack.messages
-    assert receipt.text == f"C0ALERTS {posted.ts}"
+    assert (receipt.text, receipt.remark) == (f"C0ALERTS {posted.ts}", None)
     assert posted.metadata == MESSAGE.metadata
+    assert [request.method for request in slack.requests] == ["chat.postMessage"]
     assert slack.requests[0].arguments["mrkdwn"] is False
 
 
-def test_a_later_message_stands_in_the_thread_and_in_the_channel(slack: SlackServer) -> None:
-    first = channel(slack).send(MESSAGE, channel="#alerts")
-    channel(slack).send(MESSAGE, channel="#alerts", thread_ts=first.text.split()[1])
-    assert (slack.messages[1].thread_ts, slack.messages[1].reply_broadcast) == (slack.messages[0].ts, True)
+def test_an_update_edits_the_parent_in_place_and_stands_below_it(slack: SlackServer) -> None:
+    first = tell(slack, saying("one is down", "key 1"))
+    second = tell(slack, saying("two are down", "key 2"), below=first)
+    last = tell(slack, saying("all is well", "key 3", in_channel=False), below=second)
+    parent = slack.messages[0]
+    assert thread(slack) == [
+        ("all is well", None, False),
+        ("two are down", "all is well", True),
+        ("all is well", "all is well", False),
+    ]
+    assert [receipt.text.split()[2:] for receipt in (first, second, last)] == [[], [parent.ts], [parent.ts]]
+    assert parent.metadata == saying("", "key 1").metadata, "the parent can still be looked up"
 
 
-def test_a_message_whose_parent_is_gone_is_posted_anew(slack: SlackServer) -> None:
-    channel(slack).send(MESSAGE, channel="#alerts", thread_ts="1700000000.000100")
-    assert [posted.thread_ts for posted in slack.messages] == [None]
+def test_a_message_that_was_driven_again_leaves_the_newer_parent_alone(slack: SlackServer) -> None:
+    first = tell(slack, saying("all is well", "key 2"))
+    tell(slack, saying("one is down", "key 1"), below=first, edit_parent=False)
+    assert thread(slack) == [("all is well", None, False), ("one is down", "all is well", True)]
+
+
+@pytest.mark.parametrize("replied", [False, True])
+def test_a_deleted_parent_is_replaced_by_a_new_one_that_later_updates_find(slack: SlackServer, replied: bool) -> None:
+    first = tell(slack, saying("one", "key 1"))
+    if replied:
+        tell(slack, saying("reply", "key 2"), below=first)
+    slack.workspace.delete(first.text.split()[1])
+    again = tell(slack, saying("two", "key 3"), below=first)
+    receipts = [first.text, again.text]
+    parent = slack_parent(receipts)
+    assert parent is not None
+    later = channel(slack).tell(
+        saying("three", "key 4"),
+        channel=parent.channel,
+        parent_ts=parent.ts,
+        idempotency_key="key 4",
+        tried_before=False,
+    )
+    assert slack_parent([*receipts, later.text]) == parent
+    assert thread(slack)[-2:] == [("three", None, False), ("three", "three", True)]
+
+
+def test_a_parent_that_may_not_be_edited_any_more_keeps_its_state_and_updates_stand_in_the_channel(
+    slack: SlackServer,
+) -> None:
+    first = tell(slack, saying("one is down", "key 1"))
+    slack.workspace.edit_window_s = -10.0
+    receipt = tell(slack, saying("all is well", "key 2", in_channel=False), below=first)
+    assert thread(slack) == [("one is down", None, False), ("all is well", "one is down", True)]
+    assert "does not let messages be edited" in str(receipt.remark)
+
+
+POSTED_UNKNOWINGLY = Failure(status=503, after_posting=True)
+
+
+@pytest.mark.parametrize("how", ["by name", "by id", "by known id"])
+def test_a_parent_that_was_accepted_before_the_crash_is_found_and_not_posted_again(
+    slack: SlackServer, how: str
+) -> None:
+    """Also far below other messages: the history is paged, and only the time since the first attempt is read."""
+    put_at = datetime.now(UTC)
+    slack.workspace.clock = (put_at - timedelta(hours=1)).timestamp
+    tell(slack, saying("long ago", "key 0"))
+    slack.workspace.clock = put_at.timestamp
+    slack.fail_next("chat.postMessage", POSTED_UNKNOWINGLY)
+    with pytest.raises(DeliveryError, match="unknown"):
+        tell(slack)
+    for number in range(205):
+        slack.workspace.call("chat.postMessage", {"channel": "C0ALERTS", "text": str(number)}, slack.token)
+    known: dict[str, Any] = {"known_channel_id": "C0ALERTS"} if how == "by known id" else {}
+    slack.requests.clear()
+    receiver = "C0ALERTS" if how == "by id" else "#alerts"
+    receipt = tell(slack, to=receiver, tried_before=True, not_before=put_at, **known)
+    accepted = slack.messages[1]
+    assert (receipt.text, receipt.remark) == (f"C0ALERTS {accepted.ts}", None)
+    lists = ["users.conversations"] if how == "by name" else []
+    assert [request.method for request in slack.requests] == [*lists, *["conversations.history"] * 2]
+
+
+def test_a_reply_that_was_accepted_before_the_crash_is_found_and_not_posted_again(slack: SlackServer) -> None:
+    first = tell(slack, saying("one", "key 1"))
+    slack.fail_next("chat.postMessage", POSTED_UNKNOWINGLY)
+    with pytest.raises(DeliveryError):
+        tell(slack, saying("two", "key 2"), below=first)
+    receipt = tell(slack, saying("two", "key 2"), below=first, tried_before=True)
+    parent, reply = slack.messages
+    assert receipt.text == f"C0ALERTS {reply.ts} {parent.ts}"
+    assert parent.text == "two"
+
+
+def test_what_was_tried_before_and_not_accepted_is_posted_once(slack: SlackServer) -> None:
+    first = tell(slack, saying("one", "key 1"), tried_before=True)
+    slack.fail_next("chat.update", Failure(status=503))
+    with pytest.raises(DeliveryError):
+        tell(slack, saying("two", "key 2"), below=first)
+    tell(slack, saying("two", "key 2"), below=first, tried_before=True)
+    assert thread(slack) == [("two", None, False), ("two", "two", True)]
+
+
+def test_a_new_parent_in_place_of_a_deleted_one_is_found_after_a_crash(slack: SlackServer) -> None:
+    first = tell(slack, saying("one", "key 1"))
+    slack.workspace.delete(first.text.split()[1])
+    slack.fail_next("chat.postMessage", POSTED_UNKNOWINGLY)
+    with pytest.raises(DeliveryError):
+        tell(slack, saying("two", "key 2"), below=first)
+    receipt = tell(slack, saying("two", "key 2"), below=first, tried_before=True)
+    (posted,) = slack.messages
+    assert receipt.text == f"C0ALERTS {posted.ts} {posted.ts}"
+
+
+CANNOT_LOOK = [
+    ("#alerts", {"chat:write"}, "lacks the scope channels:read"),
+    ("#alerts", {"chat:write", "channels:read"}, "lacks the scope channels:history"),
+    ("G0SECRET", {"chat:write", "channels:history"}, "lacks the scope groups:history"),
+    ("#private", {"chat:write", "channels:read", "channels:history"}, "lacks the scope groups:read"),
+]
+
+
+@pytest.mark.parametrize(("receiver", "scopes", "remark"), CANNOT_LOOK)
+def test_a_token_that_may_not_look_posts_all_the_same_and_says_what_may_follow(
+    slack: SlackServer, receiver: str, scopes: set[str], remark: str
+) -> None:
+    slack.workspace.scopes = frozenset(scopes)
+    receipt = tell(slack, to=receiver, tried_before=True)
+    assert remark in str(receipt.remark)
+    assert "may stand in Slack twice" in str(receipt.remark)
+    assert tell(slack, to=receiver).remark is None, "nothing to look for"
+    assert len(slack.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("failure", "retry_after_s"), [(Failure(status=429, retry_after_s=7), 7), (Failure(status=500), None)]
+)
+def test_while_slack_cannot_be_asked_nothing_is_posted_blindly(
+    slack: SlackServer, failure: Failure, retry_after_s: int | None
+) -> None:
+    slack.fail_next("conversations.history", failure)
+    with pytest.raises(DeliveryError) as caught:
+        tell(slack, to="C0ALERTS", tried_before=True)
+    assert (caught.value.permanent, caught.value.retry_after_s) == (False, retry_after_s)
+    assert slack.messages == []
+
+
+def test_the_key_of_somebody_else_s_message_is_not_ours(slack: SlackServer) -> None:
+    foreign = {**MESSAGE.metadata, "event_type": "other_app"}
+    slack.workspace.call("chat.postMessage", {"channel": "C0ALERTS", "text": "x", "metadata": foreign}, slack.token)
+    tell(slack, tried_before=True)
+    assert len(slack.messages) == 2
 
 
 @pytest.mark.parametrize(
@@ -55,7 +234,7 @@ def test_a_message_whose_parent_is_gone_is_posted_anew(slack: SlackServer) -> No
         (Failure(error="missing_scope"), False, None, "missing_scope; correct the Airflow connection"),
         (Failure(error="msg_blocks_too_long"), True, None, "msg_blocks_too_long; this is a defect of OffsetGuard"),
         (Failure(error="some_new_error"), True, None, "some_new_error; see the Slack API reference"),
-        (Failure(hang=True), False, None, "did not answer within 5 s"),
+        (Failure(hang=True), False, None, "did not answer within 2 s"),
         (Failure(hang_up=True), False, None, "cannot be reached"),
     ],
     ids=str,
@@ -65,10 +244,19 @@ def test_each_failure_says_whether_a_retry_can_help(
 ) -> None:
     slack.fail_next("chat.postMessage", failure)
     with pytest.raises(DeliveryError) as caught:
-        channel(slack).send(MESSAGE, channel="#alerts")
+        tell(slack, patience_s=SHORT_PATIENCE_S if failure.hang else PATIENCE_S)
     assert (caught.value.permanent, caught.value.retry_after_s) == (permanent, retry_after_s)
     assert reason in str(caught.value)
     assert len(slack.requests) == 1, "the outbox retries, not the client"
+
+
+def test_a_failure_to_edit_is_classified_too_and_nothing_is_posted(slack: SlackServer) -> None:
+    first = tell(slack, saying("one", "key 1"))
+    slack.fail_next("chat.update", Failure(status=429, retry_after_s=9))
+    with pytest.raises(DeliveryError, match="allows no more messages") as caught:
+        tell(slack, saying("two", "key 2"), below=first)
+    assert (caught.value.permanent, caught.value.retry_after_s) == (False, 9)
+    assert thread(slack) == [("one", None, False)]
 
 
 @pytest.mark.parametrize(
@@ -83,14 +271,14 @@ def test_a_channel_that_cannot_be_posted_to_is_permanent_and_says_what_to_do(
     slack: SlackServer, receiver: str, reason: str
 ) -> None:
     with pytest.raises(DeliveryError) as caught:
-        channel(slack).send(MESSAGE, channel=receiver)
+        tell(slack, to=receiver)
     assert caught.value.permanent
     assert reason in str(caught.value)
 
 
 def test_a_wrong_token_can_be_mended_so_the_message_waits(slack: SlackServer) -> None:
     with pytest.raises(DeliveryError, match="invalid_auth; correct the Airflow connection") as caught:
-        channel(slack, "xoxb-wrong").send(MESSAGE, channel="#alerts")
+        tell(slack, token="xoxb-wrong")
     assert not caught.value.permanent
     assert "xoxb" not in str(caught.value)
 
@@ -100,13 +288,13 @@ def test_blocks_that_slack_refuses_say_which(slack: SlackServer) -> None:
         text="x", blocks=[{"type": "header", "text": {"type": "mrkdwn", "text": "x"}}], metadata=MESSAGE.metadata
     )
     with pytest.raises(DeliveryError, match=r"invalid_blocks .*must be one of plain_text") as caught:
-        channel(slack).send(broken, channel="#alerts")
+        tell(slack, broken)
     assert caught.value.permanent
 
 
 def test_nobody_at_the_address_is_a_matter_of_time() -> None:
-    with SlackServer() as server:
-        gone = channel(server)
+    with SlackServer() as gone:
+        pass
     with pytest.raises(DeliveryError, match="Slack cannot be reached at http://127") as caught:
-        gone.send(MESSAGE, channel="#alerts")
+        tell(gone)
     assert not caught.value.permanent
