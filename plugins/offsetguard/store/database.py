@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0005"  # a test compares it with the files
+NEWEST_REVISION = "0006"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01

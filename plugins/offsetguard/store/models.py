@@ -187,6 +187,8 @@ class OutboxRow(Base):
 
     __table_args__ = (
         Index("ix_outbox_status_next_attempt_at", "status", "next_attempt_at"),
+        Index("ix_outbox_lane", "status", "channel", "receiver", "id"),
+        Index("ix_outbox_thread", "thread_key", "receiver", "status"),
         Index("ix_outbox_last_sent", "team", "cluster", "rule_id", "interval_start"),
     )
 
@@ -204,7 +206,10 @@ class NotificationLogRow(Base):
     accepted_at: Mapped[datetime]
     receipt: Mapped[str] = mapped_column(Text)  # Message-ID of the mail, `channel ts` of the Slack message
 
-    __table_args__ = (Index("ix_notification_log_thread", "thread_key", "receiver"),)
+    __table_args__ = (
+        Index("ix_notification_log_thread", "thread_key", "receiver"),
+        Index("ix_notification_log_receiver", "channel", "receiver", "id"),
+    )
 
 
 class ToldRow(Base):
@@ -213,7 +218,7 @@ class ToldRow(Base):
     __tablename__ = "told"
     __table_args__ = (Index("ix_told_cluster", "cluster"),)
 
-    key: Mapped[str] = mapped_column(String(64), primary_key=True)  # told.ToldKey.digest
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)  # digest of grouping.ToldKey
     team: Mapped[str]
     cluster: Mapped[str]
     rule_id: Mapped[str]
