@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SENTENCES = "sentences.yml"
 MESSAGES = "messages.yml"
+MAILS = "mails.yml"
+SLACK = "slack.yml"
 FIGURES = "figures.yml"
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
@@ -30,7 +32,7 @@ def entries(file_name: str) -> Mapping[str, Mapping[Language, str]]:
 @cache
 def text_of(key: str, language: Language) -> str:
     """Return the template of a sentence or of a message; raises KeyError when the catalogue has none."""
-    found = entries(SENTENCES).get(key) or entries(MESSAGES)[key]
+    found = entries(SENTENCES).get(key) or entries(MESSAGES).get(key) or entries(MAILS).get(key) or entries(SLACK)[key]
     return found[language]
 
 

@@ -17,7 +17,6 @@ from matplotlib.patheffects import withStroke
 from PIL import Image
 
 from offsetguard.messages.view import LEAST_LAG_POINTS
-from offsetguard.time_zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,16 +34,16 @@ _COLOURS_KEPT = 32  # a drawing of five colours with soft edges: a palette makes
 _ONE_AT_A_TIME = threading.Lock()  # matplotlib is not made for threads, and deliverers have some
 
 
-def lag_picture(points: Sequence[LagPoint], time_zone: str) -> bytes:
+def draw(points: Sequence[LagPoint], zone: tzinfo) -> bytes:
     """Return a PNG of WIDTH x HEIGHT at double density; the same points are the same bytes.
 
-    `points`: oldest first, at least LEAST_LAG_POINTS, or ValueError. `time_zone`: IANA name, of the times it shows.
+    `points`: oldest first, at least LEAST_LAG_POINTS, or ValueError. `zone`: of the times that it shows.
     """
     if len(points) < LEAST_LAG_POINTS:
         message = f"a picture of a lag needs {LEAST_LAG_POINTS} points, not {len(points)}"
         raise ValueError(message)
     with _ONE_AT_A_TIME:
-        return _drawn(points, zone_of(time_zone))
+        return _drawn(points, zone)
 
 
 def _drawn(points: Sequence[LagPoint], zone: tzinfo) -> bytes:

@@ -1,44 +1,92 @@
-"""The sentences around the figures that mail and Slack share: who, how bad, since when, why now."""
+"""The sentences around the figures that mail and Slack share: who, how bad, since when, why now.
+
+`words` is the catalogue of who reads; `reader(view)` gives it.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from offsetguard.messages.view import NotificationReason
-from offsetguard.rules.text import format_duration, format_messages, format_moment
+from offsetguard.catalogue import catalogue
+from offsetguard.errors import ConfigError
+from offsetguard.forecasts import FURTHEST_MS
+from offsetguard.languages import ENGLISH_UTC, Locale
+from offsetguard.messages.view import LEAST_LAG_POINTS
+from offsetguard.text import format_from_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
+    from typing import Protocol
 
+    from offsetguard.catalogue import Catalogue
     from offsetguard.messages.view import FigureView, IncidentView, MessageView
 
+    class Read(Protocol):
+        """What says by whom it is read."""
+
+        @property
+        def language(self) -> str:
+            """`en` or `zh`."""
+
+        @property
+        def time_zone(self) -> str:
+            """IANA name."""
+
+
 RESOLVED = "resolved"
-_WHY_NOW = {
-    NotificationReason.FIRST: "First message about this.",
-    NotificationReason.NEW_FIRING: "Sent because something new fires.",
-    NotificationReason.REPEAT: "Sent again because it still is so.",
-    NotificationReason.RESOLVED: "Sent because a part has resolved.",
-    NotificationReason.ALL_RESOLVED: "Sent because all of it has resolved.",
-}
+_ENGLISH = catalogue(ENGLISH_UTC)
+_SEVERITIES = {"critical", "warning", "info"}
+
+
+def reader(view: Read) -> Catalogue:
+    """Return the catalogue of who reads a view; English in UTC where this release does not know their language."""
+    try:
+        return catalogue(Locale.of(view.language, view.time_zone))
+    except (ValueError, ConfigError):
+        return _ENGLISH
 
 
 def status(view: MessageView) -> str:
-    """Return the severity while something fires, else `resolved`."""
+    """Return the severity while something fires, else `resolved`: a word for programs, in no language."""
     return view.severity if view.firing else RESOLVED
 
 
-def subject(view: MessageView) -> str:
+def status_word(status: str, words: Catalogue = _ENGLISH) -> str:
+    """Return a status or a severity as people read it."""
+    if status == RESOLVED:
+        return words.say("resolved")
+    return words.say(f"severity_{status}") if status in _SEVERITIES else status
+
+
+def subject(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return e.g. `[CRITICAL] orders-cluster · order-group · messages pile up`.
+
+    Without figures: mail programs take mails with another subject for another conversation.
+    """
+    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {about(view, words)}"
+
+
+def announcement(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     """Return e.g. `[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind`."""
-    return f"[{status(view).upper()}] {view.cluster} · {news(view)}"
+    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {news(view, words)}"
 
 
-def news(view: MessageView) -> str:
+def about(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return who is concerned and the rule's title: the whole message in one line that stays the same."""
+    incidents = view.firing or view.resolved
+    if len(incidents) != 1 or _hidden(view):
+        return f"{counted(view, words)} · {view.title}"
+    name = incidents[0].consumer_group or incidents[0].topic
+    return view.title if name is None else f"{name} · {view.title}"
+
+
+def news(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     """Return the whole message in one line: of one incident its headline, of several how many groups and the title."""
     incidents = view.firing or view.resolved
-    if len(incidents) != 1:
-        return f"{counted_groups(incidents)} · {view.title}"
-    return headline(incidents[0]) if view.firing else ending(incidents[0])
+    if len(incidents) != 1 or _hidden(view):
+        return f"{counted(view, words)} · {view.title}"
+    return headline(incidents[0]) if view.firing else ending(incidents[0], words)
 
 
 def headline(incident: IncidentView) -> str:
@@ -47,68 +95,139 @@ def headline(incident: IncidentView) -> str:
     return incident.summary if name is None or name in incident.summary else f"{name} · {incident.summary}"
 
 
-def ending(incident: IncidentView) -> str:
+def ending(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
     """Return e.g. `order-group · caught up after 41 min`."""
-    after = f" after {_span(incident.opened_at, incident.resolved_at)}" if incident.resolved_at else ""
-    return f"{incident.consumer_group or incident.topic or incident.summary} · {resolution(incident)}{after}"
+    name = incident.consumer_group or incident.topic or incident.summary
+    how = resolution(incident, words)
+    if incident.resolved_at is None:
+        return words.say("ended", name=name, how=how)
+    lasted_ms = _lasted_ms(incident.opened_at, incident.resolved_at)
+    return words.say("ended_after", name=name, how=how, lasted_ms=lasted_ms)
 
 
-def counted_groups(incidents: tuple[IncidentView, ...]) -> str:
+def counted(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     """Return `3 consumer groups`, or `3 findings` where they are not about groups."""
+    incidents = view.firing or view.resolved
+    hidden = _hidden(view)
     groups = {incident.consumer_group for incident in incidents}
     if None in groups:
-        return f"{len(incidents)} findings"
-    return f"{format_messages(len(groups))} consumer group{'' if len(groups) == 1 else 's'}"
+        return words.say("findings", count=len(incidents) + hidden)
+    return words.say("consumer_groups", count=max(len(groups), view.group_count) if hidden else len(groups))
 
 
-def history(incident: IncidentView) -> str:
-    """Return since when and how often, or from when to when once it has resolved; UTC."""
-    opened = format_moment(incident.opened_at)
-    if incident.resolved_at is not None:
-        lasted = _span(incident.opened_at, incident.resolved_at)
-        ended = incident.resolved_at.astimezone(UTC).strftime(
-            "%H:%M:%S" if _same_day(incident.opened_at, incident.resolved_at) else "%Y-%m-%d %H:%M:%S"
-        )
-        return f"{lasted}, from {opened.removesuffix(' UTC')} to {ended} UTC"
+def history(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
+    """Return since when and how often, or from when to when once it has resolved."""
+    opened_at, ended_at = incident.opened_at, incident.resolved_at
+    if ended_at is not None:
+        start, end = format_from_to(opened_at, ended_at, words.locale)
+        return words.say("lasted", lasted_ms=_lasted_ms(opened_at, ended_at), start=start, end=end)
     if incident.seen_count <= 1:
-        return f"{opened}, seen once"
-    return f"{opened}, for {_span(incident.opened_at, incident.last_seen_at)}, seen {incident.seen_count:,} times"
+        return words.say("seen_once", opened_at=opened_at)
+    lasted_ms = _lasted_ms(opened_at, incident.last_seen_at)
+    return words.say("seen_often", opened_at=opened_at, lasted_ms=lasted_ms, count=incident.seen_count)
 
 
-def resolution(incident: IncidentView) -> str:
+def resolution(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
     """Return how it ended, in a few words."""
-    return incident.resolution or "no longer found"
+    return incident.resolution or words.say("no_longer_found")
 
 
 def label(figure: FigureView) -> str:
     """Return a figure's label as it stands at the head of a table row."""
-    return figure.label[:1].upper() + figure.label[1:]
+    return _capital(figure.label)
 
 
-def why_now(view: MessageView) -> str:
-    """Return one sentence that says why this message was sent now."""
-    return _WHY_NOW.get(view.reason, "")
+def why_now(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return one sentence that says why this message was sent now; empty for a reason that sends none."""
+    return words.say(f"why_{view.reason.value}") if view.reason.is_sent else ""
 
 
-def beside(incident: IncidentView, shown: int) -> Iterator[tuple[str, tuple[str, ...], str]]:
+def notes(view: MessageView, words: Catalogue = _ENGLISH) -> Iterator[str]:
+    """Give what a reader must know before the rest: told late, escalated, told before, what it mutes."""
+    if view.late:
+        yield words.say("told_late")
+    if view.escalated_from is not None:
+        yield words.say("escalated_from", team=view.escalated_from)
+    if view.repeat_count > 0:
+        yield words.say("repeated", count=view.repeat_count)
+    if view.muted_count > 0:
+        yield words.say("not_told", count=view.muted_count)
+    yield from view.muted_by
+
+
+def beside(
+    incident: IncidentView, shown: int, words: Catalogue = _ENGLISH
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Give what stands beside the finding: a heading, at most `shown` lines, and how many more there are."""
     lists = (
-        ("Also explains", incident.explains, incident.explained_count, "finding"),
-        ("Cannot tell", incident.cannot_tell, incident.cannot_tell_count, "question"),
+        ("also_explains", incident.explains, incident.explained_count, "finding"),
+        ("cannot_tell", incident.cannot_tell, incident.cannot_tell_count, "question"),
     )
     for head, lines, count, what in lists:
         if count or lines:
-            yield head, lines[:shown], more(count - min(len(lines), shown), what)
+            yield words.say(head), lines[:shown], more(count - min(len(lines), shown), what, words)
 
 
-def more(hidden: int, what: str) -> str:
-    """Return `and 12 more queues`, or nothing when nothing is hidden."""
-    return f"and {format_messages(hidden)} more {what}{'' if hidden == 1 else 's'}" if hidden > 0 else ""
+def more(hidden: int, what: str, words: Catalogue = _ENGLISH) -> str:
+    """Return `and 12 more queues`, or nothing when nothing is hidden; `what`: queue, finding, question, resolved."""
+    return words.say(f"more_{what}", hidden=hidden) if hidden > 0 else ""
 
 
-def _span(start: datetime, end: datetime) -> str:
-    return format_duration(max(0.0, (end - start).total_seconds()) * 1_000)
+def forecasts(incident: IncidentView, words: Catalogue = _ENGLISH) -> Iterator[tuple[str, str]]:
+    """Give (what, when) of what is forecast about the backlog."""
+    for head, stated in (("drained_in", incident.drain_ms), ("lost_in", incident.loss_ms)):
+        if stated is not None:
+            yield _capital(words.say(head)), _range(*stated, words)
 
 
-def _same_day(one: datetime, other: datetime) -> bool:
-    return one.astimezone(UTC).date() == other.astimezone(UTC).date()
+def acknowledged(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | None:
+    """Return who looks after it; None: nobody said so."""
+    by, at = incident.acknowledged_by, incident.acknowledged_at
+    if by is None or at is None:
+        return None
+    if not incident.acknowledgement:
+        return words.say("acknowledged", by=by, at=at)
+    return words.say("acknowledged_saying", by=by, at=at, comment=incident.acknowledgement)
+
+
+def mutes(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | None:
+    """Return how many others are not told because of it; None: none."""
+    return words.say("mutes", count=incident.muted_count) if incident.muted_count > 0 else None
+
+
+def lag_in_words(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | None:
+    """Return what the picture of the lag shows; None: there is none."""
+    curve = incident.lag_curve
+    if len(curve) < LEAST_LAG_POINTS:
+        return None
+    start, end = format_from_to(curve[0].at, curve[-1].at, words.locale)
+    peak = max(curve, key=lambda point: point.lag)
+    return words.say(
+        "lag_course",
+        name=incident.consumer_group or incident.topic or "",
+        start=start,
+        end=end,
+        first=curve[0].lag,
+        peak=peak.lag,
+        peak_at=f"{peak.at.astimezone(words.locale.zone):%H:%M}",
+        last=curve[-1].lag,
+    )
+
+
+def _range(low_ms: int, high_ms: int, words: Catalogue) -> str:
+    if high_ms >= FURTHEST_MS:
+        return words.say("range_or_later", low_ms=low_ms)
+    key = "range_at_most" if low_ms <= 0 else "range_between"
+    return words.say(key, high_ms=high_ms) if low_ms <= 0 else words.say(key, low_ms=low_ms, high_ms=high_ms)
+
+
+def _hidden(view: MessageView) -> int:
+    return view.hidden_firing if view.firing else view.hidden_resolved
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _lasted_ms(start: datetime, end: datetime) -> float:
+    return max(0.0, (end - start).total_seconds()) * 1_000

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from offsetguard.messages.view import FigureView, IncidentView, MessageView, NotificationReason, QueueView
+from offsetguard.forecasts import FURTHEST_MS
+from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
 
+PAGE = "http://127.0.0.1:8080"
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
 
 
@@ -42,6 +44,18 @@ def incident() -> IncidentView:
         explained_count=13,
         cannot_tell=("lock_contention: lock.log of broker-a was not read.",),
         cannot_tell_count=1,
+        lag_curve=tuple(
+            LagPoint(at=OPENED + timedelta(minutes=n), lag=lag)
+            for n, lag in ((0, 0), (5, 800), (20, 6_000), (30, 5_120))
+        ),
+        drain_ms=(480_000, 720_000),
+        loss_ms=(5 * 3_600_000, FURTHEST_MS),
+        acknowledged_at=OPENED + timedelta(minutes=15),
+        acknowledged_by="alice",
+        acknowledgement="I look after it",
+        incident_url=f"{PAGE}/offsetguard/incidents/1",
+        acknowledge_url=f"{PAGE}/offsetguard/incidents/1#acknowledge",
+        silence_url=f"{PAGE}/offsetguard/incidents/1#silence",
     )
 
 
@@ -65,6 +79,6 @@ def view(incident: IncidentView) -> MessageView:
         interval_start=OPENED + timedelta(minutes=34),
         thread_key="thread 1",
         firing=(incident,),
-        page_url="http://127.0.0.1:8080",
+        page_url=PAGE,
         data_docs_url="http://127.0.0.1:8080/docs?a=1&b=2",
     )

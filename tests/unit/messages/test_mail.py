@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import email
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email import policy
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsetguard.messages.mail import render_mail
-from offsetguard.messages.view import FigureView, IncidentView, MessageView, NotificationReason, QueueView
+from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -44,14 +44,21 @@ Cluster orders-cluster
 
 Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.
 
-What to do: Start the consumers of order-group.
+What to do. Start the consumers of order-group.
 
+  Type                    messages pile up
   Consumer group          order-group
   Topic                   order-events
+  Cluster                 orders-cluster
   Messages waiting        5,120
   Clients online          0
+  Backlog gone in         8 min to 12 min
+  Messages lost in        5 h or later
   Peak                    5,120 messages
   Since                   2026-11-21 06:45:00 UTC, for 34 min, seen 34 times
+  Acknowledged            by alice, 2026-11-21 07:00:00 UTC: I look after it
+
+  Lag of order-group from 2026-11-21 06:45:00 to 07:15:00 UTC: 0 at first, at most 6,000 at 07:05, 5,120 at the end
 
   Queues, worst first:
   - order-events broker-a queue 0: lag 700
@@ -65,12 +72,16 @@ What to do: Start the consumers of order-group.
   Cannot tell:
   - lock_contention: lock.log of broker-a was not read.
 
-Open in Airflow:  http://127.0.0.1:8080
-Data Docs:        http://127.0.0.1:8080/docs?a=1&b=2
+  Acknowledge             http://127.0.0.1:8080/offsetguard/incidents/1#acknowledge
+  Silence                 http://127.0.0.1:8080/offsetguard/incidents/1#silence
+  Details                 http://127.0.0.1:8080/offsetguard/incidents/1
+
+Open in Airflow         http://127.0.0.1:8080
+Data Docs               http://127.0.0.1:8080/docs?a=1&b=2
 
 --\x20
 First message about this.
-Rule accumulation, interval 2026-11-21 07:19:00 UTC, team orders.
+Rule accumulation · interval 2026-11-21 07:19:00 UTC · team orders · OffsetGuard
 """
     )
 
@@ -78,25 +89,25 @@ Rule accumulation, interval 2026-11-21 07:19:00 UTC, team orders.
 def test_the_text_when_all_has_resolved(view: MessageView, resolved_incident: IncidentView) -> None:
     changes = {"firing": (), "resolved": (resolved_incident,), "reason": NotificationReason.ALL_RESOLVED}
     mail = mail_of(view.model_copy(update=changes))
-    assert mail["Subject"] == "[RESOLVED] orders-cluster · order-group · caught up after 41 min"
+    assert mail["Subject"] == "[RESOLVED] orders-cluster · order-group · messages pile up"
     text = part(mail, "plain")
+    assert text.startswith("RESOLVED: order-group · caught up after 41 min\n")
     assert "Lasted                  41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC" in text
     assert "It was: Consumer group order-group is 5,120 messages behind" in text
 
 
 def test_the_subject_names_severity_cluster_and_group_or_how_many(view: MessageView, incident: IncidentView) -> None:
-    one = "[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind on order-events"
-    assert mail_of(view)["Subject"] == one
+    assert mail_of(view)["Subject"] == "[CRITICAL] orders-cluster · order-group · messages pile up"
     other = incident.model_copy(update={"consumer_group": "billing", "summary": "offsets lie beyond the end"})
     assert mail_of(view.model_copy(update={"firing": (other,)}))["Subject"] == (
-        "[CRITICAL] orders-cluster · billing · offsets lie beyond the end"
+        "[CRITICAL] orders-cluster · billing · messages pile up"
     )
     assert mail_of(view.model_copy(update={"firing": (incident, other)}))["Subject"] == (
         "[CRITICAL] orders-cluster · 2 consumer groups · messages pile up"
     )
     broker = other.model_copy(update={"consumer_group": None, "topic": None})
     assert mail_of(view.model_copy(update={"firing": (broker,)}))["Subject"] == (
-        "[CRITICAL] orders-cluster · offsets lie beyond the end"
+        "[CRITICAL] orders-cluster · messages pile up"
     )
 
 
@@ -169,8 +180,10 @@ class Outline(HTMLParser):
 
 def test_the_html_loads_nothing_and_links_only_where_it_says(view: MessageView) -> None:
     outline = Outline(part(mail_of(view), "html"))
-    assert outline.sources == []
-    assert outline.links == {"http://127.0.0.1:8080", "http://127.0.0.1:8080/docs?a=1&b=2"}
+    assert [source for source in outline.sources if not source.startswith("cid:")] == []
+    page = "http://127.0.0.1:8080/offsetguard/incidents/1"
+    ours = {"http://127.0.0.1:8080", "http://127.0.0.1:8080/docs?a=1&b=2", page}
+    assert outline.links == ours | {f"{page}#acknowledge", f"{page}#silence"}
 
 
 hostile = st.one_of(
@@ -216,6 +229,17 @@ incidents = st.builds(
     explained_count=st.integers(0, 5),
     cannot_tell=st.lists(hostile, max_size=2).map(tuple),
     cannot_tell_count=st.integers(0, 5),
+    lag_curve=st.sampled_from([(), tuple(LagPoint(at=SENT_AT + timedelta(minutes=n), lag=n) for n in range(3))]),
+    drain_ms=st.none() | st.just((0, 10_000)),
+    loss_ms=st.none() | st.just((5_000, 10_000)),
+    muted_count=st.integers(0, 2),
+    muted_when_resolved=st.none() | hostile,
+    acknowledged_at=st.just(SENT_AT),
+    acknowledged_by=st.none() | hostile,
+    acknowledgement=st.none() | hostile,
+    incident_url=st.none() | hostile,
+    acknowledge_url=st.none() | hostile.map("http://airflow.example/{}".format),
+    silence_url=st.none() | hostile,
 )
 views = st.builds(
     MessageView,
@@ -231,14 +255,23 @@ views = st.builds(
     resolved=st.lists(incidents, max_size=2).map(tuple),
     page_url=st.none() | hostile | hostile.map("http://airflow.example/{}".format),
     data_docs_url=st.none() | hostile,
+    language=hostile | st.sampled_from(["en", "zh"]),
+    time_zone=hostile | st.just("Asia/Shanghai"),
+    hidden_firing=st.integers(0, 2),
+    hidden_resolved=st.integers(0, 2),
+    muted_count=st.integers(0, 2),
+    muted_by=st.lists(hostile, max_size=2).map(tuple),
+    repeat_count=st.integers(0, 2),
+    escalated_from=st.none() | hostile,
+    late=st.booleans(),
 )
 FAST = settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 OUR_HEADERS = {
     "Subject", "From", "To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted",
-    "X-Auto-Response-Suppress", "X-OffsetGuard-Cluster", "X-OffsetGuard-Rule", "X-OffsetGuard-Severity",
-    "MIME-Version", "Content-Type",
+    "List-Id", "Precedence", "X-Auto-Response-Suppress", "X-OffsetGuard-Cluster", "X-OffsetGuard-Rule",
+    "X-OffsetGuard-Severity", "MIME-Version", "Content-Type",
 }  # fmt: skip
 
 
@@ -258,7 +291,8 @@ def test_no_text_can_add_a_header_a_recipient_or_a_line_to_one(hostile_view: Mes
 def our_tags(view: MessageView, resolved_incident: IncidentView) -> set[tuple[str, str]]:
     """Collect the tags and attributes of a mail that has every part."""
     elsewhere = resolved_incident.model_copy(update={"topic": "another topic than that of its queues"})
-    everything = view.model_copy(update={"firing": (elsewhere,) * 51, "resolved": (elsewhere,) * 41})
+    lists = {"firing": (elsewhere,) * 51, "resolved": (elsewhere,) * 41}
+    everything = view.model_copy(update={**lists, "late": True})
     return Outline(part(mail_of(everything), "html")).tags
 
 
