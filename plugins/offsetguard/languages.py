@@ -28,11 +28,12 @@ class FigureWords:
     unknown: str
     yes: str
     no: str
+    between: str  # what stands between the parts of a list of sentences
 
 
 FIGURE_WORDS = {
-    Language.EN: FigureWords("d", "h", "min", "s", "ms", unknown="unknown", yes="yes", no="no"),
-    Language.ZH: FigureWords("天", "小时", "分", "秒", "毫秒", unknown="未知", yes="是", no="否"),
+    Language.EN: FigureWords("d", "h", "min", "s", "ms", unknown="unknown", yes="yes", no="no", between="; "),
+    Language.ZH: FigureWords("天", "小时", "分", "秒", "毫秒", unknown="未知", yes="是", no="否", between="；"),  # noqa: RUF001 Chinese
 }
 
 

@@ -122,6 +122,8 @@ class _FigureFormatter(string.Formatter):
             return self._locale.words.unknown
         if isinstance(value, Readable):
             return value.read_by(self._locale)
+        if isinstance(value, tuple):
+            return self._locale.words.between.join(self.format_field(one, format_spec) for one in value)
         figure_format = self._formats.get(format_spec)
         return str(super().format_field(value, format_spec)) if figure_format is None else figure_format(value)
 

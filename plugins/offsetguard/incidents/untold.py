@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
@@ -41,5 +43,5 @@ class Untold:
         for group in {subject.consumer_group, None}:
             for entry in self._by_rule.get((subject.rule_id, group), ()):
                 if not (entry.broker_names and brokers) or entry.broker_names & brokers:
-                    return f"it cannot be told: {entry.because.rstrip('.')}"
+                    return Sentence("cannot_be_told", because=entry.because)
         return None

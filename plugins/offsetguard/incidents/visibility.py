@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.unseen_facts import OF_THE_ROUND
 
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, 
     """
     if rule is not None and OF_THE_ROUND.intersection(rule.needs):
         hidden_by_all = facts.cluster_unseen and "cluster_unseen" not in rule.needs
-        return "no name server answered" if hidden_by_all else None
+        return Sentence("no_name_server_answered") if hidden_by_all else None
     if facts.cluster_unseen:
-        return "no name server answered"
+        return Sentence("no_name_server_answered")
     if hidden := sorted(incident.evidence.broker_names & facts.unseen_broker_names):
-        return f"{', '.join(hidden)} gave no offsets"
+        return Sentence("gave_no_offsets", brokers=", ".join(hidden))
     if rule is not None and "offset_moves" in rule.needs and (missed := _missed_events(incident, facts)):
-        return f"OFFSET_MOVED_EVENT of {missed} could not be read to its end"
+        return Sentence("events_not_read_to_the_end", broker=missed)
     if rule is None or not _needs_group_rows(rule) or incident.subject.consumer_group is None:
         return None
     return _unseen_group(incident, rule, facts, rows)
@@ -78,15 +79,15 @@ def _unseen_group(incident: Incident, rule: Rule, facts: IntervalFacts, rows: Gr
     found = rows.of(incident.subject)
     if not found:
         missing = sorted(facts.unseen_broker_names)
-        return f"it may be on {', '.join(missing)}, which gave no offsets" if missing else None
+        return Sentence("may_be_on_unseen", brokers=", ".join(missing)) if missing else None
     for row in found:
         if row.unknown_queue_count:
-            return f"{row.unknown_queue_count} of {row.queue_count} queues of {row.topic} could not be read"
+            return Sentence("queues_not_read", unknown=row.unknown_queue_count, all=row.queue_count, topic=row.topic)
         if row.never_committed_queue_count == row.queue_count:
             continue  # there is nothing to read: its committed offsets are gone
         for field in rule.group_needs:
             if getattr(row, field) is None:
-                return f"{field} of {row.consumer_group} on {row.topic} is not known"
+                return Sentence("figure_not_known", figure=field, consumer_group=row.consumer_group, topic=row.topic)
     return None
 
 
@@ -94,14 +95,14 @@ def resolution(incident: Incident, rule: Rule | None, rows: GroupRows) -> str:
     """Say how an incident ended that could be seen and was not found."""
     subject = incident.subject
     if rule is None:
-        return "the rule that found it does not exist any more"
+        return Sentence("rule_is_gone")
     if subject.consumer_group is None or not _needs_group_rows(rule):
         return rule.recovered
     if not rows.topics_of(subject):
-        return f"consumer group {subject.consumer_group} is gone: the brokers keep no offsets of it"
+        return Sentence("group_is_gone", consumer_group=subject.consumer_group)
     found = rows.of(subject)
     if not found:
-        return f"consumer group {subject.consumer_group} has nothing to do with topic {subject.topic} any more"
+        return Sentence("topic_is_gone", consumer_group=subject.consumer_group, topic=subject.topic)
     if all(row.never_committed_queue_count == row.queue_count for row in found):
-        return f"the committed offsets of {subject.consumer_group} were removed"
+        return Sentence("commits_were_removed", consumer_group=subject.consumer_group)
     return rule.recovered

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 
@@ -63,6 +64,7 @@ RULE = Rule(
     table=("brokers", "worst_broker", "skew_ms"),
     peak="skew_ms",
     recovered="the clocks agree again",
+    bad_cycles=2,  # a process that was held up for ten seconds between two clocks' looks would do
 )
 
 
@@ -98,7 +100,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     del config
     for one in facts.brokers:
         if one.answered and one.clock_ahead_ms is None:
-            because = f"{_name(one)} did not tell its clock."
+            because = Sentence("clock_untold", broker=_name(one))
             yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
 
 

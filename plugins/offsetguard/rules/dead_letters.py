@@ -72,4 +72,4 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the groups whose dead letters could not be compared with those of the round before."""
     del config
-    yield from growth_unknown(facts, RULE.id, "dead_letter_growth", "new dead letters")
+    yield from growth_unknown(facts, RULE.id, "dead_letter_growth")

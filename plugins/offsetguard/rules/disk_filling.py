@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
 from offsetguard.broker_retentions import DEFAULT_FORCED_PERCENT, forced_ratio
+from offsetguard.catalogue import Sentence
 from offsetguard.forecasts import Basis
 from offsetguard.rocketmq.bodies import MASTER_ID
 from offsetguard.rules.gap_reasons import names
@@ -117,7 +118,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     del config
     for one in facts.brokers:
         if one.answered and one.commit_log_disk_ratio is None:
-            because = f"{_name(one)} did not tell how full its disk is."
+            because = Sentence("disk_untold", broker=_name(one))
             yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.rule import QueueEvidence
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def last_stored(queue: QueueFacts) -> datetime | str:
     if queue.last_timestamp is not None:
         return queue.last_timestamp
     if queue.offsets.consumer_offset is None:
-        return "unknown: nothing was ever committed"
-    return "unknown: the message before the committed offset is deleted, or nothing was consumed yet"
+        return Sentence("never_committed")
+    return Sentence("message_before_deleted")
 
 
 def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:

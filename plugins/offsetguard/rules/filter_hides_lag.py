@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.filter_estimate import estimate_for
 from offsetguard.rules.evidence import lag_evidence, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -113,5 +114,5 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         unknown = group.filtered and group.consumption != "pop" and _estimate(group, topics) is None
         if unknown and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
-            because = "rates of all replicas and of its commits were not seen, or it committed too little to tell"
+            because = Sentence("hit_ratio_unknown")
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -68,21 +70,29 @@ def is_new(gaps: Sequence[CollectionGap], facts: IntervalFacts) -> bool:
     return bool(gaps) and all(moment is not None and facts.now - moment < GRACE for moment in since)
 
 
-def reasons(gaps: Iterable[CollectionGap]) -> str:
+def reasons(gaps: Iterable[CollectionGap]) -> Sentence:
     """Return who did not answer and why, most frequent first; "reason unknown" without gaps."""
     counted = Counter((gap.broker_name or gap.address, gap.outcome, _reason(gap)) for gap in gaps)
-    shown = [
-        f"{name} {outcome.replace('_', ' ')}: {reason}" + (f" ({count} times)" if count > 1 else "")
+    shown = tuple(
+        Sentence("reason_repeated", name=name, outcome=_outcome(outcome), reason=reason, count=count)
+        if count > 1
+        else Sentence("reason", name=name, outcome=_outcome(outcome), reason=reason)
         for (name, outcome, reason), count in counted.most_common(_REASONS_SHOWN)
-    ]
+    )
     hidden = len(counted) - len(shown)
-    return "; ".join(shown) + (f"; and {hidden} more" if hidden else "") or "reason unknown"
+    if hidden:
+        return Sentence("reasons_and_more", shown=shown, hidden=hidden)
+    return Sentence("reasons", shown=shown) if shown else Sentence("reason_unknown")
 
 
 def names(listed: Sequence[str], count: int | None = None) -> str:
     """Return at most ten names, and how many more there are: `a, b (+12)`; `count` has those not listed, too."""
     hidden = (len(listed) if count is None else count) - len(listed[:_NAMES_SHOWN])
     return ", ".join(listed[:_NAMES_SHOWN]) + (f" (+{hidden})" if hidden > 0 else "")
+
+
+def _outcome(outcome: str) -> Sentence:
+    return Sentence(f"outcome_{outcome}")
 
 
 def _replica(gap: CollectionGap) -> tuple[str | None, int | None]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.lock_holders import POP
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 
@@ -78,13 +79,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     del config
     for group in _pop_groups(facts):
         if group.pop_inflight is None and group.online_client_count != 0:
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), _UNSEEN)
-
-
-_UNSEEN = (
-    "How many messages are in process is told neither by the group's clients nor by the brokers' metrics pages "
-    "(metrics_urls in config/offsetguard.yml)."
-)
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("pop_in_process_untold"))
 
 
 def _pop_groups(facts: IntervalFacts) -> Iterator[GroupFacts]:

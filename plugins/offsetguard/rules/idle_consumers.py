@@ -14,6 +14,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import GroupCapacity, capacities, is_short_of_queues
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -92,10 +93,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         policy = config.policy(facts.cluster, one.consumer_group)
         matters = any(above_limit(group, policy) for group in one.topics)
         if matters and one.thread_count is None and (one.online_client_count or 0) > one.queue_count:
-            yield CannotTell(RULE.id, one.consumer_group, frozenset(), _UNTOLD)
-
-
-_UNTOLD = "The group has more clients than queues, and not every client told which queues it holds (running info)."
+            yield CannotTell(RULE.id, one.consumer_group, frozenset(), Sentence("held_queues_untold"))
 
 
 def _idle_client_count(one: GroupCapacity, facts: IntervalFacts) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import queues_by_group
 from offsetguard.rules.rule import CannotTell
 from offsetguard.verdicts import State
@@ -69,4 +70,4 @@ def longest_ms(queues: Iterable[QueueFacts], figure: str) -> int | None:
 def unseen_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:
     """Say that nothing is known of the queues on brokers that gave no offsets."""
     if facts.unseen_broker_names:
-        yield CannotTell(rule_id, None, facts.unseen_broker_names, "the offsets of their queues were not seen")
+        yield CannotTell(rule_id, None, facts.unseen_broker_names, Sentence("offsets_not_seen"))

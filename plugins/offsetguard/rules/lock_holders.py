@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
 from offsetguard.lock_waits import SILENCE
 from offsetguard.offsets import MessageQueue
@@ -113,11 +114,5 @@ def unknown_holders(facts: IntervalFacts, rule_id: str, at_least_ms: int) -> Ite
         if unknown:
             named = any(one.holder_client_id for one in unknown)
             brokers = frozenset(one.broker_name for one in unknown)
-            yield CannotTell(rule_id, group, brokers, _HOLDER_UNSEEN if named else _HOLDER_UNNAMED)
-
-
-_HOLDER_UNSEEN = "Clients waited for queue locks, and whether the clients that held them are still alive was not seen."
-_HOLDER_UNNAMED = (
-    "Clients waited for queue locks, and who held them stands only in the brokers' lock.log (filter.log since 5.1.1), "
-    "which was not read."
-)
+            because = Sentence("lock_holders_not_seen" if named else "lock_holders_not_named")
+            yield CannotTell(rule_id, group, brokers, because)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
+from offsetguard.catalogue import Sentence
 from offsetguard.forecasts import Basis
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.judged_groups import judged_groups, unseen_brokers
@@ -119,7 +120,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     yield from unseen_brokers(RULE.id, facts)
     for broker in facts.brokers:
         if broker.broker_id == 0 and broker.answered and broker.commit_log_max_offset is None:
-            because = f"{broker.broker_name} did not tell how far its commit log reaches"
+            because = Sentence("commit_log_untold", broker=broker.broker_name)
             yield CannotTell(RULE.id, None, frozenset({broker.broker_name}), because)
 
 

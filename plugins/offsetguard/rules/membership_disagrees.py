@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.log_lines import NOT_IN_MEMBERS
 from offsetguard.rules.rebalance_spells import (
     LISTS_SETTLE,
@@ -128,7 +129,7 @@ def _logged(facts: IntervalFacts, consumer_group: str, noise: GroupNoise) -> Fin
         figures={
             "lasted_ms": round(max(spans).total_seconds() * 1000),
             "line_count": count,
-            "clients": clients or "(id not seen)",
+            "clients": clients or Sentence("client_not_named"),
             "brokers": ", ".join(brokers) or None,
             "changed_at": noise.changed_at or min(line.spell_first_at for line in lines),
         },
@@ -140,5 +141,5 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which masters the lists of members are not known."""
     del config
     if facts.unseen_broker_names:
-        because = "the members that these brokers list were not seen, so they cannot be compared with the others'"
+        because = Sentence("members_not_seen")
         yield CannotTell(RULE.id, None, facts.unseen_broker_names, because)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.rule import QueueEvidence
 
@@ -43,7 +44,7 @@ def clients_of(moves: Iterable[OffsetMoveFacts]) -> Figure:
     """Return the clients, or their addresses, that asked; "(id not seen)" when nothing names them."""
     names = sorted({move.client_id for move in moves if move.client_id})
     hidden = len(names) - _CLIENTS_SHOWN
-    return ", ".join([*names[:_CLIENTS_SHOWN], *([f"+{hidden}"] if hidden > 0 else [])]) or "(id not seen)"
+    return ", ".join([*names[:_CLIENTS_SHOWN], *([f"+{hidden}"] if hidden > 0 else [])]) or Sentence("client_not_named")
 
 
 def move_evidence(moves: Iterable[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:

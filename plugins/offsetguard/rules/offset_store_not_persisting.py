@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.log_lines import FILE_NOT_WRITTEN
 from offsetguard.rules.evidence import message_models
 from offsetguard.rules.move_causes import BROADCASTING, CLUSTERING, causes
@@ -135,10 +136,4 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         return
     silent = {one.broker_name for one in facts.brokers if one.broker_id == 0 and (one.version or "").startswith("V5")}
     if silent and BROADCASTING in message_models(facts).values():
-        yield CannotTell(
-            RULE.id,
-            None,
-            frozenset(silent),
-            "5.x brokers tell of corrected offsets in broker.log only, and no log is read: a broadcasting client that "
-            "asks for the same offset again and again is not seen",
-        )
+        yield CannotTell(RULE.id, None, frozenset(silent), Sentence("no_log_is_read"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.rules.evidence import name_servers_of, queues_by_group
 from offsetguard.rules.lock_holders import POP
@@ -83,10 +84,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         untold = group.told_client_count is None and bool(group.online_client_count) and group.consumption != POP
         if untold and group.orderly is not False and (group.consumer_group, group.topic) in stalled:
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), _UNTOLD)
-
-
-_UNTOLD = "Queues stand still, and no client of the group told what it holds (running info)."
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("blocked_untold"))
 
 
 def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: Sequence[BlockedQueue]) -> Finding:
@@ -132,4 +130,4 @@ def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: S
 
 def retries_of(max_reconsume_times: int | None) -> str | int | None:
     """Return the retry limit of an orderly client as it is shown."""
-    return "unlimited" if max_reconsume_times == UNLIMITED else max_reconsume_times
+    return Sentence("retries_unlimited") if max_reconsume_times == UNLIMITED else max_reconsume_times

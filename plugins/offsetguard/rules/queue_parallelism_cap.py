@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
 from offsetguard.rules.evidence import name_servers_of, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts
@@ -76,10 +77,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name orderly groups that fall behind, of which not every client told its threads."""
     for one in capacities(facts):
         if one.orderly and one.thread_count is None and any(is_short_of_queues(facts, config, g) for g in one.topics):
-            yield CannotTell(RULE.id, one.consumer_group, frozenset(), _UNTOLD)
-
-
-_UNTOLD = "The group falls behind, and not every client of it told how many threads it has (running info)."
+            yield CannotTell(RULE.id, one.consumer_group, frozenset(), Sentence("threads_untold"))
 
 
 def _waiting_count(capacity: GroupCapacity) -> int:

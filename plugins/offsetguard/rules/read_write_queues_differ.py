@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import capacities
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -92,10 +93,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for topic in facts.topics:
         used_unknown = topic.unwritten_queues_used is None and topic.topic_kind == "normal"
         if topic.unwritten_queue_count and not topic.unreadable_queue_count and used_unknown:
-            yield CannotTell(RULE.id, None, frozenset(), _UNSEEN.format(topic=topic.topic))
-
-
-_UNSEEN = "Topic {topic} has more read queues than write queues, and what the queues between hold was not seen."
+            yield CannotTell(RULE.id, None, frozenset(), Sentence("queues_between_unknown", topic=topic.topic))
 
 
 def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Finding:

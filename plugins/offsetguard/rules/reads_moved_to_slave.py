@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import lag_evidence, queues_by_group
 from offsetguard.rules.replica_figures import rounded_rate, slave_behind_bytes
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -139,5 +140,5 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         unseen = group.in_detail and group.reads_moved_to_slave is None and group.unseen_rate_count
         if unseen and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
-            because = "rates of reading of some replicas were not seen, so nobody knows where the group reads"
+            because = Sentence("slave_rates_not_seen")
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

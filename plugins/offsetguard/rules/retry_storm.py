@@ -104,4 +104,4 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the groups whose retries could not be compared with those of the round before."""
     del config
-    yield from growth_unknown(facts, RULE.id, "retry_growth", "new retries")
+    yield from growth_unknown(facts, RULE.id, "retry_growth")

@@ -14,6 +14,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -101,7 +102,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     del config
     for one in facts.brokers:
         if one.broker_id != 0 and one.answered and one.slave_behind_bytes is None:
-            because = f"how far slave {_name(one)} is behind is not known: it or its master did not tell its end."
+            because = Sentence("slave_distance_unknown", broker=_name(one))
             yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
 
 

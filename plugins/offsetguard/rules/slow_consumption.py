@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import lag_evidence, name_servers_of, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.window_progress import RECENTLY, most_moves
@@ -142,5 +143,5 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
             and _in_process(group) is None
             and above_limit(group, config.policy(facts.cluster, group.consumer_group))
         ):
-            because = "neither pull offsets (brokers before 5.1) nor the running info of all its clients were seen"
+            because = Sentence("in_process_untold")
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 
@@ -94,7 +95,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     del config
     for one in facts.brokers:
         if one.answered and one.page_cache_lock_time_ms is None and one.pull_queue_head_wait_ms is None:
-            because = f"{_name(one)} did not tell how its store does."
+            because = Sentence("store_untold", broker=_name(one))
             yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
 
 

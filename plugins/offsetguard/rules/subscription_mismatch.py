@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import message_models, name_servers_of, queues_by_group
 from offsetguard.rules.mismatch_kind import begun_at, mismatch_kind
 from offsetguard.rules.passed_messages import passed_by, passed_evidence, skipped_at_most
@@ -143,5 +144,5 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         asked = group.in_detail and group.consumption != "pop" and not group.system_group
         if asked and online > 1 and told < online and group.consumer_group not in seen:
             seen.add(group.consumer_group)
-            because = "not all of its clients told what they subscribe to (running info)"
+            because = Sentence("subscriptions_partly_told")
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

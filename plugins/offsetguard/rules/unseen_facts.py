@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.rule import CannotTell
 
@@ -23,7 +24,10 @@ def unseen_facts(rules: Iterable[Rule], facts: IntervalFacts, told: Iterable[Can
     if not hidden and not facts.cluster_unseen:
         return
     said = {entry.rule_id for entry in told if entry.consumer_group is None and entry.broker_names == hidden}
-    because = "no name server answered." if facts.cluster_unseen else f"{names(sorted(hidden))} gave no offsets."
+    unseen = facts.cluster_unseen
+    because = (
+        Sentence("no_name_server_answered") if unseen else Sentence("gave_no_offsets", brokers=names(sorted(hidden)))
+    )
     for rule in rules:
         if not OF_THE_ROUND.intersection(rule.needs) and rule.id not in said:
             yield CannotTell(rule.id, None, hidden, because)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import lag_evidence, name_servers_of
 from offsetguard.rules.judged_groups import judged_groups
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -98,5 +99,5 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         group = judged.group
         classic = group.consumption != "pop" and group.topic_kind == "normal" and bool(group.online_client_count)
         if classic and judged.above_limit and is_subscribed(group) is None:
-            because = "neither its clients nor its brokers told what it subscribes to"
+            because = Sentence("subscriptions_untold")
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

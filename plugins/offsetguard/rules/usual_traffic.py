@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.rule import CannotTell
 
 if TYPE_CHECKING:
@@ -62,5 +63,5 @@ def not_yet_usual(facts: IntervalFacts, config: Config, rule_id: str) -> Iterato
     weeks = config.judgement.traffic_weeks
     known = max((topic.baseline_week_count or 0 for topic in facts.topics), default=None)
     if known is not None and known < weeks and not any(hour.week_count >= weeks for hour in facts.traffic_hours):
-        because = f"what is usual at this hour is known after {weeks} weeks; {known} are known."
+        because = Sentence("usual_not_known_yet", weeks=weeks, known=known)
         yield CannotTell(rule_id, None, frozenset(), because)
