@@ -27,7 +27,8 @@ _SECRET_KEY = re.compile(r"pass(word|wd|phrase)?|.*(token|secret|password|webhoo
 _SECRET_VALUE = re.compile(r"xox[a-z]-|xapp-|hooks\.slack\.com/|://[^/\s@]+:[^/\s@]+@", re.I)
 _USE_A_CONNECTION = (
     "secrets do not belong in this file; use an Airflow connection and write its id here "
-    "(clusters.<name>.connection, delivery.mail_connection, delivery.slack_connection)"
+    "(clusters.<name>.connection, delivery.mail_connection, delivery.slack_connection, "
+    "teams.<name>.slack_webhooks, delivery.heartbeat_connection)"
 )
 _DURATION = re.compile(r"(\d+)\s*(ms|s|min|m|h|d)")
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -165,18 +166,28 @@ def _explain(details: ErrorDetails) -> tuple[Path, str]:
     where: Path = tuple(part for part in details["loc"] if part != "[key]")
     match details["type"]:
         case "unexpected_keyword_argument":
-            known = _known_fields(where[:-1])
-            return where, f"unknown key{did_you_mean(str(where[-1]), known)} (known here: {', '.join(sorted(known))})"
+            known = sorted(_known_fields(where[:-1]))
+            what = f"unknown key{did_you_mean(str(where[-1]), known)} (known here: {', '.join(known)})"
         case "missing":
-            return where, "is missing, and there is no default for it"
+            what = "is missing, and there is no default for it"
         case "too_short":
-            return where, "is empty; at least one entry is needed"
+            what = "is empty; at least one entry is needed"
         case "greater_than" | "greater_than_equal":
-            return where, f"must be {'more than' if 'gt' in details['ctx'] else 'at least'} {_bound(details)}"
+            what = f"must be {'more than' if 'gt' in details['ctx'] else 'at least'} {_bound(details)}"
+        case "enum" | "literal_error":
+            known = _choices(details)
+            hint = did_you_mean(str(details["input"]), known)
+            what = f"must be one of {', '.join(known)}, but is {_kind(details['input'])}{hint}"
         case kind if kind in _WANTED:
-            return where, f"{_WANTED[kind]}, but is {_kind(details['input'])}{_hint(where, details['input'])}"
+            what = f"{_WANTED[kind]}, but is {_kind(details['input'])}{_hint(where, details['input'])}"
         case _:
-            return where, f"{_shown(details['input'])} {details['msg']}"
+            what = f"{_shown(details['input'])} {details['msg']}"
+    return where, what
+
+
+def _choices(details: ErrorDetails) -> list[str]:
+    """Return what may stand there: pydantic gives it as text, `'en' or 'zh'`."""
+    return re.findall(r"'([^']*)'", str(details["ctx"]["expected"]))
 
 
 def _bound(details: ErrorDetails) -> str:
@@ -189,6 +200,8 @@ def _hint(where: Path, value: object) -> str:
     duration = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if name.endswith("_ms") and duration:
         return f"; milliseconds are meant: write {int(duration[1]) * _UNIT_MS[duration[2]]}"
+    if isinstance(value, int) and name in {"from", "to", "daily_report_at"} and 0 <= value < 24 * 60:
+        return f'; YAML reads 22:00 without quotes as a number: write "{value // 60:02}:{value % 60:02}"'
     if name == "slack" and value is None:
         return "; # starts a comment in YAML: write '#channel' in quotes"
     return ""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import json
 import os
 import sys
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,17 @@ from offsetguard.cli.config_live import find_consumer_groups
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import credentials_from
-from offsetguard.config import EffectivePolicy
+from offsetguard.config import RECEIVER_LISTS, EffectivePolicy
 from offsetguard.config.policies import fields_set
-from offsetguard.config_file import ConfigProblems, Problem, did_you_mean, read_config_file
-from offsetguard.config_shadowing import shadowed_fields
+from offsetguard.config.routing import MATCHED_BY
+from offsetguard.config.routing import fields_set as fields_of_route
+from offsetguard.config.sections import key_of
+from offsetguard.config_checks.every_check import check_file
+from offsetguard.config_checks.unmatched import groups_not_seen
+from offsetguard.config_file import ConfigProblems, Problem, read_config_file
 from offsetguard.errors import ConfigError
 from offsetguard.messages.hostile import harmless
+from offsetguard.rules.registry import rules_by_id
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 Line = dict[str, Any]  # one JSON line; `kind` says what it is about
 
 _EXIT_PROBLEMS, _EXIT_NOT_SEEN = 1, 2
+DAILY_REPORT = "daily_report"  # as a `rule` in routes
 
 
 @click.group()
@@ -52,8 +58,11 @@ def check(file: Path | None, live: bool, output_format: str) -> None:
 
     \b
     Shown: clusters and their name servers; teams and who is told; each group
-    pattern, what it sets, and what holds by default; fields that never take
-    effect because an entry above sets them first.
+    pattern and each route, what it sets, and what holds by default.
+    Problems: what cannot be read; names that stand nowhere; fields that never
+    take effect because an entry above sets them first; teams that never hear
+    anything; spans, quiet hours and escalations that contradict each other.
+    Notes: what is right and worth knowing, such as what Slack webhooks cannot do.
 
     With --live, brokers that want a login get the access key and secret key of
     OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY.
@@ -84,8 +93,11 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
             {"kind": "problem", "file": str(path), "line": None, "field": None, "message": str(error)}
         ], _EXIT_PROBLEMS
     seen = asyncio.run(_look(file)) if live else {}
-    problems = [*_shadowed(file), *_unanswered(file, seen), *_unmatched(file, seen)]
-    lines = [*_understood(file, seen), *map(_problem_line, problems)]
+    checked = check_file(file, {*rules_by_id(), DAILY_REPORT}, datetime.now(UTC))
+    whole = {name: groups.consumer_groups for name, groups in seen.items() if groups.is_complete}
+    problems = [*checked.problems, *_unanswered(file, seen), *groups_not_seen(file, whole)]
+    notes = (_problem_line(note, "note") for note in checked.notes)
+    lines = [*_understood(file, seen), *notes, *map(_problem_line, problems)]
     if not all(groups.is_complete for groups in seen.values()):
         return lines, _EXIT_NOT_SEEN
     return lines, _EXIT_PROBLEMS if problems else 0
@@ -111,18 +123,13 @@ def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Li
         yield {"kind": "groups", "line": line, "match": entry.match, "cluster": entry.cluster, "sets": sets}
     defaults = asdict(EffectivePolicy(team=config.default_team))
     yield {"kind": "groups", "line": None, "match": "*", "cluster": "*", "sets": defaults}
+    for position, route in enumerate(config.routes):
+        values = asdict(route)
+        matched_by = {field: values[field] for field in MATCHED_BY}
+        sets = {field: values[field] for field in fields_of_route(route)}
+        yield {"kind": "route", "line": file.document.line(("routes", position)), **matched_by, "sets": sets}
     yield {"kind": "delivery", **asdict(config.delivery)}
     yield {"kind": "judgement", **asdict(config.judgement)}
-
-
-def _shadowed(file: ConfigFile) -> Iterator[Problem]:
-    for position, field, above in shadowed_fields(file.config):
-        line = file.document.line(("groups", above))
-        what = (
-            f"never takes effect: groups[{above}] in line {line} ({file.config.groups[above].match!r}) matches the "
-            "same groups and sets it first; move the special case above the general one"
-        )
-        yield file.problem(("groups", position, field), what)
 
 
 def _unanswered(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:
@@ -136,26 +143,13 @@ def _unanswered(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Pr
             yield file.problem(("clusters", name, "address_map", address), what)
 
 
-def _unmatched(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:
-    """Yield the patterns that no group of any of their clusters matches; only where all of those were seen whole."""
-    for position, entry in enumerate(file.config.groups):
-        clusters = {name: live for name, live in seen.items() if fnmatch.fnmatchcase(name, entry.cluster)}
-        known = frozenset[str]().union(*(live.consumer_groups for live in clusters.values()))
-        if not clusters or entry.match == "*" or not all(live.is_complete for live in clusters.values()):
-            continue
-        if not any(fnmatch.fnmatchcase(name, entry.match) for name in known):
-            what = f"no consumer group of {', '.join(clusters)} matches {entry.match!r}"
-            hint = did_you_mean(entry.match, known) or "; correct it, or ignore this until the group has started once"
-            yield file.problem(("groups", position, "match"), harmless(what + hint, 1_000))
-
-
-def _problem_line(problem: Problem) -> Line:
+def _problem_line(problem: Problem, kind: str = "problem") -> Line:
     return {
-        "kind": "problem",
+        "kind": kind,
         "file": problem.file,
         "line": problem.line,
         "field": problem.field,
-        "message": problem.what,
+        "message": harmless(problem.what, 2_000),
     }
 
 
@@ -170,12 +164,20 @@ def _table(path: Path, lines: Iterable[Line]) -> Iterator[str]:
         yield from map(_team_text, told["team"])
         yield "Consumer groups; for each field the first line that sets it wins"
         yield from map(_groups_text, told["groups"])
+        if told.get("route"):
+            yield "Routes; for each field the first line that sets it wins"
+            yield from map(_route_text, told["route"])
+    for note in told.get("note", []):
+        yield f"{_place(note)}note: {note['message']}"
     problems = told.get("problem", [])
     for wrong in problems:
-        where = f"{wrong['file']}:{wrong['line']}: {wrong['field']}: " if wrong["line"] else ""
-        yield f"{where}{wrong['message']}"
+        yield f"{_place(wrong)}{wrong['message']}"
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}" if problems else "nothing wrong"
     yield f"{path}: {count}"
+
+
+def _place(told: Line) -> str:
+    return f"{told['file']}:{told['line']}: {told['field']}: " if told["line"] else ""
 
 
 def _cluster_text(cluster: Line) -> str:
@@ -186,7 +188,8 @@ def _cluster_text(cluster: Line) -> str:
 
 def _team_text(team: Line) -> str:
     default = "  (default: hears what nobody else owns)" if team["is_default"] else ""
-    return f"  {team['name']}: {', '.join([*team['mail'], *team['slack']]) or 'nobody is told'}{default}"
+    told = ", ".join(name for kind in RECEIVER_LISTS for name in team[kind]) or "nobody is told"
+    return f"  {team['name']}: {told}{default}"
 
 
 def _groups_text(entry: Line) -> str:
@@ -196,7 +199,17 @@ def _groups_text(entry: Line) -> str:
     return f"  {where}: {entry['match']}{cluster}: {sets}"
 
 
+def _route_text(entry: Line) -> str:
+    about = [f"{field} {entry[field]}" for field in MATCHED_BY if entry[field] not in {"*", "info"}]
+    sets = [f"{field} {_shown(value)}" for field, value in entry["sets"].items()]
+    return f"  line {entry['line']}: {', '.join(about) or 'everything'}: {', '.join(sets) or 'nothing'}"
+
+
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return " + ".join(map(_shown, value)) or "none"
+    if isinstance(value, dict):  # a time window
+        return " ".join(f"{key_of(name)} {_shown(one)}" for name, one in value.items() if one)
     return f"{value:,}" if isinstance(value, int) else str(value)
