@@ -39,6 +39,9 @@ COMMANDS = {
         "offsetguard.cli.forecasts", "forecasts", "Show how often what was forecast came as stated."
     ),
     "history": LazyCommand("offsetguard.cli.history", "history", "Show the published past of a consumer group."),
+    "incidents": LazyCommand(
+        "offsetguard.cli.incidents", "incidents", "Show what is wrong and since when, and say that you look after it."
+    ),
     "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
     "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
     "quarantine": LazyCommand(
@@ -51,6 +54,7 @@ COMMANDS = {
     "replay": LazyCommand(
         "offsetguard.cli.replay", "replay", "Say what would have been found and sent in the published past."
     ),
+    "silences": LazyCommand("offsetguard.cli.silences", "silences", "Hear nothing of certain incidents for a while."),
     "spark-server": LazyCommand("offsetguard.cli.spark_server", "spark_server", "Keep Spark warm on this machine."),
 }
 
@@ -87,6 +91,8 @@ def offsetguard() -> None:
       offsetguard diagnose incident-42                 what does this support bundle show?
       offsetguard explain queue < windows.jsonl        which state is this queue in, by which rule?
       offsetguard history --cluster main --group g     how was this group doing?
+      offsetguard incidents list                       what is wrong, since when, and who looks after it?
+      offsetguard silences add --group "batch-*" --for 2h --comment "load test"
       offsetguard outbox list                          what could not be sent, and why?
       offsetguard quarantine list --cluster main       which rows were left out, and why?
       offsetguard queue-of 4711 --topic orders --namesrv 10.0.0.1:9876 --group billing    why is order 4711 late?

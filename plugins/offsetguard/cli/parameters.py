@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,29 @@ def format_option(a_line: str, shown: str = "a table") -> Callable[[Command], Co
         show_default=True,
         help=f"auto: {shown} on a terminal, JSON (one {a_line} per line) elsewhere.",
     )
+
+
+def author_option() -> Callable[[Command], Command]:
+    """Return the option `--author` of a command that others will ask about."""
+    return click.option(
+        "--author", envvar="USER", required=True, help="Who does this; without it, who is logged in ($USER)."
+    )
+
+
+class Moment(click.ParamType["datetime"]):
+    """A moment with its time zone, as ISO 8601 has it."""
+
+    name = "ISO 8601 moment"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Fail with an example for everything else, a moment without a zone too."""
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no moment; write for example 2026-11-22T18:00Z", param, ctx)
+        if moment.tzinfo is None:
+            self.fail(f"{value!r} has no time zone; write {value}Z for UTC", param, ctx)
+        return moment.astimezone(UTC)
 
 
 class Pattern(click.ParamType["re.Pattern[str]"]):

@@ -110,8 +110,13 @@ class Acknowledgement:
 
     incident_id: str
     author: str
-    comment: str
+    comment: str  # may be empty
     at: datetime
+
+    def __post_init__(self) -> None:
+        """Refuse one of nobody; raises SilenceError."""
+        if not self.author.strip():
+            raise SilenceError("an acknowledgement needs an author: others will want to know")
 
 
 def literal(name: str) -> str:

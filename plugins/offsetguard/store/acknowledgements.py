@@ -6,29 +6,36 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from offsetguard.errors import SilenceError
+from offsetguard.incidents.history import EventKind, IncidentEvent
 from offsetguard.incidents.silence import Acknowledgement
+from offsetguard.store import incident_events
 from offsetguard.store.models import AcknowledgementRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
 
     from sqlalchemy.orm import Session
+
+    from offsetguard.incidents.incident import Incident
 
 _IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 _MAX_NAME = 255  # of the column
 
 
-def add(session: Session, acknowledgement: Acknowledgement) -> None:
-    """Keep an acknowledgement of an incident that is stored."""
+def acknowledge(session: Session, incident: Incident, *, author: str, comment: str, now: datetime) -> Acknowledgement:
+    """Keep that somebody looks after an open incident, in its history, too; raises SilenceError when it is over."""
+    if incident.is_over:
+        raise SilenceError(f"incident {incident.incident_id} is resolved: there is nothing to acknowledge any more")
+    given = Acknowledgement(incident.incident_id, author.strip()[:_MAX_NAME], comment.strip(), now)
     session.add(
-        AcknowledgementRow(
-            incident_id=acknowledgement.incident_id,
-            author=acknowledgement.author[:_MAX_NAME],
-            comment=acknowledgement.comment,
-            at=acknowledgement.at,
-        )
+        AcknowledgementRow(incident_id=given.incident_id, author=given.author, comment=given.comment, at=given.at)
     )
     session.flush()
+    event = IncidentEvent(given.incident_id, now, EventKind.ACKNOWLEDGED, given.comment, given.author)
+    incident_events.record(session, [event])
+    return given
 
 
 def of(session: Session, incident_ids: Collection[str]) -> dict[str, Acknowledgement]:

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import case, delete, func, insert, select, update
 
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.offsets import MessageQueue
@@ -17,12 +17,14 @@ from offsetguard.store.models import IncidentRow
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Engine, Select
     from sqlalchemy.orm import Session
 
     from offsetguard.rules.rule import Figure
 
 _IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
+
+_SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 
 
 def open_incidents(session: Session, cluster: str) -> list[Incident]:
@@ -65,16 +67,41 @@ def forget(session: Session, incident_ids: Collection[str]) -> None:
 
 def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> list[Incident]:
     """Return incidents, newest first: for pages and people. Pending ones are nobody's concern yet."""
-    query = (
-        select(IncidentRow)
-        .where(IncidentRow.is_pending.is_(False))
-        .order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id)
-        .limit(limit)
-    )
-    if cluster is not None:
-        query = query.where(IncidentRow.cluster == cluster)
+    query = _shown(cluster).order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id).limit(limit)
     with reading(engine) as session:
         return [_from_row(row) for row in session.scalars(query)]
+
+
+def worst_open(session: Session, *, cluster: str | None = None, limit: int) -> list[Incident]:
+    """Return what is open, most severe first, then the longest open."""
+    order = (_SEVERITY_RANK.desc(), IncidentRow.opened_at, IncidentRow.incident_id)
+    query = _shown(cluster).where(IncidentRow.resolved_at.is_(None)).order_by(*order).limit(limit)
+    return [_from_row(row) for row in session.scalars(query)]
+
+
+def newest_resolved(session: Session, *, cluster: str | None = None, limit: int) -> list[Incident]:
+    """Return what is over, what ended last first."""
+    order = (IncidentRow.resolved_at.desc(), IncidentRow.incident_id)
+    query = _shown(cluster).where(IncidentRow.resolved_at.is_not(None)).order_by(*order).limit(limit)
+    return [_from_row(row) for row in session.scalars(query)]
+
+
+def count_open(session: Session) -> int:
+    """Return how many incidents are open in all clusters."""
+    query = select(func.count()).where(IncidentRow.resolved_at.is_(None), IncidentRow.is_pending.is_(False))
+    return session.scalar(query) or 0
+
+
+def beginning_with(session: Session, start: str, *, limit: int) -> list[Incident]:
+    """Return the newest incidents whose id begins so: people type the first few digits."""
+    query = _shown(None).where(IncidentRow.incident_id.startswith(start, autoescape=True))
+    query = query.order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id).limit(limit)
+    return [_from_row(row) for row in session.scalars(query)]
+
+
+def _shown(cluster: str | None) -> Select[IncidentRow]:
+    query = select(IncidentRow).where(IncidentRow.is_pending.is_(False))
+    return query if cluster is None else query.where(IncidentRow.cluster == cluster)
 
 
 def _chunks(incident_ids: Collection[str]) -> Iterator[list[str]]:

@@ -1,0 +1,178 @@
+"""`offsetguard silences`: hearing nothing of incidents for a while, with the reason; and ending that early."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offsetguard.cli.durations import Duration
+from offsetguard.cli.incidents import find_incident
+from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import Moment, author_option, format_option
+from offsetguard.errors import SilenceError
+from offsetguard.incidents.silence import Matchers, Silence
+from offsetguard.messages.hostile import harmless
+from offsetguard.rules.rule import Severity
+from offsetguard.rules.text import format_duration, format_moment
+from offsetguard.store import incidents as incident_store
+from offsetguard.store import silences as store
+from offsetguard.store.database import open_database, reading, writing
+from offsetguard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+_TEXT_LIMIT = 500
+_COUNTED_INCIDENTS = 20_000
+
+
+@click.group()
+def silences() -> None:
+    """Silences: hear nothing of certain incidents for a while.
+
+    What is silenced is still found, kept and shown, and one that was told of before still tells that it has resolved.
+    A silence needs matchers (globs, all of which must match), an end, an author and a comment: others will ask.
+
+    \b
+    Examples:
+      offsetguard silences add --group "batch-*" --for 2h --comment "load test"
+      offsetguard silences add --incident 3fa2b1 --until 2026-11-23T08:00Z --comment "known, fixed on Monday"
+      offsetguard silences add --cluster staging --severity warning --for 7d --comment "critical ones only"
+      offsetguard silences list
+      offsetguard silences expire 4                      hear of them again at once
+    """  # noqa: D301 click wants the character itself
+
+
+@silences.command("list")
+@click.option("--all", "every", is_flag=True, help="Those that are over, too.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
+@format_option("silence")
+def list_silences(*, every: bool, limit: int, output_format: str) -> None:
+    """Show silences that mute now or will later, with who wanted them and why."""
+    now, as_json = datetime.now(UTC), wants_json(output_format)
+    with reading(_engine()) as session:
+        found = store.newest(session, limit=limit) if every else store.not_over(session, now)[:limit]
+    for one in found:
+        click.echo(json.dumps(silence_as_json(one, now)) if as_json else _as_text(one, now))
+    if not found and not as_json:
+        click.echo("There never was a silence." if every else "Nothing is silenced.")
+
+
+@silences.command()
+@click.option("--cluster", help="Glob on the cluster's name.")
+@click.option("--group", "consumer_group", help="Glob on the consumer group's name.")
+@click.option("--topic", help="Glob on the topic's name.")
+@click.option("--rule", help="Glob on the rule's id, such as accumulation: see docs/rules.md.")
+@click.option(
+    "--severity",
+    type=click.Choice([one.value for one in Severity]),
+    help="Only incidents up to this severity: with warning, critical ones are heard.",
+)
+@click.option("--incident", "incident_id", metavar="ID", help="Exactly what this incident is about, and its return.")
+@click.option("--for", "lasting", type=Duration(), help="How long, e.g. 30m, 2h, 7d.")
+@click.option("--until", type=Moment(), help="When it ends, e.g. 2026-11-23T08:00Z; instead of --for.")
+@click.option("--from", "since", type=Moment(), help="When it starts; without it, now.")
+@click.option("--comment", required=True, help="Why: others will ask.")
+@author_option()
+@format_option("silence")
+def add(
+    *,
+    incident_id: str | None,
+    lasting: timedelta | None,
+    until: datetime | None,
+    since: datetime | None,
+    comment: str,
+    author: str,
+    output_format: str,
+    **globs: str | None,
+) -> None:
+    """Hear nothing of incidents that match, for a while."""
+    now = datetime.now(UTC)
+    starts_at = since or now
+    if (lasting is None) == (until is None):
+        raise click.UsageError("say how long: --for 2h, or --until 2026-11-23T08:00Z")
+    if incident_id is not None and any(globs.values()):
+        raise click.UsageError("--incident says all: leave --cluster, --group, --topic, --rule and --severity out")
+    ends_at = until or starts_at + (lasting or timedelta())
+    if ends_at <= now:
+        raise click.UsageError("a silence that is over already mutes nothing: see --for and --until")
+    with writing(_engine()) as session:
+        matchers = _matchers(globs) if incident_id is None else Matchers.of(find_incident(session, incident_id).subject)
+        silence = store.add(session, Silence(matchers, author.strip(), comment.strip(), starts_at, ends_at, now))
+        open_ones = incident_store.worst_open(session, limit=_COUNTED_INCIDENTS)
+    muted = sum(silence.matches(one) for one in open_ones)
+    if wants_json(output_format):
+        click.echo(json.dumps({**silence_as_json(silence, now), "open_incidents": muted}))
+        return
+    click.echo(_as_text(silence, now))
+    click.echo(f"    matches {muted} of {len(open_ones)} open incidents")
+
+
+@silences.command()
+@click.argument("silence_ids", metavar="NUMBER...", nargs=-1, required=True, type=int)
+@format_option("silence")
+def expire(*, silence_ids: tuple[int, ...], output_format: str) -> None:
+    """End silences before their time: what still fires is heard of again at once."""
+    now = datetime.now(UTC)
+    with writing(_engine()) as session:
+        ended = []
+        for silence_id in silence_ids:
+            if not store.expire(session, silence_id, now=now):
+                known = store.by_id(session, silence_id)
+                others = ", ".join(str(one.id) for one in store.not_over(session, now)) or "none"
+                why = "is over already" if known else "does not exist"
+                raise SilenceError(
+                    f"silence {silence_id} {why}; those that are not over: {others}; nothing was changed"
+                )
+            ended.append(store.by_id(session, silence_id))
+    for one in ended:
+        if one is not None:
+            click.echo(json.dumps(silence_as_json(one, now)) if wants_json(output_format) else _as_text(one, now))
+
+
+def silence_as_json(silence: Silence, now: datetime) -> dict[str, Any]:
+    """Return one silence; times are ISO 8601 in UTC."""
+    return {
+        "id": silence.id,
+        "state": _state(silence, now),
+        "matchers": silence.matchers.named,
+        "author": silence.author,
+        "comment": silence.comment,
+        "starts_at": silence.starts_at.isoformat(),
+        "ends_at": silence.over_at.isoformat(),
+        "created_at": silence.created_at.isoformat(),
+        "expired_at": None if silence.expired_at is None else silence.expired_at.isoformat(),
+    }
+
+
+def _as_text(silence: Silence, now: datetime) -> str:
+    matchers = ", ".join(f"{name} {value}" for name, value in silence.matchers.named.items())
+    left = round((silence.over_at - now).total_seconds() * 1000)
+    ends = f"until {format_moment(silence.over_at)}" + (f", {format_duration(left)} left" if left > 0 else "")
+    head = f"{silence.id}  {_state(silence, now)}  {matchers}"
+    told = f"    from {format_moment(silence.starts_at)} {ends}, by {silence.author}: {silence.comment}"
+    return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}"
+
+
+def _state(silence: Silence, now: datetime) -> str:
+    if silence.active_at(now):
+        return "active"
+    return "waiting" if now < silence.starts_at and now < silence.over_at else "over"
+
+
+def _matchers(globs: dict[str, str | None]) -> Matchers:
+    severity = globs["severity"]
+    return Matchers(
+        cluster=globs["cluster"],
+        consumer_group=globs["consumer_group"],
+        topic=globs["topic"],
+        rule=globs["rule"],
+        severity=None if severity is None else Severity(severity),
+    )
+
+
+def _engine() -> Engine:
+    return open_database(Workspace.from_environment().database_url)

@@ -1,0 +1,161 @@
+"""Silences, acknowledgements and histories come back as they went in, on both databases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.errors import SilenceError
+from offsetguard.incidents.history import EventKind, IncidentEvent
+from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.incidents.silence import Acknowledgement, Matchers, Silence
+from offsetguard.rules.rule import Severity
+from offsetguard.store import acknowledgements, incident_events, incidents, silences
+from offsetguard.store.database import reading, writing
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOSTILE = "größer <b>\u202e'; DROP TABLE silences; --"
+SILENCE = Silence(
+    Matchers("main", HOSTILE, "*", "accumulation", Severity.WARNING), HOSTILE, HOSTILE, NOW, NOW + HOUR, NOW
+)
+INCIDENT = Incident(
+    incident_id="0123456789abcdef",
+    subject=Subject("main", "accumulation", "billing", "orders"),
+    opened_at=NOW,
+    last_seen_at=NOW,
+    seen_count=1,
+    evidence=Evidence(Severity.WARNING, "OK", "default", "behind", "", "", {}, (), 0, frozenset()),
+    counted_at=NOW,
+)
+
+
+def test_a_silence_comes_back_as_it_went_in(engine: Engine) -> None:
+    with writing(engine) as session:
+        added = silences.add(session, SILENCE)
+        assert added == replace(SILENCE, id=added.id)
+    with reading(engine) as session:
+        assert silences.active(session, NOW) == [added]
+        assert silences.by_id(session, added.id or 0) == added
+        assert silences.by_id(session, 4711) is None
+
+
+def test_only_silences_that_mute_now_are_active_and_later_ones_are_not_over(engine: Engine) -> None:
+    later = replace(SILENCE, starts_at=NOW + HOUR, ends_at=NOW + 2 * HOUR)
+    over = replace(SILENCE, starts_at=NOW - 2 * HOUR, ends_at=NOW - HOUR)
+    ended = replace(SILENCE, expired_at=NOW)
+    with writing(engine) as session:
+        ids = [silences.add(session, one).id for one in (SILENCE, later, over, ended)]
+    with reading(engine) as session:
+        assert [one.id for one in silences.active(session, NOW)] == ids[:1]
+        assert [one.id for one in silences.not_over(session, NOW)] == ids[:2]
+        assert [one.id for one in silences.newest(session, limit=3)] == ids[:0:-1]
+
+
+def test_a_silence_is_ended_once(engine: Engine) -> None:
+    with writing(engine) as session:
+        number = silences.add(session, SILENCE).id or 0
+    with writing(engine) as session:
+        assert silences.expire(session, number, now=NOW + HOUR / 2)
+        assert not silences.expire(session, number, now=NOW + HOUR / 2)
+        assert not silences.expire(session, 4711, now=NOW)
+    with reading(engine) as session:
+        assert [silences.active(session, NOW + part * HOUR) for part in (0.75,)] == [[]]
+
+
+def test_the_newest_acknowledgement_counts_and_stands_in_the_history(engine: Engine) -> None:
+    with writing(engine) as session:
+        incidents.save(
+            session, [INCIDENT, replace(INCIDENT, incident_id="b", subject=Subject("main", "x", None, None))]
+        )
+        acknowledgements.acknowledge(session, INCIDENT, author="anna", comment="looking", now=NOW)
+        acknowledgements.acknowledge(session, INCIDENT, author=HOSTILE, comment=HOSTILE, now=NOW + HOUR)
+    with reading(engine) as session:
+        newest = Acknowledgement(INCIDENT.incident_id, HOSTILE, HOSTILE, NOW + HOUR)
+        assert acknowledgements.of(session, [INCIDENT.incident_id, "b", "nobody"]) == {INCIDENT.incident_id: newest}
+        assert incident_events.of_incident(session, INCIDENT.incident_id) == [
+            IncidentEvent(INCIDENT.incident_id, NOW, EventKind.ACKNOWLEDGED, "looking", "anna"),
+            IncidentEvent(INCIDENT.incident_id, NOW + HOUR, EventKind.ACKNOWLEDGED, HOSTILE, HOSTILE),
+        ]
+
+
+def test_what_is_over_cannot_be_acknowledged(engine: Engine) -> None:
+    over = replace(INCIDENT, resolved_at=NOW, resolution="recovered")
+    with writing(engine) as session:
+        incidents.save(session, [over])
+        with pytest.raises(SilenceError, match="is resolved"):
+            acknowledgements.acknowledge(session, over, author="anna", comment="", now=NOW)
+        assert acknowledgements.of(session, [over.incident_id]) == {}
+
+
+def test_a_pending_incident_comes_back_pending_and_leaves_nothing_when_it_goes_away(engine: Engine) -> None:
+    pending = replace(INCIDENT, is_pending=True)
+    told = replace(
+        INCIDENT, incident_id="told", subject=Subject("main", "x", None, None), good_count=1, escalation_level=2
+    )
+    with writing(engine) as session:
+        incidents.save(session, [pending, told])
+    assert incidents.newest(engine) == [told], "nobody needs to hear of a pending one"
+    with writing(engine) as session:
+        assert {one.incident_id: one for one in incidents.open_incidents(session, "main")} == {
+            pending.incident_id: pending,
+            told.incident_id: told,
+        }
+        incidents.forget(session, [pending.incident_id, told.incident_id])
+    with reading(engine) as session:
+        assert incidents.open_incidents(session, "main") == [told]
+
+
+def test_an_incident_of_a_release_without_counts_is_read(engine: Engine) -> None:
+    """It goes on: its first good look counts as one, and what was counted last is what showed it last."""
+    with writing(engine) as session:
+        incidents.save(session, [INCIDENT])
+        row = session.get_one(incidents.IncidentRow, INCIDENT.incident_id)
+        for name in ("good_count", "counted_at", "escalation_level"):
+            assert f'"{name}"' in row.record_json
+        row.record_json = row.record_json.replace('"good_count"', '"a"').replace('"counted_at"', '"b"')
+        row.record_json = row.record_json.replace('"escalation_level"', '"c"')
+    with reading(engine) as session:
+        (old,) = incidents.open_incidents(session, "main")
+    assert (old.good_count, old.counted_until, old.escalation_level, old.is_pending) == (0, NOW, 0, False)
+
+
+def test_open_incidents_come_worst_first_and_ended_ones_newest_first(engine: Engine) -> None:
+    def one(name: str, severity: Severity, minutes: int, *, ended: bool = False) -> Incident:
+        return replace(
+            INCIDENT,
+            incident_id=name,
+            subject=Subject("main" if name != "other" else "other", name, None, None),
+            evidence=replace(INCIDENT.evidence, severity=severity),
+            opened_at=NOW + timedelta(minutes=minutes),
+            resolved_at=NOW + timedelta(minutes=minutes + 1) if ended else None,
+        )
+
+    with writing(engine) as session:
+        incidents.save(
+            session,
+            [
+                one("info", Severity.INFO, 0),
+                one("new", Severity.CRITICAL, 2),
+                one("old", Severity.CRITICAL, 1),
+                one("other", Severity.WARNING, 0),
+                one("over", Severity.CRITICAL, 0, ended=True),
+                one("over later", Severity.INFO, 5, ended=True),
+            ],
+        )
+    with reading(engine) as session:
+        worst = [found.incident_id for found in incidents.worst_open(session, limit=9)]
+        assert worst == ["old", "new", "other", "info"]
+        assert [found.incident_id for found in incidents.worst_open(session, cluster="main", limit=2)] == ["old", "new"]
+        assert [found.incident_id for found in incidents.newest_resolved(session, limit=9)] == ["over later", "over"]
+        assert [found.incident_id for found in incidents.beginning_with(session, "o", limit=9)] == [
+            *("over later", "old", "other", "over")
+        ]
+        assert incidents.beginning_with(session, "%", limit=9) == []
+        assert incidents.count_open(session) == 4
