@@ -23,6 +23,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config_file import load_config
 from offsetguard.incidents.incident import Subject
 from offsetguard.intervals import Interval
+from offsetguard.messages.digest import DigestView
 from offsetguard.messages.hostile import harmless
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.published_facts import read_interval_facts
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts
     from offsetguard.incidents.incident import Incident
+    from offsetguard.messages.view import MessageView
     from offsetguard.pipeline.judge import JudgeReport
     from offsetguard.pipeline.planning import PlannedMessage
 
@@ -152,7 +154,7 @@ def _as_json(report: JudgeReport, rules: frozenset[str] | None, counts: Counter[
             counts["resolved"] += 1
             yield json.dumps({"what": "resolved", "interval_start": start.isoformat(), **_subject(incident)})
     for message in report.messages:
-        if _wanted(message.view.rule_id, rules):
+        if _any_wanted(message.view, rules):
             counts["message"] += 1
             yield json.dumps({"what": "message", "interval_start": start.isoformat(), **_message(message)})
 
@@ -169,15 +171,27 @@ def _as_text(report: JudgeReport, rules: frozenset[str] | None, counts: Counter[
                 line = f"{at}  {what:<8}  {evidence.severity.value.upper()}  {evidence.summary}"
                 yield harmless(f"{line}  [{incident.subject.rule_id}, {incident.subject.cluster}]", _TEXT_LIMIT)
     for message in report.messages:
-        if _wanted(message.view.rule_id, rules):
+        if _any_wanted(message.view, rules):
             counts["message"] += 1
             view = message.view
-            whom = f"{message.channel.value} to {message.receiver} (team {view.team}): {view.title}"
-            yield harmless(f"{at}  message   {view.reason.value}: {whom}  [{view.rule_id}]", _TEXT_LIMIT)
+            reason, title = _reason_and_title(view)
+            whom = f"{message.channel.value} to {message.receiver} (team {view.team}): {title}"
+            yield harmless(f"{at}  message   {reason}: {whom}  [{view.rule_id}]", _TEXT_LIMIT)
 
 
 def _wanted(rule_id: str, rules: frozenset[str] | None) -> bool:
     return rules is None or rule_id in rules
+
+
+def _any_wanted(view: MessageView | DigestView, rules: frozenset[str] | None) -> bool:
+    causes = [one.rule_id for one in view.sections] if isinstance(view, DigestView) else [view.rule_id]
+    return any(_wanted(rule_id, rules) for rule_id in causes)
+
+
+def _reason_and_title(view: MessageView | DigestView) -> tuple[str, str]:
+    if isinstance(view, DigestView):
+        return "digest", "; ".join(f"{one.title} ({one.reason.value})" for one in view.sections)
+    return view.reason.value, view.title
 
 
 def _subject(incident: Incident) -> dict[str, Any]:
@@ -196,6 +210,7 @@ def _subject(incident: Incident) -> dict[str, Any]:
 
 def _message(message: PlannedMessage) -> dict[str, Any]:
     view = message.view
+    reason, title = _reason_and_title(view)
     return {
         "cluster": view.cluster,
         "rule": view.rule_id,
@@ -203,8 +218,8 @@ def _message(message: PlannedMessage) -> dict[str, Any]:
         "team": view.team,
         "channel": message.channel.value,
         "receiver": message.receiver,
-        "reason": view.reason.value,
-        "title": view.title,
+        "reason": reason,
+        "title": title,
         "firing": [one.summary for one in view.firing],
         "resolved": [one.summary for one in view.resolved],
     }

@@ -4,6 +4,7 @@ Judging an interval again changes nothing and sends nothing: its row in `judged_
 transaction, and judges of one cluster wait for each other. An interval older than the newest judged one is history: it
 cannot change what is known since. One that comes late (`notify_within_ms`) changes incidents and sends nothing. A
 replay (a backfill) is history whatever its interval, and never takes the place of a judgement that is still to come.
+With `notify_late` both tell what they find, marked as late, as long as no newer interval was judged.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING
 from offsetguard.incidents.history import IncidentEvent, history_of
 from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.pipeline.forecast_log import keep_score
-from offsetguard.pipeline.planning import GroupDecision, PlannedMessage, plan
+from offsetguard.pipeline.outlooks import Outlooks
+from offsetguard.pipeline.planning import GroupDecision, Plan, PlannedMessage, plan
 from offsetguard.rules.registry import Judgement, rules_by_id
 from offsetguard.rules.registry import judge as judge_facts
 from offsetguard.store import broker_marks, incident_events, judged_intervals, outbox
 from offsetguard.store import incidents as incident_store
+from offsetguard.store import told as told_store
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard.windows import judge_queues
@@ -53,7 +56,7 @@ class JudgeReport:
     cannot_tell: tuple[CannotTell, ...] = ()  # questions that rules could not answer
     changes: Changes = field(default_factory=Changes)
     history: tuple[IncidentEvent, ...] = ()
-    decisions: tuple[GroupDecision, ...] = ()
+    planned: Plan = field(default_factory=Plan)
 
     @property
     def opened(self) -> tuple[Incident, ...]:
@@ -66,9 +69,14 @@ class JudgeReport:
         return self.changes.resolved
 
     @property
+    def decisions(self) -> tuple[GroupDecision, ...]:
+        """What was decided for every receiver that might have heard of something, and why."""
+        return self.planned.decisions
+
+    @property
     def messages(self) -> tuple[PlannedMessage, ...]:
         """Messages, one per receiver, that this interval put into the outbox."""
-        return tuple(message for decision in self.decisions for message in decision.messages)
+        return self.planned.messages
 
 
 def judge_interval(
@@ -79,12 +87,15 @@ def judge_interval(
     now: datetime,
     dry_run: bool = False,
     replay: bool = False,
+    notify_late: bool = False,
     group_pattern: str | None = None,
 ) -> JudgeReport:
     """Judge one interval of one cluster.
 
     `group_pattern`: a glob; findings about other groups, or about the whole cluster, are left alone, and the interval
     stays open for a judgement of all groups. `dry_run`: reads only. `replay`: changes no incident and sends nothing.
+    `notify_late`: an interval that comes late, or is replayed, and is newer than all that were judged is told all the
+    same, in messages that say so.
     """
     pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
     with reading(engine) as session:
@@ -94,8 +105,21 @@ def judge_interval(
     with reading(engine) if dry_run else writing(engine) as session:
         if not dry_run:
             serialize(session, f"judge {facts.cluster}")
-        report = _judge(session, facts, config, judgement=judgement, pattern=pattern, replay=replay, now=now)
-        if not dry_run and not report.already_judged and not _is_still_to_come(session, facts, replay=replay):
+        mode = _mode(session, facts, config, now, replay=replay, notify_late=notify_late)
+        report = JudgeReport(
+            facts.cluster,
+            facts.interval,
+            False,
+            mode,
+            judged_intervals.is_judged(session, facts.cluster, facts.interval),
+            findings=tuple(one for one in judgement.findings if _matches(one.consumer_group, pattern)),
+            cannot_tell=tuple(one for one in judgement.cannot_tell if _matches(one.consumer_group, pattern)),
+        )
+        if not report.already_judged and mode is not Mode.HISTORY:
+            report = _advanced(session, report, facts, judgement=judgement, pattern=pattern)
+            if mode is Mode.LIVE or notify_late:
+                report = _planned(session, report, facts, config, pattern=pattern, now=now)
+        if not dry_run and not report.already_judged and not _is_still_to_come(session, report):
             _write(session, report, complete=pattern is None, now=now)
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
@@ -103,33 +127,15 @@ def judge_interval(
     return replace(report, dry_run=dry_run)
 
 
-def _judge(
-    session: Session,
-    facts: IntervalFacts,
-    config: Config,
-    *,
-    judgement: Judgement,
-    pattern: str | None,
-    replay: bool,
-    now: datetime,
+def _advanced(
+    session: Session, report: JudgeReport, facts: IntervalFacts, *, judgement: Judgement, pattern: str | None
 ) -> JudgeReport:
-    cluster, interval = facts.cluster, facts.interval
-    judged = judged_intervals.is_judged(session, cluster, interval)
-    mode = Mode.HISTORY if replay else _mode(session, facts, config, now)
-    report = JudgeReport(
-        cluster,
-        interval,
-        False,
-        mode,
-        judged,
-        findings=tuple(one for one in judgement.findings if _matches(one.consumer_group, pattern)),
-        cannot_tell=tuple(one for one in judgement.cannot_tell if _matches(one.consumer_group, pattern)),
-    )
-    if judged or mode is Mode.HISTORY:
-        return report
-    still_open = incident_store.open_incidents(session, cluster)
-    concerned = [one for one in still_open if _matches(one.subject.consumer_group, pattern)]
-    left_alone = [one for one in still_open if not _matches(one.subject.consumer_group, pattern)]
+    """Let the findings act on the incidents."""
+    concerned = [
+        one
+        for one in incident_store.open_incidents(session, facts.cluster)
+        if _matches(one.subject.consumer_group, pattern)
+    ]
     changes = advance(
         concerned,
         report.findings,
@@ -138,40 +144,55 @@ def _judge(
         cannot_tell=judgement.cannot_tell,
         wider=judgement.findings,
     )
-    report = replace(report, changes=changes, history=history_of(concerned, changes, interval))
-    if mode is Mode.LATE:
-        return report
-    decisions = plan(
+    return replace(report, changes=changes, history=history_of(concerned, changes, facts.interval))
+
+
+def _planned(
+    session: Session, report: JudgeReport, facts: IntervalFacts, config: Config, *, pattern: str | None, now: datetime
+) -> JudgeReport:
+    """Decide who is told what."""
+    left_alone = [
+        one
+        for one in (incident_store.open_incidents(session, facts.cluster) if pattern is not None else ())
+        if one.is_open and not _matches(one.subject.consumer_group, pattern)
+    ]
+    planned = plan(
         session,
-        cluster,
-        interval,
-        open_incidents=(*changes.open, *(one for one in left_alone if one.is_open)),
-        resolved=changes.resolved,
+        facts.cluster,
+        facts.interval,
+        open_incidents=(*report.changes.open, *left_alone),
+        resolved=report.changes.resolved,
         config=config,
         now=now,
+        outlooks=Outlooks(facts),
+        late=report.mode is Mode.LATE,
     )
-    return replace(report, decisions=decisions)
+    return replace(report, planned=planned, history=(*report.history, *planned.history))
 
 
-def _is_still_to_come(session: Session, facts: IntervalFacts, *, replay: bool) -> bool:
+def _is_still_to_come(session: Session, report: JudgeReport) -> bool:
     """Whether a replayed interval is newer than all that were judged: its own run may yet have to warn."""
-    newest = judged_intervals.newest_interval(session, facts.cluster)
-    return replay and (newest is None or facts.interval > newest)
+    newest = judged_intervals.newest_interval(session, report.cluster)
+    return report.mode is Mode.HISTORY and (newest is None or report.interval > newest)
 
 
-def _mode(session: Session, facts: IntervalFacts, config: Config, now: datetime) -> Mode:
+def _mode(
+    session: Session, facts: IntervalFacts, config: Config, now: datetime, *, replay: bool, notify_late: bool
+) -> Mode:
     newest = judged_intervals.newest_interval(session, facts.cluster)
-    if newest is not None and facts.interval <= newest:
+    if (newest is not None and facts.interval <= newest) or (replay and not notify_late):
         return Mode.HISTORY
-    if now - facts.interval.end > timedelta(milliseconds=config.delivery.notify_within_ms):
+    if replay or now - facts.interval.end > timedelta(milliseconds=config.delivery.notify_within_ms):
         return Mode.LATE
     return Mode.LIVE
 
 
 def _write(session: Session, report: JudgeReport, *, complete: bool, now: datetime) -> None:
     incident_store.save(session, report.changes.all)
+    incident_store.save(session, report.planned.escalated)
     incident_store.forget(session, [one.incident_id for one in report.changes.vanished])
     incident_events.record(session, report.history)
+    told_store.save(session, report.planned.told)
     for message in report.messages:
         outbox.enqueue(
             session,

@@ -1,25 +1,27 @@
-"""Which messages an interval gives: per (team, cluster, rule) the decision, and what each receiver of the team gets.
+"""Which messages an interval gives: per (team, cluster, rule) and receiver the decision, and what follows from it.
 
-What was last told comes from the newest message in the outbox. Two things decide beside the set of incidents: an
-incident that got worse than it was told counts as a new one, and one that was handed over to another team counts as
-resolved for the first. Incidents of severity INFO are history only: nobody is told, and one that was told while it was
-worse counts as resolved.
+What was last told stands in the table `told`. Incidents of severity INFO are history only: nobody is told, and one that
+was told while it was worse counts as resolved; so does one that others hear of now. A message shows everything that
+fires and was told, muted or not, and what is new; what is muted and was never told is only counted where it is muted.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from offsetguard.incidents.decision import Decision, LastSent, NotificationReason, decide
-from offsetguard.incidents.grouping import GroupKey, group_incidents
-from offsetguard.pipeline.message_views import message_view
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.rule import Severity
-from offsetguard.store import incidents as incident_store
-from offsetguard.store import outbox
-from offsetguard.store.outbox import Channel
+from offsetguard.config.teams import RECEIVER_LISTS
+from offsetguard.incidents.decision import Decision, NotificationReason
+from offsetguard.incidents.timing import NOTHING_TOLD, Candidate, Timing, Told, ToldIncident, decide_in_time
+from offsetguard.messages.digest import digest
+from offsetguard.pipeline.audience import Audience, Circumstances
+from offsetguard.pipeline.news import KnownIncidents, News, Writer
+from offsetguard.receivers import Channel
+from offsetguard.severity import Severity
+from offsetguard.store import acknowledgements, silences
+from offsetguard.store import told as told_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +30,20 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from offsetguard.config import Config
+    from offsetguard.config.routes import Route
+    from offsetguard.incidents.grouping import GroupKey, ToldKey
+    from offsetguard.incidents.history import IncidentEvent
     from offsetguard.incidents.incident import Incident
     from offsetguard.intervals import Interval
+    from offsetguard.messages.digest import DigestView
     from offsetguard.messages.view import MessageView
-    from offsetguard.store.outbox import EnqueuedView
+    from offsetguard.pipeline.audience import Heard
+    from offsetguard.pipeline.outlooks import Outlooks
+    from offsetguard.receivers import Receiver
+
+_MAY_BE_ESCALATIONS = frozenset(
+    {NotificationReason.FIRST, NotificationReason.NEW_FIRING, NotificationReason.WORSE, NotificationReason.GROUP_WAIT}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +53,28 @@ class PlannedMessage:
     idempotency_key: str
     channel: Channel
     receiver: str
-    view: MessageView
+    view: MessageView | DigestView
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
-    """What was decided about the incidents of one (team, cluster, rule), and what follows."""
+    """What was decided about the incidents of one (team, cluster, rule) for one receiver, and why."""
 
-    key: GroupKey
+    key: ToldKey
     decision: Decision
-    messages: tuple[PlannedMessage, ...] = ()  # none: nothing is sent, or the team wants no resolve notices
+    news: News | None = None  # None: nothing is sent
+    muted_count: int = 0  # firing incidents that start no message for this receiver
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """The newest message about a group of incidents."""
+class Plan:
+    """What an interval gives; nothing of it is written yet."""
 
-    at: datetime
-    thread_key: str
-    severities: Mapping[str, Severity]  # of what it said fires, by incident id
-    resolved: frozenset[str]
-
-    @classmethod
-    def by(cls, enqueued: EnqueuedView) -> _Told:
-        view = enqueued.view
-        return cls(
-            enqueued.enqueued_at,
-            view.thread_key,
-            {incident.incident_id: Severity(incident.severity) for incident in view.firing},
-            frozenset(incident.incident_id for incident in view.resolved),
-        )
-
-    @property
-    def last_sent(self) -> LastSent:
-        return LastSent(self.at, frozenset(self.severities), self.resolved)
+    decisions: tuple[GroupDecision, ...] = ()
+    messages: tuple[PlannedMessage, ...] = ()  # a digest stands for the mails that it is made of
+    told: Mapping[ToldKey, Told] = field(default_factory=dict)  # what changes
+    escalated: tuple[Incident, ...] = ()  # with their new levels
+    history: tuple[IncidentEvent, ...] = ()  # muted, heard again, escalated
 
 
 def plan(
@@ -86,108 +86,175 @@ def plan(
     resolved: Iterable[Incident],
     config: Config,
     now: datetime,
-) -> tuple[GroupDecision, ...]:
-    """Return the decision on every group of incidents of a cluster that fires, or that somebody was told of.
+    outlooks: Outlooks | None = None,
+    late: bool = False,
+) -> Plan:
+    """Decide for every receiver that something fires for, or that was told of something; reads only.
 
-    `resolved`: those of this interval, which the database may not know yet. Reads only.
+    `open_incidents`: all of the cluster, without pending ones. `resolved`: those of this interval, which the database
+    may not know yet. `late`: the messages are marked as being about the past.
     """
     all_open = tuple(open_incidents)
-    sent = (incident for incident in all_open if incident.evidence.severity.is_sent)
-    groups = group_incidents(sent, lambda incident: _team(incident, config))
-    told_keys = {GroupKey(team, cluster, rule_id) for team, rule_id in outbox.told_rules(session, cluster)}
-    planner = _Planner(session, interval, config, now, {one.incident_id: one for one in (*all_open, *resolved)})
-    return tuple(planner.decide(key, groups.get(key, ())) for key in sorted({*groups, *told_keys}))
+    given = Circumstances(
+        interval=interval,
+        now=now,
+        silences=silences.active(session, now),
+        acknowledged=acknowledgements.of(session, {one.incident_id for one in all_open}),
+        told=told_store.of_cluster(session, cluster),
+    )
+    audience = Audience(config, given, all_open)
+    incidents = KnownIncidents(session, (*all_open, *resolved))
+    planner = _Planner(config, given, audience, incidents)
+    decisions = tuple(planner.decide(key) for key in sorted({*audience.heard, *given.told}))
+    writer = Writer(config, given, audience, incidents)
+    sent = [(one.key, one.news) for one in decisions if one.news is not None]
+    views = [(key, news, writer.view(news, outlooks=outlooks, late=late)) for key, news in sent]
+    return Plan(
+        decisions,
+        tuple(_messages(views, interval)),
+        {key: now_told for key, now_told in planner.told.items() if now_told != given.told.get(key, NOTHING_TOLD)},
+        tuple(audience.escalated),
+        tuple(audience.history),
+    )
 
 
-@dataclass(frozen=True, slots=True)
 class _Planner:
-    session: Session
-    interval: Interval
-    config: Config
-    now: datetime
-    incidents: Mapping[str, Incident]  # of this interval, by id
+    """Decides for one receiver after the other, and notes what each then knows."""
 
-    def decide(self, key: GroupKey, firing: Sequence[Incident]) -> GroupDecision:
-        enqueued = outbox.newest_enqueued(self.session, team=key.team, cluster=key.cluster, rule_id=key.rule_id)
-        told = None if enqueued is None else _Told.by(enqueued)
-        ids = {incident.incident_id for incident in firing}
-        gone = sorted(set(told.severities) - ids) if told else []
-        delivery = self.config.delivery
-        decision = decide(
-            now=self.now,
-            last_sent=told.last_sent if told else None,
-            firing={_told_as(incident, told) for incident in firing},
-            resolved=set(gone),
-            repeat_interval_ms=delivery.repeat_interval_ms,
-            send_resolved=delivery.send_resolved,
+    def __init__(self, config: Config, given: Circumstances, audience: Audience, incidents: KnownIncidents) -> None:
+        self._config = config
+        self._given = given
+        self._audience = audience
+        self._incidents = incidents
+        self._receivers = _receivers(config)
+        self.told: dict[ToldKey, Told] = {}  # after this interval
+
+    def decide(self, key: ToldKey) -> GroupDecision:
+        heard = self._audience.heard.get(key, [])
+        told = self._given.told.get(key, NOTHING_TOLD)
+        if not heard and (key.channel, key.receiver) not in self._receivers:
+            self.told[key] = NOTHING_TOLD
+            return GroupDecision(key, Decision(send=False, reason=NotificationReason.RECEIVER_REMOVED))
+        route = heard[0].route if heard else self._route_of_told(key, told)
+        muted = {one.incident.incident_id: one.mute.reason for one in heard if one.mute is not None}
+        decision = self._decision(told, heard, route)
+        if not decision.send:
+            over = decision.reason is NotificationReason.RESOLVED_UNWANTED
+            self.told[key] = Told(muted=muted) if over else replace(told, muted=muted)
+            return GroupDecision(key, decision, muted_count=len(muted))
+        news = self._news(key.group, decision.reason, told, heard, route)
+        self.told[key] = Told(
+            at=self._given.interval.start,
+            thread_key=news.thread_key,
+            firing={one.incident.incident_id: self._told_incident(one, told, decision.reason) for one in news.shown},
+            muted=muted,
+            repeat_count=news.repeat_count,
         )
-        silent = decision.reason is NotificationReason.ALL_RESOLVED and not delivery.send_resolved
-        if not decision.send or silent:
-            return GroupDecision(key, decision)
-        view = message_view(
-            key,
-            firing=firing,
-            resolved=list(self._endings(gone)) if delivery.send_resolved else (),
-            reason=decision.reason,
-            interval_start=self.interval.start,
-            thread_key=self._thread_key(key, told, ids),
-            title=rule.title if (rule := rules_by_id().get(key.rule_id)) else key.rule_id,
-            config=self.config,
+        return GroupDecision(key, decision, news, len(muted))
+
+    def _decision(self, told: Told, heard: Sequence[Heard], route: Route) -> Decision:
+        timing = Timing(
+            route.group_wait_ms, route.group_interval_ms, route.repeat_interval_ms, send_resolved=route.send_resolved
         )
-        return GroupDecision(key, decision, tuple(self._messages(view)))
+        candidates = [
+            Candidate(
+                one.incident.incident_id,
+                one.incident.evidence.severity,
+                one.incident.opened_at,
+                one.mute.reason if one.mute else None,
+            )
+            for one in heard
+        ]
+        decision = decide_in_time(self._given.interval, told, candidates, timing)
+        new = [one for one in heard if one.mute is None and one.incident.incident_id not in told.firing]
+        if decision.reason in _MAY_BE_ESCALATIONS and new and all(one.escalated_from is not None for one in new):
+            return Decision(send=True, reason=NotificationReason.ESCALATED)
+        return decision
 
-    def _endings(self, ids: Sequence[str]) -> Iterator[tuple[Incident, str | None]]:
-        """Give each incident that this team was told of and that fires no more, with how it ended for the team."""
-        stored = incident_store.by_id(self.session, [one for one in ids if one not in self.incidents])
-        for incident_id in ids:
-            incident = self.incidents.get(incident_id) or stored.get(incident_id)
-            if incident is not None:  # None: housekeeping removed it
-                yield incident, self._still_open(incident) if incident.is_open else None
-
-    def _still_open(self, incident: Incident) -> str:
-        """Say why a team hears no more of an incident that goes on."""
-        if not incident.evidence.severity.is_sent:
-            return f"needs nobody any more: {incident.evidence.summary}"
-        return f"handed over to team {_team(incident, self.config)}"
-
-    def _thread_key(self, key: GroupKey, told: _Told | None, firing_ids: set[str]) -> str:
-        """Go on with the thread while its spell lasts; a resolve notice ends it, or silence when none is wanted."""
-        told_ids = set(told.severities) if told else set()
-        goes_on = told_ids if self.config.delivery.send_resolved else told_ids & firing_ids
-        if told is not None and goes_on:
-            return told.thread_key
-        return _digest(key.team, key.cluster, key.rule_id, self.interval.name)[:32]
-
-    def _messages(self, view: MessageView) -> Iterator[PlannedMessage]:
-        content = (
-            *(f"firing {one.incident_id} {one.severity}" for one in view.firing),
-            *(f"resolved {one.incident_id}" for one in view.resolved),
+    def _route_of_told(self, key: ToldKey, told: Told) -> Route:
+        """Return the route of the worst incident that was told, where none of them fires any more."""
+        worst = min(told.firing, key=lambda one: (-told.firing[one].severity.rank, one), default=None)
+        incident = None if worst is None else self._incidents.by_id([worst]).get(worst)
+        return self._config.route(
+            key.group.team,
+            key.group.cluster,
+            rule_id=key.group.rule_id,
+            severity=Severity.CRITICAL if worst is None else told.firing[worst].severity,
+            consumer_group=None if incident is None else incident.subject.consumer_group,
         )
-        for channel, receiver in _receivers(view.team, self.config):
-            parts = (view.thread_key, self.interval.name, view.reason.value, channel.value, receiver, *content)
-            yield PlannedMessage(_digest(*parts), channel, receiver, view)
+
+    def _news(
+        self, group: GroupKey, reason: NotificationReason, told: Told, heard: Sequence[Heard], route: Route
+    ) -> News:
+        shown = [one for one in heard if one.mute is None or one.incident.incident_id in told.firing]
+        firing_ids = {one.incident.incident_id for one in heard}
+        goes_on = told.firing.keys() if route.send_resolved else told.firing.keys() & firing_ids
+        return News(
+            group,
+            reason,
+            # a thread lasts as long as its spell: a resolve notice ends it, or silence where none is wanted
+            told.thread_key if goes_on else _thread_key(group, self._given.interval),
+            told.repeat_count + 1 if reason is NotificationReason.REPEAT else 0,
+            route,
+            shown,
+            sorted(told.firing.keys() - firing_ids) if route.send_resolved else (),
+        )
+
+    def _told_incident(self, heard: Heard, told: Told, reason: NotificationReason) -> ToldIncident:
+        severity, start = heard.incident.evidence.severity, self._given.interval.start
+        known = told.firing.get(heard.incident.incident_id)
+        if known is None:
+            return ToldIncident(severity, start, start)
+        repeated = reason is NotificationReason.REPEAT and heard.mute is None
+        return ToldIncident(
+            severity,
+            known.first_told_at,
+            start if severity.rank > known.severity.rank else known.severity_told_at,
+            known.repeats + 1 if repeated else known.repeats,
+        )
 
 
-def _told_as(incident: Incident, told: _Told | None) -> str:
-    """Return the id under which the decision knows an incident: a new one when it got worse than it was told."""
-    told_severity = told.severities.get(incident.incident_id) if told else None
-    if told_severity is not None and incident.evidence.severity.rank > told_severity.rank:
-        return f"{incident.incident_id} {incident.evidence.severity.value}"
-    return incident.incident_id
+def _messages(views: Sequence[tuple[ToldKey, News, MessageView]], interval: Interval) -> Iterator[PlannedMessage]:
+    """Give the mails, one digest to whoever would get too many, then everything else."""
+    mails: defaultdict[tuple[str, str, str], list[tuple[ToldKey, News, MessageView]]] = defaultdict(list)
+    for key, news, view in views:
+        if key.channel is Channel.MAIL:
+            mails[key.receiver, view.language, view.time_zone].append((key, news, view))
+    for (receiver, *_), found in mails.items():
+        messages = [_message(key, view, interval) for key, _, view in found]
+        if len(found) <= min(news.route.digest_above for _, news, _ in found):
+            yield from messages
+        else:
+            yield _digest_of(receiver, messages, [view for *_, view in found])
+    yield from (_message(key, view, interval) for key, _, view in views if key.channel is not Channel.MAIL)
 
 
-def _team(incident: Incident, config: Config) -> str:
-    group = incident.subject.consumer_group
-    return config.default_team if group is None else config.policy(incident.subject.cluster, group).team
+def _digest_of(receiver: str, messages: Sequence[PlannedMessage], views: Sequence[MessageView]) -> PlannedMessage:
+    key = _digest("digest", *(message.idempotency_key for message in messages))
+    return PlannedMessage(key, Channel.MAIL, receiver, digest(views, thread_key=key[:32]))
 
 
-def _receivers(team: str, config: Config) -> Iterator[tuple[Channel, str]]:
-    """Give the team's receivers; a team that has none, or is gone, is heard by the default team."""
-    found = config.teams.get(team)
-    if found is None or not (found.mail or found.slack):
-        found = config.teams[config.default_team]
-    yield from ((Channel.MAIL, address) for address in dict.fromkeys(found.mail))
-    yield from ((Channel.SLACK, name) for name in dict.fromkeys(found.slack))
+def _message(key: ToldKey, view: MessageView, interval: Interval) -> PlannedMessage:
+    content = (
+        *(f"firing {one.incident_id} {one.severity}" for one in view.firing),
+        *(f"resolved {one.incident_id}" for one in view.resolved),
+    )
+    parts = (view.thread_key, interval.name, view.reason.value, key.channel.value, key.receiver, *content)
+    return PlannedMessage(_digest(*parts), key.channel, key.receiver, view)
+
+
+def _receivers(config: Config) -> set[Receiver]:
+    """Return everybody whom the configuration names."""
+    return {
+        (channel, name)
+        for named in (*config.teams.values(), *config.routes)
+        for field_name, channel in RECEIVER_LISTS.items()
+        for name in getattr(named, field_name) or ()
+    }
+
+
+def _thread_key(group: GroupKey, interval: Interval) -> str:
+    return _digest(group.team, group.cluster, group.rule_id, interval.name)[:32]
 
 
 def _digest(*parts: str) -> str:

@@ -24,7 +24,7 @@ class Mode(StrEnum):
     """What judging an interval was allowed to do."""
 
     LIVE = "live"  # changed incidents and could send messages
-    LATE = "late"  # changed incidents; older than notify_within_ms, so nothing was sent
+    LATE = "late"  # changed incidents; older than notify_within_ms: nothing was sent, unless it was asked for
     HISTORY = "history"  # a newer interval had been judged: nothing but this row
 
 

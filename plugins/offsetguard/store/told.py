@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 
+from offsetguard.incidents.grouping import GroupKey, ToldKey
 from offsetguard.incidents.muting import MuteReason
 from offsetguard.incidents.timing import Told, ToldIncident
 from offsetguard.receivers import Channel
@@ -28,36 +28,22 @@ if TYPE_CHECKING:
 _KEYS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ToldKey:
-    """Who was told about what."""
-
-    team: str  # that the incidents belong to; the receiver may be another team's (escalation)
-    cluster: str
-    rule_id: str
-    channel: Channel
-    receiver: str
-
-    @property
-    def digest(self) -> str:
-        """64 hexadecimal digits."""
-        parts = (self.team, self.cluster, self.rule_id, self.channel.value, self.receiver)
-        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
-
-
 def of_cluster(session: Session, cluster: str) -> dict[ToldKey, Told]:
     """Return all of a cluster."""
     rows = session.scalars(select(ToldRow).where(ToldRow.cluster == cluster))
-    return {ToldKey(row.team, row.cluster, row.rule_id, Channel(row.channel), row.receiver): _told(row) for row in rows}
+    return {
+        ToldKey(GroupKey(row.team, row.cluster, row.rule_id), Channel(row.channel), row.receiver): _told(row)
+        for row in rows
+    }
 
 
 def save(session: Session, changed: Mapping[ToldKey, Told]) -> None:
     """Write what changed; what is empty is forgotten."""
-    gone = [key.digest for key, told in changed.items() if told.is_empty]
+    gone = [_digest(key) for key, told in changed.items() if told.is_empty]
     rows = [_values(key, told) for key, told in changed.items() if not told.is_empty]
     for start in range(0, len(gone), _KEYS_PER_QUERY):
         session.execute(delete(ToldRow).where(ToldRow.key.in_(gone[start : start + _KEYS_PER_QUERY])))
-    clusters = {key.cluster for key in changed}
+    clusters = {key.group.cluster for key in changed}
     known = set(session.scalars(select(ToldRow.key).where(ToldRow.cluster.in_(clusters))))
     if new := [row for row in rows if row["key"] not in known]:
         session.execute(insert(ToldRow), new)
@@ -67,10 +53,10 @@ def save(session: Session, changed: Mapping[ToldKey, Told]) -> None:
 
 def _values(key: ToldKey, told: Told) -> dict[str, Any]:
     return {
-        "key": key.digest,
-        "team": key.team,
-        "cluster": key.cluster,
-        "rule_id": key.rule_id,
+        "key": _digest(key),
+        "team": key.group.team,
+        "cluster": key.group.cluster,
+        "rule_id": key.group.rule_id,
         "channel": key.channel.value,
         "receiver": key.receiver,
         "told_at": told.at,
@@ -104,3 +90,9 @@ def _told(row: ToldRow) -> Told:
         muted={incident_id: MuteReason(reason) for incident_id, reason in json.loads(row.muted_json).items()},
         repeat_count=row.repeat_count,
     )
+
+
+def _digest(key: ToldKey) -> str:
+    group = key.group
+    parts = (group.team, group.cluster, group.rule_id, key.channel.value, key.receiver)
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

@@ -104,7 +104,8 @@ class JudgeOperator(BaseOperator):
         verb = "would be" if report.dry_run else "were"
         self.log.info("%d incidents %s opened, %d resolved", len(report.opened), verb, len(report.resolved))
         for decision in report.decisions:
-            key = decision.key
-            self.log.info("team %s, rule %s: %s", key.team, key.rule_id, decision.decision.reason.value)
+            key, muted = decision.key, f", {decision.muted_count} muted" if decision.muted_count else ""
+            about = f"team {key.group.team}, rule {key.group.rule_id}, {key.channel.value} to {key.receiver}"
+            self.log.info("%s: %s%s", about, decision.decision.reason.value, muted)
         for message in report.messages:
             self.log.info("message by %s to %s %s written", message.channel.value, message.receiver, verb)

@@ -28,6 +28,7 @@ CONFIG = """
 clusters: {demo: {name_servers: ['127.0.0.1:9']}, other: {name_servers: ['127.0.0.1:9']}}
 teams: {ops: {mail: [ops@example.com]}}
 default_team: ops
+delivery: {group_interval_ms: 60000}
 """
 FAR_BEHIND = {"lag": 20_000, "effective_lag": 20_000, "lag_ms": 600_000}
 CAUGHT_UP = {"lag": 0, "effective_lag": 0, "lag_ms": 0}
@@ -35,10 +36,10 @@ CAUGHT_UP = {"lag": 0, "effective_lag": 0, "lag_ms": 0}
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    """Five minutes of a group that is off and far behind in the second to the fourth."""
+    """Six minutes of a group that is off and far behind in the second to the fourth."""
     (tmp_path / "offsetguard.yml").write_text(CONFIG)
     warehouse = Warehouse.in_folder(tmp_path)
-    figures = (CAUGHT_UP, FAR_BEHIND, FAR_BEHIND, FAR_BEHIND, CAUGHT_UP)
+    figures = (CAUGHT_UP, FAR_BEHIND, FAR_BEHIND, FAR_BEHIND, CAUGHT_UP, CAUGHT_UP)
     rows = [
         {"cluster": "demo", "consumer_group": "billing", "topic": "orders", "topic_kind": "normal"}
         | {"interval_start": minute(number), "queue_count": 4, "lost": 0, "online_client_count": 0}
@@ -95,7 +96,7 @@ def lines(result: Result) -> list[dict[str, Any]]:
 
 
 def test_findings_the_end_and_messages_are_told_in_their_order(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(0, 5), "--format", "json")
+    result = replay(warehouse, *span(0, 6), "--format", "json")
     assert result.exit_code == 1, result.output
     found = [one for one in lines(result) if one.get("consumer_group") == "billing" or one["what"] == "message"]
     assert Counter(one["what"] for one in found) == {"finding": 3, "message": 2, "resolved": 1}
@@ -108,7 +109,7 @@ def test_findings_the_end_and_messages_are_told_in_their_order(warehouse: Wareho
         "first",
         minute(1).isoformat(),
     )
-    assert (last["reason"], last["interval_start"]) == ("all_resolved", minute(4).isoformat())
+    assert (last["reason"], last["interval_start"]) == ("all_resolved", minute(5).isoformat())
     assert "nothing was sent" in result.stderr
 
 
@@ -118,14 +119,14 @@ def test_nothing_is_written(warehouse: Warehouse) -> None:
     before = {
         path: hashlib.sha256(path.read_bytes()).hexdigest() for path in (database, warehouse.workspace.catalog_file)
     }
-    replay(warehouse, *span(0, 5))
+    replay(warehouse, *span(0, 6))
     assert {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in before} == before
 
 
 def test_rules_narrow_what_is_shown_and_unknown_ones_are_named(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(0, 5), "--rules", "lock_not_released")
+    result = replay(warehouse, *span(0, 6), "--rules", "lock_not_released")
     assert (result.exit_code, lines(result)) == (0, [])
-    wrong = replay(warehouse, *span(0, 5), "--rules", "lock_not_relaesed")
+    wrong = replay(warehouse, *span(0, 6), "--rules", "lock_not_relaesed")
     assert wrong.exit_code == 2
     assert "there is no rule 'lock_not_relaesed'; lock_not_released" in " ".join(wrong.output.split())
 
@@ -133,15 +134,15 @@ def test_rules_narrow_what_is_shown_and_unknown_ones_are_named(warehouse: Wareho
 def test_other_limits_can_be_tried_out(warehouse: Warehouse, tmp_path: Path) -> None:
     other = tmp_path / "other.yml"
     other.write_text(CONFIG.replace("ops@example.com", "new@example.com"))
-    result = replay(warehouse, *span(0, 5), "--config", str(other), "--cluster", "demo")
+    result = replay(warehouse, *span(0, 6), "--config", str(other), "--cluster", "demo")
     assert {one["receiver"] for one in lines(result) if one["what"] == "message"} == {"new@example.com"}
 
 
 def test_people_read_what_changes_and_when(warehouse: Warehouse) -> None:
-    shown = replay(warehouse, *span(0, 5), "--format", "table").stdout.splitlines()
+    shown = replay(warehouse, *span(0, 6), "--format", "table").stdout.splitlines()
     assert [line.split("  ")[1].strip() for line in shown[:-1] if "billing" in line] == ["opened", "resolved"]
     assert sum("message" in line and "ops@example.com" in line for line in shown) == 2
-    assert shown[-1].startswith("5 intervals: 3 findings, 1 incidents opened, 1 resolved, 2 messages")
+    assert shown[-1].startswith("6 intervals: 3 findings, 1 incidents opened, 1 resolved, 2 messages")
 
 
 def test_a_time_of_which_nothing_is_published_gives_2(warehouse: Warehouse) -> None:
@@ -152,6 +153,6 @@ def test_a_time_of_which_nothing_is_published_gives_2(warehouse: Warehouse) -> N
 
 
 def test_a_cluster_that_is_not_configured_is_named(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(0, 5), "--cluster", "mian")
+    result = replay(warehouse, *span(0, 6), "--cluster", "mian")
     assert result.exit_code == 2
     assert "clusters: demo, other" in " ".join(result.output.split())

@@ -36,7 +36,7 @@ def config(**delivery: Any) -> Config:
                 "nobody": {},
             },
             "default_team": "operations",
-            "delivery": delivery,
+            "delivery": {"group_interval_ms": 1, **delivery},
         }
     )
 
@@ -148,7 +148,7 @@ def test_trouble_that_goes_on_is_not_told_again_until_the_repeat_interval_has_pa
     settings = config(repeat_interval_ms=180_000)
     sent = [judge(engine, facts(n, group("somebody", 20_000 + n)), config=settings) for n in range(5)]
     reasons = [[reason for *_, reason in told(report)] for report in sent]
-    assert reasons == [[NotificationReason.FIRST], [], [], [], [NotificationReason.REPEAT]]
+    assert reasons == [[NotificationReason.FIRST], [], [], [NotificationReason.REPEAT], []]
     (incident,) = incidents.newest(engine)
     assert (incident.seen_count, incident.peak, incident.opened_at) == (5, 20_004, START)
 
@@ -203,7 +203,7 @@ def test_trouble_that_gets_worse_is_told_at_once_and_only_once(engine: Engine) -
     """What waited a moment ago has grown old: the reader knows of the lag, not of that."""
     judge(engine, facts(0, group("a", 20_000)))
     (message,) = judge(engine, facts(1, group("a", 20_000, old=True))).messages
-    assert (message.view.reason, message.view.severity) == (NotificationReason.NEW_FIRING, "critical")
+    assert (message.view.reason, message.view.severity) == (NotificationReason.WORSE, "critical")
     assert judge(engine, facts(2, group("a", 20_000))).messages == ()
     assert judge(engine, facts(3, group("a", 20_000, old=True))).messages == ()
 

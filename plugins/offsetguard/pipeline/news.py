@@ -1,0 +1,123 @@
+"""What one receiver is told in one interval, as a view: what fires, what ended and how, what it mutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.pipeline.message_views import Telling, message_view
+from offsetguard.rules.registry import rules_by_id
+from offsetguard.store import incidents as incident_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy.orm import Session
+
+    from offsetguard.config import Config
+    from offsetguard.config.routes import Route
+    from offsetguard.incidents.decision import NotificationReason
+    from offsetguard.incidents.grouping import GroupKey
+    from offsetguard.incidents.incident import Incident
+    from offsetguard.messages.view import MessageView
+    from offsetguard.pipeline.audience import Audience, Circumstances, Heard
+    from offsetguard.pipeline.outlooks import Outlooks
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a message is made of."""
+
+    group: GroupKey
+    reason: NotificationReason
+    thread_key: str
+    repeat_count: int
+    route: Route
+    shown: Sequence[Heard]  # what fires, worst first
+    gone: Sequence[str]  # ids of what was told and fires no more, for this receiver
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for news that read the same in one interval; routes and incidents are told apart as objects."""
+        shown = ((id(one.incident), one.escalated_from) for one in self.shown)
+        return (self.group, self.reason, self.thread_key, self.repeat_count, id(self.route), *shown, *self.gone)
+
+
+class KnownIncidents:
+    """Incidents by id: those of the interval, and of the database whatever is asked for besides."""
+
+    def __init__(self, session: Session, of_the_interval: Iterable[Incident]) -> None:
+        """`of_the_interval`: as they will be written."""
+        self._session = session
+        self._known = {one.incident_id: one for one in of_the_interval}
+
+    def by_id(self, incident_ids: Sequence[str]) -> Mapping[str, Incident]:
+        """Return at least the given ones that are still kept."""
+        missing = [one for one in incident_ids if one not in self._known]
+        self._known.update(incident_store.by_id(self._session, missing))
+        return self._known
+
+
+class Writer:
+    """Writes the views of one interval; receivers of one team mostly read the same one."""
+
+    def __init__(self, config: Config, given: Circumstances, audience: Audience, incidents: KnownIncidents) -> None:
+        """`incidents`: for what ended."""
+        self._config = config
+        self._given = given
+        self._audience = audience
+        self._incidents = incidents
+        self._written: dict[tuple[object, ...], MessageView] = {}
+
+    def view(self, news: News, *, outlooks: Outlooks | None, late: bool) -> MessageView:
+        """Return what the message says."""
+        if news.key not in self._written:
+            self._written[news.key] = self._write(news, outlooks, late=late)
+        return self._written[news.key]
+
+    def _write(self, news: News, outlooks: Outlooks | None, *, late: bool) -> MessageView:
+        rule_id = news.group.rule_id
+        endings = list(self._endings(news))
+        return message_view(
+            news.group,
+            firing=[one.incident for one in news.shown],
+            resolved=endings,
+            reason=news.reason,
+            interval_start=self._given.interval.start,
+            thread_key=news.thread_key,
+            title=rule.title if (rule := rules_by_id().get(rule_id)) else rule_id,
+            config=self._config,
+            telling=self._telling(news, [one for one, _ in endings], outlooks, late=late),
+        )
+
+    def _telling(self, news: News, ended: Sequence[Incident], outlooks: Outlooks | None, *, late: bool) -> Telling:
+        ids = [one.incident.incident_id for one in news.shown]
+        muted_by, acknowledged = self._audience.muted_by, self._given.acknowledged
+        mutes = {one.incident_id: self._audience.mute_of(one, news.route) for one in ended if one.is_over}
+        from_teams = {one.escalated_from for one in news.shown}
+        return Telling(
+            language=news.route.language.value,
+            time_zone=news.route.time_zone,
+            outlooks=outlooks,
+            muted={one: muted_by[one] for one in ids if one in muted_by},
+            muted_when_resolved={one: mute.text for one, mute in mutes.items() if mute is not None},
+            acknowledged={one: acknowledged[one] for one in ids if one in acknowledged},
+            repeat_count=news.repeat_count,
+            escalated_from=from_teams.pop() if len(from_teams) == 1 else None,
+            late=late,
+        )
+
+    def _endings(self, news: News) -> Iterator[tuple[Incident, str | None]]:
+        """Give each incident that was told and fires no more for this receiver, with how it ended for it."""
+        found = self._incidents.by_id(news.gone)
+        for incident_id in news.gone:
+            incident = found.get(incident_id)
+            if incident is not None:  # None: housekeeping removed it
+                yield incident, None if incident.is_over else self._still_open(incident, news.group)
+
+    def _still_open(self, incident: Incident, group: GroupKey) -> str:
+        """Say why a receiver hears no more of an incident that goes on."""
+        if not incident.evidence.severity.is_sent:
+            return f"needs nobody any more: {incident.evidence.summary}"
+        team = self._audience.team_of(incident)
+        return f"handed over to team {team}" if team != group.team else "others hear of it now, as the routes say"

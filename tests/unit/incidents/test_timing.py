@@ -1,0 +1,117 @@
+"""The spans that an operator sets are the spans that happen: a table of cases, and what holds for every course."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.incidents.decision import NotificationReason
+from offsetguard.incidents.muting import MuteReason
+from offsetguard.incidents.timing import NOTHING_TOLD, Candidate, Timing, Told, ToldIncident, decide_in_time
+from offsetguard.intervals import Interval
+from offsetguard.severity import Severity
+
+START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+CASES = yaml.safe_load((Path(__file__).parent / "timings.yml").read_text(encoding="utf-8"))
+OF_THE_AUDIENCE = {"escalated", "receiver_removed"}  # decided before or after the spans: tests/unit/pipeline
+
+
+def told(minutes_ago: int, firing: dict[str, str]) -> Told:
+    at = START - minutes_ago * MINUTE
+    return Told(at, "thread", {name: ToldIncident(Severity(severity), at, at) for name, severity in firing.items()})
+
+
+def candidate(name: str, severity: str, minutes: int, muted: str | None = None) -> Candidate:
+    return Candidate(name, Severity(severity), START - minutes * MINUTE, MuteReason(muted) if muted else None)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
+def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
+    spans = {"group_wait_ms": 180_000, "group_interval_ms": 300_000, "repeat_interval_ms": 3_600_000}
+    timing = Timing(**{**spans, "send_resolved": True, **case.get("timing", {})})
+    decision = decide_in_time(
+        Interval(START),
+        told(*case["told"]) if case["told"] else NOTHING_TOLD,
+        [candidate(name, *given) for name, given in case["firing"].items()],
+        timing,
+    )
+    assert decision.reason.value == case["expect"]
+    assert decision.send is decision.reason.is_sent
+
+
+def test_every_reason_has_a_case() -> None:
+    assert {case["expect"] for case in CASES} | OF_THE_AUDIENCE == {reason.value for reason in NotificationReason}
+
+
+minutes = st.integers(0, 12)
+timings = st.builds(
+    lambda wait, interval, repeat, wanted: Timing(
+        wait * 60_000, interval * 60_000, repeat * 60_000, send_resolved=wanted
+    ),
+    st.integers(0, 4),
+    st.integers(1, 5),
+    st.integers(1, 9),
+    st.booleans(),
+)
+courses = st.lists(
+    st.tuples(st.sampled_from("abc"), minutes, st.integers(1, 12), st.sampled_from(["warning", "critical"])), max_size=5
+)
+
+
+def _at(minute: int, course: list[tuple[str, int, int, str]]) -> list[Candidate]:
+    """Give what fires in a minute: each incident from its opening for so long; one that opens again is a new one."""
+    return [
+        Candidate(f"{name}{opened}", Severity(severity), START + opened * MINUTE)
+        for name, opened, lasts, severity in {(one[0], one[1]): one for one in course}.values()
+        if opened <= minute < opened + lasts
+    ]
+
+
+def _after(told_before: Told, interval: Interval, firing: list[Candidate]) -> Told:
+    known = {one.incident_id: ToldIncident(one.severity, interval.start, interval.start) for one in firing}
+    return Told(interval.start, "thread", known)
+
+
+@given(course=courses, timing=timings)
+def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_waits(
+    course: list[tuple[str, int, int, str]], timing: Timing
+) -> None:
+    known = NOTHING_TOLD
+    for minute in range(40):
+        interval = Interval(START + minute * MINUTE)
+        firing = _at(minute, course)
+        decision = decide_in_time(interval, known, firing, timing)
+        if decision.send:
+            quiet = known.at is not None and interval.start - known.at < timedelta(
+                milliseconds=timing.repeat_interval_ms
+            )
+            unchanged = {one.incident_id for one in firing} == set(known.firing)
+            assert not (quiet and unchanged), "the same state was told twice"
+            known = _after(known, interval, firing)
+            assert not decide_in_time(interval, known, firing, timing).send
+        elif decision.reason is NotificationReason.RESOLVED_UNWANTED:
+            known = NOTHING_TOLD
+        longest = timedelta(milliseconds=timing.group_wait_ms + timing.group_interval_ms)
+        for one in firing:
+            assert one.incident_id in known.firing or interval.start - one.opened_at < longest
+
+
+@given(course=courses, timing=timings)
+def test_whoever_was_told_that_something_fires_is_told_its_end(
+    course: list[tuple[str, int, int, str]], timing: Timing
+) -> None:
+    known = NOTHING_TOLD
+    for minute in range(60):
+        interval = Interval(START + minute * MINUTE)
+        firing = _at(minute, course)
+        if decide_in_time(interval, known, firing, timing).send:
+            known = _after(known, interval, firing)
+    if timing.send_resolved:
+        assert not known.firing
