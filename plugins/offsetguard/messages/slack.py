@@ -1,8 +1,9 @@
 """Slack: one message as Block Kit blocks, within Slack's limits whatever the number of groups and queues.
 
-Limits (https://docs.slack.dev/reference/block-kit/blocks): 50 blocks, header 150, section text 3,000, 10 fields of
-2,000, context 10 elements, all blocks together about 13,000 characters (msg_blocks_too_long, slackapi/bolt-js 2509).
-What does not fit is counted, never cut silently.
+At most 50 blocks, and all of them together about 13,000 characters (msg_blocks_too_long, slackapi/bolt-js 2509); the
+limits of single pieces are in `slack_blocks`. The worst incident is always told, in brief where in full is too long;
+what does not fit is counted, never cut silently.
+A thread's parent shows the newest message, and each message stands below it as it was told (`channels.slack`).
 """
 
 from __future__ import annotations
@@ -11,25 +12,48 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.messages import slack_blocks as blocks_of
 from offsetguard.messages import wording
 from offsetguard.messages.hostile import harmless_view, shorten
-from offsetguard.messages.mrkdwn import code, fit, fit_plain, link, quiet, units
-from offsetguard.rules.text import format_moment
+from offsetguard.messages.mrkdwn import code, fit, link, quiet, units
+from offsetguard.messages.view import NotificationReason
 
 if TYPE_CHECKING:
-    from offsetguard.messages.view import FigureView, IncidentView, MessageView, QueueView
+    from collections.abc import Iterator
 
-Block = dict[str, Any]
+    from offsetguard.catalogue import Catalogue
+    from offsetguard.messages.slack_blocks import Block
+    from offsetguard.messages.view import IncidentView, MessageView, QueueView
 
 EVENT_TYPE = "offsetguard_message"
 MAX_BLOCKS = 50
 MAX_TOTAL_UNITS = 12_000  # of the blocks as JSON, keys and punctuation included: well below what Slack counts
-FIELDS_SHOWN = 10
-QUEUES_SHOWN = 5
-NAMES_SHOWN = 10
-BESIDE_SHOWN = 5
+MAX_INCIDENTS = 60  # looked at: not even half as many fit in full or by name
+MAX_LINK = 400  # characters; better no link than no message
+NOTIFIED = 5  # incidents in the notification
 
 _MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵", wording.RESOLVED: "✅"}
+_MAY_BE_MISSED = {NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much is shown: counts of lines, and characters of one text."""
+
+    sentence: int = 1_500
+    name: int = 300
+    value: int = 250
+    small: int = 300
+    fields: int = blocks_of.FIELDS_SHOWN
+    queues: int = 5
+    beside: int = 5
+    course: int = blocks_of.CONTEXT_SHOWN
+    names: int = 10  # of incidents that are not told in full
+    notes: int = 5
+
+
+_FULL = _Room()
+_BRIEF = _Room(sentence=400, name=80, value=80, small=120, fields=4, queues=0, beside=0, course=3, names=3, notes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +68,14 @@ class SlackMessage:
 
 def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
     """Return the message for one channel: worst incident first, as many in full as fit, the rest by name or count."""
-    safe = harmless_view(view)
-    head, foot = _head(safe), _foot(safe)
-    incidents = safe.firing or safe.resolved
-    tell = _story if safe.firing else _ending
-    after = _resolved_in_short(safe.resolved) if safe.firing else []
-    blocks = head
-    told = 0
-    for incident in incidents:
-        story = tell(incident, alone=len(incidents) == 1)
-        rest = _not_in_full(incidents[told + 1 :])
-        if not _fits([*blocks, *story, *rest, *after, *foot]):
-            break
-        blocks = [*blocks, *story]
-        told += 1
+    safe = harmless_view(_bounded(view))
+    words = wording.reader(safe)
+    blocks, told = _Writer(safe, words, _FULL).blocks()
+    if told == 0:
+        blocks, _ = _Writer(safe, words, _BRIEF).blocks()
     return SlackMessage(
-        text=_notification(safe),
-        blocks=[*blocks, *_not_in_full(incidents[told:]), *after, *foot],
+        text=_notification(safe, words),
+        blocks=blocks,
         metadata={
             "event_type": EVENT_TYPE,
             "event_payload": {
@@ -70,6 +85,7 @@ def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
                 "cluster": safe.cluster,
             },
         },
+        in_channel=view.reason not in _MAY_BE_MISSED,
     )
 
 
@@ -78,125 +94,215 @@ def total_units(blocks: list[Block]) -> int:
     return units(json.dumps(blocks, ensure_ascii=False))
 
 
+def _bounded(view: MessageView) -> MessageView:
+    """Return the view without what cannot be shown anyway, counted: the rest need not be made harmless."""
+    told = view.firing or view.resolved
+    groups = {incident.consumer_group for incident in told}
+    return view.model_copy(
+        update={
+            "firing": tuple(_bounded_incident(incident) for incident in view.firing[:MAX_INCIDENTS]),
+            "resolved": tuple(_bounded_incident(incident) for incident in view.resolved[:MAX_INCIDENTS]),
+            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - MAX_INCIDENTS),
+            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - MAX_INCIDENTS),
+            "group_count": max(view.group_count, len(groups)),
+            "muted_by": view.muted_by[: _FULL.notes],
+            "page_url": _short(view.page_url),
+            "data_docs_url": _short(view.data_docs_url),
+        }
+    )
+
+
+def _bounded_incident(incident: IncidentView) -> IncidentView:
+    return incident.model_copy(
+        update={
+            "queues": incident.queues[: _FULL.queues],
+            "explains": incident.explains[: _FULL.beside],
+            "cannot_tell": incident.cannot_tell[: _FULL.beside],
+            "figures": incident.figures[: _FULL.fields],
+            "incident_url": _short(incident.incident_url),
+            "acknowledge_url": _short(incident.acknowledge_url),
+            "silence_url": _short(incident.silence_url),
+        }
+    )
+
+
+def _short(url: str | None) -> str | None:
+    return url if url is not None and len(url) <= MAX_LINK else None
+
+
 def _fits(blocks: list[Block]) -> bool:
     return len(blocks) <= MAX_BLOCKS and total_units(blocks) <= MAX_TOTAL_UNITS
 
 
-def _head(view: MessageView) -> list[Block]:
-    status = wording.status(view)
-    title = f"{_MARKS.get(status, _MARKS['info'])} {status.capitalize()}: {wording.news(view)}"
-    return [
-        {"type": "header", "text": _plain(title, 150)},
-        _context(f"Cluster {code(view.cluster)}", f"Team {code(view.team)}", wording.why_now(view)),
-    ]
-
-
-def _story(incident: IncidentView, *, alone: bool) -> list[Block]:
-    """Tell one incident; alone, the header has its headline already."""
-    heading = f"{_MARKS.get(incident.severity, _MARKS['info'])} *{quiet(wording.headline(incident), 400)}*"
-    story: list[Block] = [] if alone else [{"type": "divider"}, _section(heading)]
-    story.append({"type": "section", "text": _plain(incident.cause or "Cause unknown.", 1_500)})
-    if incident.do_next:
-        story.append({"type": "section", "text": _plain(f"What to do: {incident.do_next}", 1_500)})
-    if fields := [*_name_fields(incident), *(_field(figure) for figure in incident.figures)]:
-        story.append({"type": "section", "fields": fields[:FIELDS_SHOWN]})
-    lines = [_queue_line(queue) for queue in incident.queues[:QUEUES_SHOWN]]
-    hidden = wording.more(incident.queue_count - len(lines), "queue")
-    if lines:
-        story.append(_section("\n".join([*lines, *([hidden] if hidden else [])])))
-    for head, told, untold in wording.beside(incident, BESIDE_SHOWN):
-        text = "\n".join([f"{head}:", *(f"• {shorten(line, 120)}" for line in told), *([untold] if untold else [])])
-        story.append({"type": "section", "text": _plain(text, 700)})
-    story.append(_context(f"Since {wording.history(incident)}", *_peak(incident)))
-    return story
-
-
-def _ending(incident: IncidentView, *, alone: bool) -> list[Block]:
-    heading = f"{_MARKS[wording.RESOLVED]} *{quiet(wording.ending(incident), 400)}*"
-    story: list[Block] = [] if alone else [{"type": "divider"}, _section(heading)]
-    story.append({"type": "section", "text": _plain(f"It was: {incident.cause}", 1_500)})
-    if fields := _name_fields(incident):
-        story.append({"type": "section", "fields": fields})
-    story.append(_context(f"Lasted {wording.history(incident)}", *_peak(incident)))
-    return story
-
-
-def _resolved_in_short(resolved: tuple[IncidentView, ...]) -> list[Block]:
-    if not resolved:
-        return []
-    lines = [
-        f"{_MARKS[wording.RESOLVED]} {_name(incident)} {quiet(wording.resolution(incident), 120)}, "
-        f"lasted {wording.history(incident)}"
-        for incident in resolved[:NAMES_SHOWN]
-    ]
-    hidden = wording.more(len(resolved) - NAMES_SHOWN, "resolved finding")
-    text = "\n".join(["*Resolved*", *lines, *([hidden] if hidden else [])])
-    return [{"type": "divider"}, _section(text)]
-
-
-def _not_in_full(incidents: tuple[IncidentView, ...]) -> list[Block]:
-    if not incidents:
-        return []
-    names = ", ".join(_name(incident) for incident in incidents[:NAMES_SHOWN])
-    hidden = wording.more(len(incidents) - NAMES_SHOWN, "finding")
-    return [_section(f"*Also:* {names}{f' {hidden}' if hidden else ''}")]
-
-
-def _foot(view: MessageView) -> list[Block]:
-    links = [
-        link(url, label)
-        for url, label in ((view.page_url, "Open in Airflow"), (view.data_docs_url, "Data Docs"))
-        if url is not None
-    ]
-    rule = f"Rule {code(view.rule_id)} · interval {format_moment(view.interval_start)}"
-    return [_context(*links, rule)]
-
-
-def _name(incident: IncidentView) -> str:
-    return code(incident.consumer_group or incident.topic or "the cluster", 120)
-
-
-def _name_fields(incident: IncidentView) -> list[Block]:
-    named = (("Consumer group", incident.consumer_group), ("Topic", incident.topic))
-    return [_mrkdwn(f"*{label}*\n{code(name)}") for label, name in named if name]
-
-
-def _field(figure: FigureView) -> Block:
-    label = quiet(wording.label(figure), 100)
-    return _mrkdwn(f"*{label}*\n{quiet(figure.value, 200)}")
-
-
-def _peak(incident: IncidentView) -> list[str]:
-    return [f"Peak {quiet(incident.peak, 200)}"] if incident.peak else []
-
-
-def _queue_line(queue: QueueView) -> str:
-    figures = ", ".join(f"{figure.label} {figure.value}" for figure in queue.figures)
-    where = code(f"{queue.broker_name} queue {queue.queue_id}", 200)
-    return f"• {where} {quiet(figures, 250)}" if figures else f"• {where}"
-
-
-def _notification(view: MessageView) -> str:
+def _notification(view: MessageView, words: Catalogue) -> str:
     """Return all of it in a few lines without markup: what a notification shows and a screen reader reads."""
-    lines = [wording.subject(view)]
+    told = (view.firing or view.resolved)[:NOTIFIED]
+    lines = [wording.announcement(view, words)]
     lines += [
-        f"{incident.consumer_group or view.cluster} ({incident.topic or 'no single topic'}): {incident.cause}"
-        for incident in (view.firing or view.resolved)[:5]
+        f"{one.consumer_group or view.cluster} ({one.topic or words.say('slack_no_topic')}): {one.cause}"
+        for one in told
     ]
     return fit("\n".join(lines), 4_000)
 
 
-def _context(*texts: str) -> Block:
-    return {"type": "context", "elements": [_mrkdwn(text) for text in texts if text]}
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    view: MessageView
+    words: Catalogue
+    room: _Room
+
+    def blocks(self) -> tuple[list[Block], int]:
+        """Return the blocks, and how many incidents they tell in full.
+
+        Head, incidents in full as many as fit, the others by name, what has resolved, and the foot.
+        """
+        view = self.view
+        incidents, hidden = (view.firing, view.hidden_firing) if view.firing else (view.resolved, view.hidden_resolved)
+        tell = self._story if view.firing else self._ending
+        after = [*self._resolved_in_short(), *self._foot()]
+        alone = len(incidents) + hidden == 1
+        blocks = self._head()
+        told = 0
+        for number, incident in enumerate(incidents):
+            longer = [*blocks, *tell(incident, number, alone=alone)]
+            if not _fits([*longer, *self._not_in_full(incidents[number + 1 :], hidden), *after]):
+                break
+            blocks, told = longer, number + 1
+        return [*blocks, *self._not_in_full(incidents[told:], hidden), *after], told
+
+    def _head(self) -> list[Block]:
+        view, words = self.view, self.words
+        status = wording.status(view)
+        word = wording.status_word(status, words)
+        title = words.say("slack_header", status=word[:1].upper() + word[1:], news=wording.news(view, words))
+        cluster, team = words.say("slack_cluster"), words.say("slack_team")
+        return [
+            blocks_of.header(f"{_mark(status)} {title}"),
+            blocks_of.context(
+                f"{cluster} {self._code(view.cluster)}", f"{team} {self._code(view.team)}", wording.why_now(view, words)
+            ),
+            *blocks_of.small_print(list(wording.notes(view, words))[: self.room.notes], self.room.small),
+        ]
+
+    def _story(self, incident: IncidentView, number: int, *, alone: bool) -> list[Block]:
+        """Tell one incident that fires; alone, the header has its headline already."""
+        words = self.words
+        story = [] if alone else self._heading(incident.severity, wording.headline(incident))
+        story.append(blocks_of.sentence(incident.cause or words.say("slack_cause_unknown"), self.room.sentence))
+        if incident.do_next:
+            story.append(
+                blocks_of.sentence(words.say("slack_what_to_do", do_next=incident.do_next), self.room.sentence)
+            )
+        if figures := self._figures(incident):
+            story.append(blocks_of.fields(figures))
+        story += self._queues(incident)
+        story += self._beside(incident)
+        story += self._course(incident)
+        acknowledge_url = None if incident.acknowledged_at else incident.acknowledge_url
+        links = (
+            ("acknowledge", words.say("slack_acknowledge"), acknowledge_url),
+            ("silence", words.say("slack_silence"), incident.silence_url),
+            ("open", words.say("slack_open"), incident.incident_url),
+        )
+        return [*story, *blocks_of.buttons(links, number)]
+
+    def _ending(self, incident: IncidentView, number: int, *, alone: bool) -> list[Block]:
+        """Tell one incident that is over."""
+        words = self.words
+        ending = [] if alone else self._heading(wording.RESOLVED, wording.ending(incident, words))
+        ending.append(blocks_of.sentence(words.say("slack_it_was", cause=incident.cause), self.room.sentence))
+        if names := self._names(incident):
+            ending.append(blocks_of.fields(names))
+        ending += self._course(incident)
+        return [*ending, *blocks_of.buttons([("open", words.say("slack_open"), incident.incident_url)], number)]
+
+    def _heading(self, status: str, headline: str) -> list[Block]:
+        return [blocks_of.divider(), blocks_of.section(f"{_mark(status)} *{quiet(headline, self.room.name)}*")]
+
+    def _figures(self, incident: IncidentView) -> list[tuple[str, str]]:
+        """Give names, figures, and forecasts, which are worth more than the last figures."""
+        value = self.room.value
+        forecasts = [(label, quiet(when, value)) for label, when in wording.forecasts(incident, self.words)]
+        figures = [(quiet(wording.label(figure), 100), quiet(figure.value, value)) for figure in incident.figures]
+        room = self.room.fields - len(forecasts)
+        return [*[*self._names(incident), *figures][:room], *forecasts]
+
+    def _names(self, incident: IncidentView) -> list[tuple[str, str]]:
+        named = (("slack_consumer_group", incident.consumer_group), ("slack_topic", incident.topic))
+        return [(self.words.say(key), self._code(name)) for key, name in named if name]
+
+    def _queues(self, incident: IncidentView) -> list[Block]:
+        lines = [self._queue(queue) for queue in incident.queues[: self.room.queues]]
+        hidden = wording.more(incident.queue_count - len(lines), "queue", self.words)
+        return [blocks_of.section("\n".join([*lines, *([hidden] if hidden else [])]))] if lines else []
+
+    def _queue(self, queue: QueueView) -> str:
+        where = self.words.say("slack_queue", broker_name=queue.broker_name, queue_id=queue.queue_id)
+        figures = ", ".join(f"{figure.label} {figure.value}" for figure in queue.figures)
+        return f"• {code(where, 200)} {quiet(figures, 250)}" if figures else f"• {code(where, 200)}"
+
+    def _beside(self, incident: IncidentView) -> Iterator[Block]:
+        for head, told, untold in wording.beside(incident, self.room.beside, self.words):
+            lines = [f"{head}:", *(f"• {shorten(line, 120)}" for line in told), *([untold] if untold else [])]
+            yield blocks_of.sentence("\n".join(lines), 700)
+
+    def _course(self, incident: IncidentView) -> list[Block]:
+        lines = [line for line in self._course_lines(incident) if line]
+        return blocks_of.small_print(lines[: self.room.course], self.room.small)
+
+    def _course_lines(self, incident: IncidentView) -> Iterator[str]:
+        """Give since when, how bad at worst, the course of the lag, and who knows of it."""
+        words = self.words
+        over = incident.resolved_at is not None
+        yield words.say("slack_lasted" if over else "slack_since", history=wording.history(incident, words))
+        if incident.peak:
+            yield words.say("slack_peak", peak=incident.peak)
+        yield wording.lag_in_words(incident, words) or ""
+        if muted := wording.mutes(incident, words):
+            yield words.say("slack_mutes", what=muted)
+        if how := wording.acknowledged(incident, words):
+            yield words.say("slack_acknowledged", how=how)
+        if incident.muted_when_resolved:
+            yield words.say("slack_muted_then", by=incident.muted_when_resolved)
+
+    def _resolved_in_short(self) -> list[Block]:
+        """Name what has resolved while something else still fires."""
+        resolved, words = self.view.resolved, self.words
+        if not self.view.firing or not resolved:
+            return []
+        value = min(120, self.room.value)
+        lines = [
+            f"{_mark(wording.RESOLVED)} {self._name(one)} {quiet(wording.resolution(one, words), value)}, "
+            f"{wording.history(one, words)}"
+            for one in resolved[: self.room.names]
+        ]
+        hidden = wording.more(len(resolved) + self.view.hidden_resolved - len(lines), "resolved", words)
+        head = f"*{words.say('slack_resolved')}*"
+        return [blocks_of.divider(), blocks_of.section("\n".join([head, *lines, *([hidden] if hidden else [])]))]
+
+    def _not_in_full(self, incidents: tuple[IncidentView, ...], hidden: int) -> list[Block]:
+        if not incidents and not hidden:
+            return []
+        names = [self._name(incident) for incident in incidents[: self.room.names]]
+        what = "finding" if self.view.firing else "resolved"
+        rest = wording.more(len(incidents) + hidden - len(names), what, self.words)
+        parts = [f"*{self.words.say('slack_also')}*", ", ".join(names), rest]
+        return [blocks_of.section(" ".join(part for part in parts if part))]
+
+    def _foot(self) -> list[Block]:
+        view, words = self.view, self.words
+        named = (("slack_page", view.page_url), ("slack_data_docs", view.data_docs_url))
+        links = [link(url, words.say(key)) for key, url in named if url is not None]
+        rule = words.say("slack_rule", rule_id=self._code(view.rule_id), interval=view.interval_start)
+        return [blocks_of.context(*links, rule)]
+
+    def _name(self, incident: IncidentView) -> str:
+        name = incident.consumer_group or incident.topic or self.words.say("slack_nobody")
+        return code(name, min(120, self.room.name))
+
+    def _code(self, name: str) -> str:
+        return code(name, self.room.name)
 
 
-def _section(text: str) -> Block:
-    return {"type": "section", "text": _mrkdwn(text)}
-
-
-def _mrkdwn(text: str) -> dict[str, Any]:
-    return {"type": "mrkdwn", "text": text, "verbatim": True}  # verbatim: Slack makes no links and mentions of its own
-
-
-def _plain(text: str, limit: int) -> dict[str, Any]:
-    return {"type": "plain_text", "text": fit_plain(text, limit), "emoji": False}
+def _mark(status: str) -> str:
+    return _MARKS.get(status, _MARKS["info"])
