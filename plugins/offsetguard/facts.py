@@ -437,6 +437,7 @@ class IntervalFacts:
     unseen_brokers: tuple[UnseenBrokerFacts, ...] = ()
     traffic_hours: tuple[TrafficHour, ...] = ()  # in the first interval of an hour
     cluster_unseen: bool = False  # no name server answered: nothing at all was seen
+    logs_read: bool = False  # logs of brokers or clients: without lines they said nothing
     topics: tuple[TopicFacts, ...] = ()
     brokers: tuple[BrokerFacts, ...] = ()
     cluster_facts: ClusterFacts | None = None  # None: published by an earlier release, or nothing was seen

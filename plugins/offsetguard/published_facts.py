@@ -89,6 +89,7 @@ def read_interval_facts(workspace: Workspace, published: PublishedInterval, mani
         ),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
+        logs_read=bool(manifest.log_cursors),
     )
 
 

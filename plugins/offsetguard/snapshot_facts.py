@@ -108,6 +108,7 @@ def facts_from_snapshot(
         unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
+        logs_read=bool(manifest.log_cursors),
     )
 
 

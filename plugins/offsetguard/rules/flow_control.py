@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.log_lines import FLOW_CONTROL, SILENCE
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.evidence import queues_by_group
-from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.rules.window_progress import moves
+from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -95,6 +97,18 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=_evidence(full) or tuple(QueueEvidence(q, {}) for q in sorted({_queue(line) for line in said})),
         )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups above their limits of which neither every client nor a log tells whether caches are full."""
+    lines = _recent_lines(facts)
+    for group in facts.groups:
+        policy = config.policy(facts.cluster, group.consumer_group)
+        judged = group.consumption != "pop" and group.message_model == "CLUSTERING" and group.topic_kind == "normal"
+        untold = (group.told_client_count or 0) < (group.online_client_count or 0)
+        said = (group.consumer_group, group.topic) in lines
+        if judged and untold and not said and above_limit(group, policy):
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("caches_untold"))
 
 
 def _recent_lines(facts: IntervalFacts) -> Mapping[tuple[str, str], list[LogLineFacts]]:

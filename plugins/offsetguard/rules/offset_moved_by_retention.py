@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.rules.move_figures import move_evidence, move_figures
-from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.rules.unseen_moves import silent_about_corrections, unread_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,3 +75,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 queues=move_evidence(one.overtaken),
                 broker_names=frozenset(move.broker_name for move in one.overtaken),
             )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name brokers of whose corrections nobody was told; a clustering group's show between two samples as well."""
+    if unread := unread_events(facts):
+        yield CannotTell(RULE.id, None, unread, Sentence("events_not_read"))
+    if silent := silent_about_corrections(facts, config):
+        yield CannotTell(RULE.id, None, silent, Sentence("overtaken_not_logged"))

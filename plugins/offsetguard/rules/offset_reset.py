@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.rules.beyond_end import beyond, beyond_evidence, fallen_end
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.move_causes import CLUSTERING, causes
 from offsetguard.rules.move_figures import move_evidence, move_figures
 from offsetguard.rules.reset_orders import is_to_the_end, reset_figures
-from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.rules.unseen_moves import is_first_look
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +108,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 queues=beyond_evidence(one.set_beyond) or move_evidence(moves),
                 broker_names=frozenset(move.broker_name for move in moves),
             )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say so of a first look: there is nothing yet that it could be compared with."""
+    del config
+    if is_first_look(facts):
+        yield CannotTell(RULE.id, None, frozenset(), Sentence("offsets_seen_once"))
 
 
 def _variant(one: Causes) -> str | None:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.log_lines import FILE_NOT_WRITTEN
-from offsetguard.rules.evidence import message_models
 from offsetguard.rules.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.rules.move_figures import move_evidence, move_figures
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.rules.unseen_moves import silent_about_corrections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,9 +131,5 @@ def _only_logged(facts: IntervalFacts, told: set[str]) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Where no broker tells of corrections: 5.x writes no event, and nobody reads its log."""
-    cluster = config.clusters.get(facts.cluster)
-    if (cluster is not None and cluster.logs) or facts.log_lines or any(m.origin == "log" for m in facts.offset_moves):
-        return
-    silent = {one.broker_name for one in facts.brokers if one.broker_id == 0 and (one.version or "").startswith("V5")}
-    if silent and BROADCASTING in message_models(facts).values():
-        yield CannotTell(RULE.id, None, frozenset(silent), Sentence("no_log_is_read"))
+    if silent := silent_about_corrections(facts, config):
+        yield CannotTell(RULE.id, None, silent, Sentence("no_log_is_read"))

@@ -13,9 +13,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.log_lines import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 from offsetguard.rules.rebalance_spells import group_noise, line_figures
-from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.rules.unseen_moves import is_log_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,3 +87,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "changed_at": noise.changed_at,
             },
         )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups whose clients were just started, where no log is read that would have the noise, or more than it."""
+    if is_log_read(facts, config):
+        return
+    started = {one.consumer_group: one.newest_client_start_at for one in facts.groups if one.newest_client_start_at}
+    for consumer_group, at in sorted(started.items()):
+        if facts.now - at <= REMEMBERED:
+            yield CannotTell(RULE.id, consumer_group, frozenset(), Sentence("start_not_logged"))

@@ -79,6 +79,7 @@ def _facts(given: dict[str, Any]) -> IntervalFacts:
         gaps=tuple(_record(CollectionGap, entry) for entry in given.get("gaps", ())),
         unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
         cluster_unseen=given.get("cluster_unseen", False),
+        logs_read=given.get("logs_read", False),
         topics=tuple(_record(TopicFacts, entry) for entry in given.get("topics", ())),
         brokers=tuple(_record(BrokerFacts, entry) for entry in given.get("brokers", ())),
         cluster_facts=_record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
