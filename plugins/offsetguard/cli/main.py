@@ -55,6 +55,7 @@ COMMANDS = {
         "offsetguard.cli.replay", "replay", "Say what would have been found and sent in the published past."
     ),
     "silences": LazyCommand("offsetguard.cli.silences", "silences", "Hear nothing of certain incidents for a while."),
+    "routes": LazyCommand("offsetguard.cli.routes", "routes", "Say who would be told of trouble, how and when."),
     "spark-server": LazyCommand("offsetguard.cli.spark_server", "spark_server", "Keep Spark warm on this machine."),
 }
 
@@ -97,6 +98,7 @@ def offsetguard() -> None:
       offsetguard quarantine list --cluster main       which rows were left out, and why?
       offsetguard queue-of 4711 --topic orders --namesrv 10.0.0.1:9876 --group billing    why is order 4711 late?
       offsetguard replay --from 2026-11-20 --to 2026-11-21    what would have been found and sent?
+      offsetguard routes test --cluster main --group g     who would be told, how and when?
       offsetguard parse-log broker.log                 what does this log say?
       offsetguard COMMAND --help                       more, with examples
     """  # noqa: D301 click wants the character itself

@@ -60,6 +60,10 @@ class Config:
         """Merge the entries that match a group, in file order: the first that names a field wins."""
         return self._policies.of(cluster, consumer_group)
 
+    def policy_deciders(self, cluster: str, consumer_group: str) -> dict[str, int]:
+        """Return for each field of a group's policy that an entry of `groups` sets the position of the one that won."""
+        return self._policies.deciders(cluster, consumer_group)
+
     def route(
         self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None = None
     ) -> Route:
