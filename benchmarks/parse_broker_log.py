@@ -180,7 +180,7 @@ class SparkSide:
         from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events  # noqa: PLC0415
 
         batch = LogBatch("benchmark", (path,), "broker-a", routine=True)
-        parsed = parsed_events(self._spark, batch, {path: "broker.log"}, Path(path).stat().st_size)
+        parsed = parsed_events(self._spark, batch, [path], Path(path).stat().st_size)
         counts = parsed_counts(parsed)
         parsed.unpersist()
         return int(counts["events"])

@@ -117,9 +117,9 @@ class Ingester:
             spark = self.start_spark()
         report = partial(IngestReport, batch.cluster, batch.source, files=identities, left_out=left_out)
         with step("parse", f"reading {len(identities)} files of {size:,} bytes"):
-            parsed = parsed_events(spark, batch, identities, size)
+            parsed = parsed_events(spark, batch, list(identities), size)
             counts = parsed_counts(parsed)
-            events = parsed.where(F.col("pattern").isNotNull())
+            events = _placed(parsed.where(F.col("pattern").isNotNull()), batch, identities)
             marked = mark(offset_move_rows(events), OFFSET_MOVES).persist(StorageLevel.DISK_ONLY)
             moves = sound_rows(marked).select(*[column.name for column in OFFSET_MOVES.columns])
             counts["moves"] = moves.count()
@@ -194,20 +194,28 @@ def _is_copy(file: LogFile, other: LogFile) -> bool:
     return file.family[1] == other.family[1] and file.head[:length] == other.head[:length]
 
 
-def parsed_events(spark: SparkSession, batch: LogBatch, identities: Mapping[str, str], size: int) -> DataFrame:
+def parsed_events(spark: SparkSession, batch: LogBatch, paths: Sequence[str], size: int) -> DataFrame:
     """Return the events, and the records that cannot be read: those without `pattern`. Raises ConfigError.
 
-    `identities`: path -> identity. `size`: of the files, bytes. They are parsed once, and kept on the disk until the
-    caller unpersists them: the memory needed does not follow the size of the files.
+    `size`: of the files, bytes. They are parsed once, and kept on the disk until the caller unpersists them: the
+    memory needed does not follow the size of the files.
     """
     suit_row_count(spark, size // _BYTES_PER_LINE)
     wanted = [pattern for pattern in PATTERNS if batch.routine or not pattern.routine]
     try:
-        records = read_records(spark, list(identities), patterns=wanted)
+        records = read_records(spark, paths, patterns=wanted)
     except OSError as error:  # it was there when it was identified
         raise ConfigError(f"{error.filename}: cannot be read any more: {error.strerror or error}") from error
+    parsed = outcomes(laid_out(records, batch.time_zone))
+    if not batch.routine:
+        parsed = parsed.where(~F.coalesce("pattern.routine", F.lit(False)))
+    return parsed.persist(StorageLevel.DISK_ONLY)
+
+
+def _placed(events: DataFrame, batch: LogBatch, identities: Mapping[str, str]) -> DataFrame:
+    """Say whose events they are; not before they are kept, since the same names in each row would be kept, too."""
     names = F.create_map(*[F.lit(text) for pair in identities.items() for text in pair])
-    parsed = outcomes(laid_out(records, batch.time_zone)).withColumns(
+    return events.withColumns(
         {
             "cluster": F.lit(batch.cluster),
             "source": F.lit(batch.source),
@@ -216,9 +224,6 @@ def parsed_events(spark: SparkSession, batch: LogBatch, identities: Mapping[str,
             "broker_id": F.lit(batch.broker_id if batch.broker_name else None).cast("bigint"),
         }
     )
-    if not batch.routine:
-        parsed = parsed.where(~F.coalesce("pattern.routine", F.lit(False)))
-    return parsed.persist(StorageLevel.DISK_ONLY)
 
 
 def parsed_counts(parsed: DataFrame) -> dict[str, Any]:

@@ -45,9 +45,7 @@ def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
     is_text = F.col("has_head") | (F.trim("text") != "")
     read = _computed(records.select("path", "position", "has_head", is_text.alias("is_text"), "text"), "head", head)
     time = F.element_at("head", 1)
-    seconds = F.try_to_timestamp(
-        F.translate(F.left(time, F.lit(_SECOND_CHARACTERS)), " ", "T"), F.lit("yyyy-MM-dd'T'HH:mm:ss")
-    )
+    seconds = F.left(time, F.lit(_SECOND_CHARACTERS)).try_cast("timestamp")
     # Where there are none, nothing is cast: within `try_cast`, Spark throws and catches an exception
     milliseconds = F.when(F.length(time) > _SECOND_CHARACTERS, F.substring(time, 21, 3).try_cast("int"))
     local = F.timestamp_millis(F.unix_millis(seconds) + F.coalesce(milliseconds, F.lit(0)))
