@@ -25,6 +25,10 @@ unit: install-test ## Tests without a JVM: seconds
 fuzz: install-test ## Throw mutated bytes at every reader; FUZZ_INPUTS=10000000 by default: minutes
 	@$(RUN) python -m offsetguard_peers.fuzz --inputs $(or $(FUZZ_INPUTS),10000000)
 
+.PHONY: delivery-kills
+delivery-kills: install-test ## Kill deliverers at KILLS=200 random moments and count what is lost or repeated: minutes
+	@$(RUN) python -m offsetguard_peers.delivery_kills --kills $(or $(KILLS),200)
+
 .PHONY: check
 check: ## Format, lint, types and layers, without changing a file
 	@$(RUN) ruff format --check --quiet .

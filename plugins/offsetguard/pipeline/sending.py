@@ -68,7 +68,7 @@ def send(
     if isinstance(way, MailChannel):
         try:
             mail = render_mail(
-                _message_view(message),
+                message.view,
                 sender=mail_from,
                 receiver=message.receiver,
                 idempotency_key=message.idempotency_key,
@@ -86,16 +86,12 @@ def send(
 
 def _slack(message: OutboxMessage) -> SlackMessage:
     try:
-        return render_slack(_message_view(message), idempotency_key=message.idempotency_key)
+        view = message.view
+        if not isinstance(view, MessageView):
+            raise TypeError(f"a {type(view).__name__} is for mail only")
+        return render_slack(view, idempotency_key=message.idempotency_key)
     except Exception as error:
         raise _defect(error) from error
-
-
-def _message_view(message: OutboxMessage) -> MessageView:
-    view = message.view
-    if not isinstance(view, MessageView):
-        raise TypeError(f"a {type(view).__name__} cannot be told through {message.channel}")
-    return view
 
 
 def _tell_slack(message: OutboxMessage, rendered: SlackMessage, slack: SlackChannel, engine: Engine) -> Receipt:
@@ -104,13 +100,20 @@ def _tell_slack(message: OutboxMessage, rendered: SlackMessage, slack: SlackChan
         engine, thread_key=message.thread_key, channel=message.channel, receiver=message.receiver
     )
     parent = slack_parent([entry.receipt for entry in accepted])
+    tried_before = message.attempts > 1
+    known = (
+        notification_log.newest_receipt(engine, channel=message.channel, receiver=message.receiver)
+        if tried_before and parent is None
+        else None
+    )
     return slack.tell(
         rendered,
         channel=message.receiver if parent is None else parent.channel,
         parent_ts=None if parent is None else parent.ts,
         idempotency_key=message.idempotency_key,
-        tried_before=message.attempts > 1,
+        tried_before=tried_before,
         not_before=message.created_at,
+        known_channel_id=known.split()[0] if known else None,  # for the look-up, which wants an id
         edit_parent=all(entry.outbox_id < message.id for entry in accepted),  # not by a message that was re-driven
     )
 

@@ -98,9 +98,11 @@ class DeliveryWorld:
 
 @contextmanager
 def delivery_world(engine: Engine) -> Iterator[DeliveryWorld]:
-    """Start the servers, and stop them."""
+    """Start the servers, and stop them. Slack's clock stands at NOW: what was posted is looked up by time, too."""
     with ExitStack() as stack:
-        yield DeliveryWorld(engine, stack.enter_context(SmtpServer()), stack.enter_context(SlackServer()))
+        world = DeliveryWorld(engine, stack.enter_context(SmtpServer()), stack.enter_context(SlackServer()))
+        world.slack.workspace.clock = NOW.timestamp
+        yield world
 
 
 def channel_of(receiver: str) -> Channel:

@@ -24,7 +24,7 @@ from offsetguard_peers.slack_page import render_page
 from offsetguard_peers.slack_workspace import Channel, PostedMessage, SlackWorkspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
 WEBHOOK_SERVICE, WEBHOOK_SECRET = "/services/T0OFFSETG/B0OFFSETG/", "kept-secret-9f2c"
@@ -63,6 +63,7 @@ class SlackServer:
         self.workspace = SlackWorkspace() if channels is None else SlackWorkspace(channels=channels)
         self.requests: list[ReceivedRequest] = []
         self._failures: dict[str, deque[Failure]] = defaultdict(deque)
+        self._actions: dict[tuple[str, bool], Callable[[], object]] = {}
         self._released = threading.Event()
         self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(self))
         self._http.daemon_threads = True
@@ -96,6 +97,19 @@ class SlackServer:
     def fail_next(self, method: str, *failures: Failure) -> None:
         """Let the next requests of a method (`chat.postMessage`, ..., or `webhook`) fail, one failure each."""
         self._failures[method].extend(failures)
+
+    def when(self, method: str, action: Callable[[], object]) -> None:
+        """Call `action` whenever a request of a method has arrived and nothing was done yet."""
+        self._actions[method, False] = action
+
+    def when_done(self, method: str, action: Callable[[], object]) -> None:
+        """Call `action` whenever a request of a method was done and not answered yet."""
+        self._actions[method, True] = action
+
+    def act(self, method: str, *, done: bool) -> None:
+        """Do what was asked for at this step of a method."""
+        if action := self._actions.get((method, done)):
+            action()
 
     def __enter__(self) -> Self:
         """Serve in a thread."""
@@ -162,24 +176,28 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json({"ok": False, "error": "invalid_json"})
             return
         self.slack.requests.append(ReceivedRequest(method, arguments))
+        self.slack.act(method, done=False)
         failure = self.slack.failure_for(method)
         if failure is None or failure.after_posting:
             try:
                 answer = self.slack.workspace.call(method, arguments, self._token(arguments))
             except RateLimitedError as limited:
                 failure = Failure(error="ratelimited", status=429, retry_after_s=limited.retry_after_s)
+        self.slack.act(method, done=True)
         if failure is None:
             self._send_json(answer)
         else:
             self._fail(failure)
 
     def _webhook(self, path: str, body: bytes) -> None:
+        self.slack.act("webhook", done=False)
         failure = self.slack.failure_for("webhook")
         if failure is None or failure.after_posting:
             try:
                 text = self._accept(path, body)
             except RateLimitedError as limited:
                 failure = Failure(error="rate_limited", status=429, retry_after_s=limited.retry_after_s)
+        self.slack.act("webhook", done=True)
         if failure is None:
             self._send(WEBHOOK_STATUS.get(text, 400), text.encode(), "text/plain")
         elif failure.error is not None or failure.status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -79,7 +79,7 @@ class SlackWorkspace:
 
     channels: Sequence[Channel] = (
         Channel("C0ALERTS", "alerts"),
-        Channel("C0OPS", "ops"),
+        Channel("C0OPSROOM", "ops"),
         Channel("C0STRANGE", "not-invited", bot_is_member=False),
         Channel("C0OLD", "archived", is_archived=True),
         Channel("G0SECRET", "private", is_private=True),

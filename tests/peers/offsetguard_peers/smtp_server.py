@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from email.message import EmailMessage
     from pathlib import Path
     from types import TracebackType
@@ -34,6 +35,14 @@ class Conduct(Enum):
     SERVE = "serve"
     SAY_NOTHING = "say_nothing"  # connects, never greets
     HANG_UP = "hang_up"  # connects, closes at once
+
+
+class Step(Enum):
+    """Where a conversation is."""
+
+    RECIPIENT_NAMED = "recipient named"  # nothing was handed over
+    MAIL_KEPT = "mail kept"  # and the sender does not know it yet
+    ANSWER_READ = "answer read"  # the sender knows that its mail was accepted, and says QUIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,7 @@ class SmtpServer:
         self._mail_answers: deque[str] = deque()
         self._recipient_answers: dict[str, str] = {}
         self._hangs_at_data = False
+        self._actions: dict[Step, Callable[[], object]] = {}
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="smtp-server", daemon=True)
@@ -96,6 +106,10 @@ class SmtpServer:
     def hang_at_data(self, hang: bool = True) -> None:
         """Take the whole mail and never say whether it was accepted."""
         self._hangs_at_data = hang
+
+    def when(self, step: Step, action: Callable[[], object]) -> None:
+        """Call `action` whenever a conversation comes to a step."""
+        self._actions[step] = action
 
     def close_port(self) -> None:
         """Stop to listen: connections are refused by the system. `open_port` listens again on the same port."""
@@ -125,6 +139,7 @@ class SmtpServer:
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
         """Aiosmtpd's hook for RCPT TO."""
+        self._act(Step.RECIPIENT_NAMED)
         if address in self._recipient_answers:
             return self._recipient_answers[address]
         envelope.rcpt_tos.append(address)
@@ -143,7 +158,17 @@ class SmtpServer:
         self.mails.append(mail)
         if self._folder is not None:
             _write(self._folder, len(self.mails), mail)
+        self._act(Step.MAIL_KEPT)
         return ACCEPTED
+
+    async def handle_QUIT(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        """Aiosmtpd's hook for QUIT."""
+        self._act(Step.ANSWER_READ)
+        return "221 2.0.0 Bye"
+
+    def _act(self, step: Step) -> None:
+        if action := self._actions.get(step):
+            action()
 
     def _protocol(self) -> asyncio.BaseProtocol:
         self.connection_count += 1

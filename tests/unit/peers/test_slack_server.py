@@ -121,9 +121,10 @@ def test_an_update_replaces_text_and_blocks_and_keeps_the_ts(slack_server: Slack
 def test_history_is_paged(slack_server: SlackServer) -> None:
     client = client_of(slack_server)
     for number in range(5):
-        client.chat_postMessage(channel="C0OPS", text=str(number))
+        client.chat_postMessage(channel="C0OPSROOM", text=str(number))
     pages = [
-        [each["text"] for each in page["messages"]] for page in client.conversations_history(channel="C0OPS", limit=2)
+        [each["text"] for each in page["messages"]]
+        for page in client.conversations_history(channel="C0OPSROOM", limit=2)
     ]
     assert pages == [["4", "3"], ["2", "1"], ["0"]]
 
@@ -254,7 +255,7 @@ def test_haste_is_answered_by_429_and_the_seconds_to_wait(slack_server: SlackSer
 
     accepted, limited = (200, "", None), (429, "ratelimited", "1")
     assert [posted("C0ALERTS") for _ in range(7)] == [accepted] * 5 + [limited] * 2, "a burst, then one a second"
-    assert posted("C0OPS") == accepted, "each channel has its own"
+    assert posted("C0OPSROOM") == accepted, "each channel has its own"
     now[0] += 1
     assert [posted("C0ALERTS"), posted("C0ALERTS")] == [accepted, limited]
     assert [post(slack_server.webhook_url, b'{"text": "x"}')[0] for _ in range(6)] == [200] * 5 + [429]

@@ -1,0 +1,131 @@
+"""A deliverer killed with SIGKILL at any step loses nothing and repeats at most one message; Slack sees no repeat."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import text
+
+from offsetguard.pipeline.deliver import deliver_due
+from offsetguard.store.database import open_database, writing
+from offsetguard.store.outbox import Status
+from offsetguard_peers.deliverer import Addresses, running_deliverer
+from offsetguard_peers.delivery_kills import KillTrials
+from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
+from offsetguard_peers.smtp_server import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.process import BaseProcess
+
+    from sqlalchemy import Engine
+
+    from offsetguard_peers.postgresql import PostgresServer
+
+ENDS_WITHIN_S = 60.0
+CLAIMS_HAVE_ENDED = LATER + timedelta(minutes=3)
+RANDOM_KILLS = 20  # `make delivery-kills` does 200
+
+
+@pytest.fixture
+def world(each_engine: Engine) -> Iterator[DeliveryWorld]:
+    """On each kind of database."""
+    with delivery_world(each_engine) as started:
+        yield started
+
+
+# What is killed where: a name, the receiver, how the trap is set, how many repeats this costs
+STEPS: list[tuple[str, str, Callable[[DeliveryWorld, Callable[[], object]], object], int]] = [
+    ("claimed, mail not handed over", "a@example.com", lambda w, kill: w.smtp.when(Step.RECIPIENT_NAMED, kill), 0),
+    ("mail kept, answer not read", "a@example.com", lambda w, kill: w.smtp.when(Step.MAIL_KEPT, kill), 1),
+    ("mail accepted, not logged", "a@example.com", lambda w, kill: w.smtp.when(Step.ANSWER_READ, kill), 1),
+    ("Slack still at work", "#alerts", lambda w, kill: w.slack.when("chat.postMessage", kill), 0),
+    ("posted, answer not read", "#alerts", lambda w, kill: w.slack.when_done("chat.postMessage", kill), 0),
+    ("between parent and thread", "#alerts", lambda w, kill: w.slack.when("chat.update", kill), 0),
+    ("parent edited, not replied", "#alerts", lambda w, kill: w.slack.when_done("chat.update", kill), 0),
+    ("webhook posted, answer not read", "hook", lambda w, kill: w.slack.when_done("webhook", kill), 1),
+]
+
+
+@pytest.mark.parametrize(("receiver", "set_trap", "repeats"), [s[1:] for s in STEPS], ids=[s[0] for s in STEPS])
+def test_killed_at_a_step_the_message_still_arrives(
+    world: DeliveryWorld,
+    receiver: str,
+    set_trap: Callable[[DeliveryWorld, Callable[[], object]], object],
+    repeats: int,
+) -> None:
+    world.put("warning", receiver)
+    world.put("resolved", receiver, RESOLVED)
+    victims: SimpleQueue[BaseProcess] = SimpleQueue()
+    set_trap(world, lambda: victims.get(timeout=ENDS_WITHIN_S).kill())
+    with running_deliverer(Addresses.of(world), NOW) as process:
+        victims.put(process)
+        ended(process)
+        assert process.exitcode == -9, "the trap did not close"
+    set_trap(world, lambda: None)
+    assert any(row.status is Status.PENDING for row in world.rows().values())
+    assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).reasons == ()
+    assert {row.status for row in world.rows().values()} == {Status.SENT}
+    accepted = len(world.smtp.mails) + len(world.slack.messages)
+    assert accepted == 2 + repeats
+
+
+@pytest.mark.live
+def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
+    postgresql_world: DeliveryWorld,
+) -> None:
+    """The row is changed already and the log is locked: what the killed deliverer wrote is rolled back."""
+    world = postgresql_world
+    world.put("warning", "a@example.com")
+    with writing(world.engine) as session:
+        session.execute(text("LOCK TABLE notification_log IN SHARE MODE"))
+        with running_deliverer(Addresses.of(world), NOW) as process:
+            wait_until(lambda: waits_for_a_lock(world.engine))
+            process.kill()
+    assert world.rows()["warning"].status is Status.PENDING
+    wait_until(lambda: not waits_for_a_lock(world.engine))
+    assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).sent == 1
+    assert len(world.smtp.mails) == 2, "accepted, and not logged: one repeat"
+    first, second = (mail.message["Message-ID"] for mail in world.smtp.mails)
+    assert first == second, "by which a mail program can tell that it has it already"
+
+
+def test_killed_at_random_moments_nothing_is_lost_and_at_most_one_message_repeats(world: DeliveryWorld) -> None:
+    trials = KillTrials(world, seed=7)
+    for _ in range(RANDOM_KILLS // 2):  # on each of two databases
+        trials.kill_once()
+    assert (trials.lost, trials.slack_repeats) == (0, 0)
+    assert trials.worst_repeats <= 1
+    assert trials.killed > 0, "every deliverer had ended before it was killed"
+
+
+@pytest.fixture
+def postgresql_world(request: pytest.FixtureRequest) -> Iterator[DeliveryWorld]:
+    """Only there a lock can stop a transaction in its middle."""
+    server: PostgresServer = request.getfixturevalue("postgresql")
+    engine = open_database(server.url(server.new_database(template=request.getfixturevalue("migrated_template"))))
+    with delivery_world(engine) as started:
+        yield started
+    engine.dispose()
+
+
+def waits_for_a_lock(engine: Engine) -> bool:
+    query = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    with engine.connect() as connection:
+        return bool(connection.execute(query).scalar_one())
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + ENDS_WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.01)
+
+
+def ended(process: BaseProcess) -> None:
+    process.join(ENDS_WITHIN_S)
+    assert not process.is_alive(), "the deliverer goes on"
