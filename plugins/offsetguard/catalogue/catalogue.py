@@ -54,8 +54,9 @@ class Catalogue:
         return render_text(template, figures, self.locale)
 
     def figure_label(self, name: str) -> str:
-        """Return what a figure is called; raises KeyError for one that stands in no table."""
-        return entries(FIGURES)[name][self.locale.language]
+        """Return what a figure is called; of one that an earlier release kept, its name."""
+        found = entries(FIGURES).get(name)
+        return name.replace("_", " ") if found is None else found[self.locale.language]
 
     def figure(self, name: str, figure: Any) -> str:
         """Return a figure as people read it; its name's suffix tells the unit."""

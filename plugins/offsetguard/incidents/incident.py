@@ -6,7 +6,8 @@ It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals h
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Evidence:
     explained_count: int = 0
     cannot_tell: tuple[CannotTell, ...] = ()  # what could not be told about the same group or brokers; EVIDENCE_KEPT
     cannot_tell_count: int = 0
+    text_figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of its texts
 
     @classmethod
     def of(cls, finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evidence:
@@ -76,6 +78,7 @@ class Evidence:
             explained_count=len(finding.explains),
             cannot_tell=tuple(cannot_tell[:EVIDENCE_KEPT]),
             cannot_tell_count=len(cannot_tell),
+            text_figures=finding.text_figures,
         )
 
 

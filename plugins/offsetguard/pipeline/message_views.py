@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Catalogue, catalogue
+from offsetguard.incidents.wording import IncidentWords
+from offsetguard.languages import Locale
 from offsetguard.messages.view import FigureView, IncidentView, MessageView, QueueView
 from offsetguard.page_addresses import ACKNOWLEDGE, SILENCE, data_docs_url, incident_url
-from offsetguard.rules.figures import LABELS, SILENT_AT_ZERO, format_figure
+from offsetguard.rules.figures import SILENT_AT_ZERO
 from offsetguard.rules.rule import Severity
+from offsetguard.rules.translation import rule_title
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident
     from offsetguard.incidents.silence import Acknowledgement
     from offsetguard.pipeline.outlooks import Outlooks
-    from offsetguard.rules.rule import Explained, Figure, QueueEvidence
+    from offsetguard.rules.rule import Figure, QueueEvidence
 
 QUEUES_SHOWN = 20
 DETAILED_INCIDENTS = 50  # further ones are listed without their queues: 5,000 groups must not give 30 MB of mail
@@ -52,21 +56,21 @@ def message_view(
     reason: NotificationReason,
     interval_start: datetime,
     thread_key: str,
-    title: str,
     config: Config,
     telling: Telling | None = None,
 ) -> MessageView:
     """Return what one message says; `firing`: worst first; `resolved` comes with how each ended."""
     told = telling or Telling()
     page_url = config.delivery.page_url
-    one_of = _Writer(told, page_url, interval_start)
+    locale = Locale.of(told.language, told.time_zone)
+    one_of = _Writer(told, page_url, interval_start, catalogue(locale))
     groups = {one.subject.consumer_group for one in (*firing, *(one for one, _ in resolved))} - {None}
     return MessageView(
         team=key.team,
         cluster=key.cluster,
         rule_id=key.rule_id,
         severity=_worst([*firing] or [incident for incident, _ in resolved]).value,
-        title=title,
+        title=rule_title(key.rule_id, locale.language),
         reason=reason,
         interval_start=interval_start,
         thread_key=thread_key,
@@ -82,7 +86,7 @@ def message_view(
         hidden_resolved=max(0, len(resolved) - INCIDENTS_KEPT),
         group_count=len(groups),
         muted_count=sum(told.muted.values()),
-        muted_by=told.muted_by,
+        muted_by=tuple(one_of.words.read(line) for line in told.muted_by),
         repeat_count=told.repeat_count,
         escalated_from=told.escalated_from,
         late=told.late,
@@ -96,13 +100,15 @@ class _Writer:
     telling: Telling
     page_url: str | None
     interval_start: datetime
+    words: Catalogue
 
     def incident(self, incident: Incident, *, place: int, ended: str | None = None) -> IncidentView:
         """`place`: in the message, from 0; `ended`: how, where it is over for its readers; may be empty."""
         evidence, subject, told = incident.evidence, incident.subject, self.telling
         detailed = place < DETAILED_INCIDENTS
         outlooks = told.outlooks if ended is None and place < PICTURED_INCIDENTS else None
-        resolution = incident.resolution or ended
+        said = IncidentWords(incident, self.words.locale)
+        resolution = said.resolution or (ended and self.words.read(ended))
         acknowledged = told.acknowledged.get(incident.incident_id)
         page = None if self.page_url is None else incident_url(self.page_url, incident.incident_id)
         about = subject.consumer_group, subject.topic
@@ -112,27 +118,27 @@ class _Writer:
             topic=subject.topic,
             severity=evidence.severity.value,
             state=incident.state,
-            summary=evidence.summary,
-            cause=_cause(incident),
-            do_next=evidence.do_next,
+            summary=said.summary,
+            cause=said.cause,
+            do_next=said.do_next,
             opened_at=incident.opened_at,
             last_seen_at=incident.last_seen_at,
             resolved_at=incident.resolved_at or (self.interval_start if resolution else None),
             resolution=resolution or None,
             seen_count=incident.seen_count,
-            peak=_peak(incident),
-            figures=_figures(evidence.figures),
-            queues=tuple(_queue(queue) for queue in evidence.queues[:QUEUES_SHOWN]) if detailed else (),
+            peak=said.peak,
+            figures=self._figures(evidence.figures),
+            queues=tuple(self._queue(queue) for queue in evidence.queues[:QUEUES_SHOWN]) if detailed else (),
             queue_count=evidence.queue_count,
-            explains=tuple(_explained(one) for one in evidence.explains) if detailed else (),
+            explains=tuple(said.explains()) if detailed else (),
             explained_count=evidence.explained_count,
-            cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell) if detailed else (),
+            cannot_tell=tuple(said.cannot_tell()) if detailed else (),
             cannot_tell_count=evidence.cannot_tell_count,
             lag_curve=outlooks.lag_curve(*about) if outlooks else (),
             drain_ms=outlooks.drain_ms(*about) if outlooks and "drain_low_ms" not in evidence.figures else None,
             loss_ms=outlooks.loss_ms(*about) if outlooks and "loss_low_ms" not in evidence.figures else None,
             muted_count=told.muted.get(incident.incident_id, 0),
-            muted_when_resolved=told.muted_when_resolved.get(incident.incident_id),
+            muted_when_resolved=self.words.read(told.muted_when_resolved.get(incident.incident_id, "")) or None,
             acknowledged_at=acknowledged.at if acknowledged else None,
             acknowledged_by=acknowledged.author if acknowledged else None,
             acknowledgement=(acknowledged.comment or None) if acknowledged else None,
@@ -141,41 +147,21 @@ class _Writer:
             silence_url=page and f"{page}#{SILENCE}",
         )
 
+    def _figures(self, figures: Mapping[str, Figure]) -> tuple[FigureView, ...]:
+        """Leave out what is not known or did not happen: a table of unknowns and zeros hides what did."""
+        return tuple(
+            FigureView(label=self.words.figure_label(name), value=self.words.figure(name, figure))
+            for name, figure in figures.items()
+            if figure is not None and (figure or name not in SILENT_AT_ZERO)
+        )
 
-def _explained(one: Explained) -> str:
-    """Return e.g. `accumulation: billing is 500 messages behind on orders`; the group is named in any case."""
-    name = one.consumer_group or one.topic
-    return f"{one.rule_id}: " + (one.summary if name is None or name in one.summary else f"{name} · {one.summary}")
-
-
-def _cause(incident: Incident) -> str:
-    if incident.unknown_because is None:
-        return incident.evidence.cause
-    return f"Not seen any more, because {incident.unknown_because}. Before that: {incident.evidence.cause}"
-
-
-def _peak(incident: Incident) -> str | None:
-    if incident.peak_figure is None or incident.peak is None:
-        return None
-    return f"{LABELS[incident.peak_figure]} {format_figure(incident.peak_figure, incident.peak)}"
-
-
-def _figures(figures: Mapping[str, Figure]) -> tuple[FigureView, ...]:
-    """Leave out what is not known or did not happen: a table of unknowns and zeros hides what did."""
-    return tuple(
-        FigureView(label=LABELS.get(name, name.replace("_", " ")), value=format_figure(name, figure))
-        for name, figure in figures.items()
-        if figure is not None and (figure or name not in SILENT_AT_ZERO)
-    )
-
-
-def _queue(queue: QueueEvidence) -> QueueView:
-    return QueueView(
-        topic=queue.message_queue.topic,
-        broker_name=queue.message_queue.broker_name,
-        queue_id=queue.message_queue.queue_id,
-        figures=_figures(queue.figures),
-    )
+    def _queue(self, queue: QueueEvidence) -> QueueView:
+        return QueueView(
+            topic=queue.message_queue.topic,
+            broker_name=queue.message_queue.broker_name,
+            queue_id=queue.message_queue.queue_id,
+            figures=self._figures(queue.figures),
+        )
 
 
 def _worst(incidents: Sequence[Incident]) -> Severity:

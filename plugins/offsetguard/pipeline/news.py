@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence, catalogue
+from offsetguard.incidents.wording import IncidentWords
+from offsetguard.languages import Locale
 from offsetguard.pipeline.message_views import Telling, message_view
-from offsetguard.rules.registry import rules_by_id
 from offsetguard.store import incidents as incident_store
 
 if TYPE_CHECKING:
@@ -76,7 +78,6 @@ class Writer:
         return self._written[news.key]
 
     def _write(self, news: News, outlooks: Outlooks | None, *, late: bool) -> MessageView:
-        rule_id = news.group.rule_id
         endings = list(self._endings(news))
         return message_view(
             news.group,
@@ -85,7 +86,6 @@ class Writer:
             reason=news.reason,
             interval_start=self._given.interval.start,
             thread_key=news.thread_key,
-            title=rule.title if (rule := rules_by_id().get(rule_id)) else rule_id,
             config=self._config,
             telling=self._telling(news, [one for one, _ in endings], outlooks, late=late),
         )
@@ -113,11 +113,12 @@ class Writer:
         for incident_id in news.gone:
             incident = found.get(incident_id)
             if incident is not None:  # None: housekeeping removed it
-                yield incident, None if incident.is_over else self._still_open(incident, news.group)
+                yield incident, None if incident.is_over else self._still_open(incident, news.group, news.route)
 
-    def _still_open(self, incident: Incident, group: GroupKey) -> str:
+    def _still_open(self, incident: Incident, group: GroupKey, route: Route) -> str:
         """Say why a receiver hears no more of an incident that goes on."""
         if not incident.evidence.severity.is_sent:
-            return f"needs nobody any more: {incident.evidence.summary}"
+            locale = Locale.of(route.language.value, route.time_zone)
+            return catalogue(locale).say("needs_nobody", summary=IncidentWords(incident, locale).summary)
         team = self._audience.team_of(incident)
-        return f"handed over to team {team}" if team != group.team else "others hear of it now, as the routes say"
+        return Sentence("handed_over", team=team) if team != group.team else Sentence("told_to_others")

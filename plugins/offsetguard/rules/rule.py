@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.text import render_text
+from offsetguard.catalogue import Texts as Texts  # noqa: PLC0414, TC001 rules take it from here
+from offsetguard.rules.text import named_figures, render_text
 from offsetguard.severity import Severity as Severity  # noqa: PLC0414, TC001 rules take it from here
 
 if TYPE_CHECKING:
@@ -18,15 +20,6 @@ Figure = str | int | float | bool | datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """What people read, as templates over the finding's figures (format: `text.render_text`)."""
-
-    summary: str  # a few words, no full stop
-    cause: str  # one sentence, with names and figures
-    do_next: str  # what the reader should do now
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
     """What is fixed about a rule. `texts` has one entry per variant of the finding; there is always a `default`."""
 
@@ -34,7 +27,7 @@ class Rule:
     severity: Severity
     needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
     means: str  # one sentence for docs/rules.md
-    texts: Mapping[str, Texts]
+    texts: Mapping[str, Texts]  # English; other languages: `translation.py`
     title: str  # a few words that fit every variant: the headline of a message about several groups
     table: tuple[str, ...] = ()  # figures of the message's small table, in order
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
@@ -61,6 +54,8 @@ class Explained:
     consumer_group: str | None
     topic: str | None
     summary: str
+    variant: str = "default"
+    figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of the summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +92,37 @@ class Finding:
     @property
     def summary(self) -> str:
         """A few words."""
-        return render_text(self._texts.summary, self._text_figures)
+        return render_text(self._texts.summary, self._names_and_figures)
 
     @property
     def cause(self) -> str:
         """One sentence with names and figures."""
-        return render_text(self._texts.cause, self._text_figures)
+        return render_text(self._texts.cause, self._names_and_figures)
 
     @property
     def do_next(self) -> str:
         """The next step."""
-        return render_text(self._texts.do_next, self._text_figures)
+        return render_text(self._texts.do_next, self._names_and_figures)
+
+    @property
+    def text_figures(self) -> dict[str, Figure]:
+        """The figures that its texts name: what it takes to say them in another language."""
+        texts = self._texts
+        named = named_figures(texts.summary) | named_figures(texts.cause) | named_figures(texts.do_next)
+        return {name: figure for name, figure in self.figures.items() if name in named}
+
+    @property
+    def as_explained(self) -> Explained:
+        """The finding as the one that explains it names it."""
+        named = named_figures(self._texts.summary)
+        figures = {name: figure for name, figure in self.figures.items() if name in named}
+        return Explained(self.rule.id, self.consumer_group, self.topic, self.summary, self.variant, figures)
 
     @property
     def _texts(self) -> Texts:
         return self.rule.texts[self.variant]
 
     @property
-    def _text_figures(self) -> dict[str, Figure]:
+    def _names_and_figures(self) -> dict[str, Figure]:
         names = {"cluster": self.cluster, "consumer_group": self.consumer_group, "topic": self.topic}
         return {**names, **self.figures}

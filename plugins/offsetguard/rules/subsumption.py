@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.rule import Explained
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -140,12 +138,8 @@ def _named(
             reached.append((explained, quiet))
             if not quiet and ordered[explained].severity.rank > severity.rank:
                 severity = ordered[explained].severity
-    explains = tuple(_explained(ordered[position]) for position in sorted(named))
+    explains = tuple(ordered[position].as_explained for position in sorted(named))
     return replace(finding, severity=severity, explains=explains) if explains else finding
-
-
-def _explained(finding: Finding) -> Explained:
-    return Explained(finding.rule.id, finding.consumer_group, finding.topic, finding.summary)
 
 
 def _edges(ordered: Sequence[Finding], subsumptions: Sequence[Subsumption]) -> dict[int, dict[int, Subsumption]]:

@@ -12,15 +12,15 @@ from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store.database import reading
+from offsetguard.store.figures_json import figures_from_json, figures_to_json, said_from_json, said_to_json
 from offsetguard.store.models import IncidentRow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     from sqlalchemy import Engine, Select
     from sqlalchemy.orm import Session
 
-    from offsetguard.rules.rule import Figure
 
 _IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 
@@ -126,7 +126,7 @@ def _to_values(incident: Incident) -> dict[str, Any]:
         "seen_count": incident.seen_count,
         "unknown_since": incident.unknown_since,
         "resolved_at": incident.resolved_at,
-        "resolution": incident.resolution,
+        "resolution": None if incident.resolution is None else str(incident.resolution),
         "is_pending": incident.is_pending,
         "record_json": json.dumps(_record(incident)),
     }
@@ -144,9 +144,9 @@ def _from_row(row: IncidentRow) -> Incident:
         peak_figure=record["peak_figure"],
         peak=record["peak"],
         unknown_since=row.unknown_since,
-        unknown_because=record["unknown_because"],
+        unknown_because=said_from_json(record["unknown_because"]),
         resolved_at=row.resolved_at,
-        resolution=row.resolution,
+        resolution=said_from_json(record.get("resolution", row.resolution)),
         is_pending=row.is_pending,
         good_count=record.get("good_count", 0),  # earlier releases kept neither this nor the next ones
         counted_at=datetime.fromisoformat(record["counted_at"]) if record.get("counted_at") else None,
@@ -159,7 +159,8 @@ def _record(incident: Incident) -> dict[str, Any]:
     return {
         "peak_figure": incident.peak_figure,
         "peak": incident.peak,
-        "unknown_because": incident.unknown_because,
+        "unknown_because": said_to_json(incident.unknown_because),
+        "resolution": said_to_json(incident.resolution),
         "good_count": incident.good_count,
         "counted_at": None if incident.counted_at is None else incident.counted_at.astimezone(UTC).isoformat(),
         "escalation_level": incident.escalation_level,
@@ -169,24 +170,29 @@ def _record(incident: Incident) -> dict[str, Any]:
             "summary": evidence.summary,
             "cause": evidence.cause,
             "do_next": evidence.do_next,
-            "figures": _figures_to_json(evidence.figures),
+            "figures": figures_to_json(evidence.figures),
             "queues": [
                 {
                     "topic": queue.message_queue.topic,
                     "broker_name": queue.message_queue.broker_name,
                     "queue_id": queue.message_queue.queue_id,
-                    "figures": _figures_to_json(queue.figures),
+                    "figures": figures_to_json(queue.figures),
                 }
                 for queue in evidence.queues
             ],
             "queue_count": evidence.queue_count,
             "broker_names": sorted(evidence.broker_names),
-            "explains": [[one.rule_id, one.consumer_group, one.topic, one.summary] for one in evidence.explains],
+            "explains": [
+                [one.rule_id, one.consumer_group, one.topic, one.summary, one.variant, figures_to_json(one.figures)]
+                for one in evidence.explains
+            ],
             "explained_count": evidence.explained_count,
             "cannot_tell": [
-                [one.rule_id, one.consumer_group, sorted(one.broker_names), one.because] for one in evidence.cannot_tell
+                [one.rule_id, one.consumer_group, sorted(one.broker_names), said_to_json(one.because)]
+                for one in evidence.cannot_tell
             ],
             "cannot_tell_count": evidence.cannot_tell_count,
+            "text_figures": figures_to_json(evidence.text_figures),
         },
     }
 
@@ -199,36 +205,28 @@ def _evidence(record: dict[str, Any], severity: Severity) -> Evidence:
         summary=record["summary"],
         cause=record["cause"],
         do_next=record["do_next"],
-        figures=_figures_from_json(record["figures"]),
+        figures=figures_from_json(record["figures"]),
         queues=tuple(
             QueueEvidence(
                 MessageQueue(queue["topic"], queue["broker_name"], queue["queue_id"]),
-                _figures_from_json(queue["figures"]),
+                figures_from_json(queue["figures"]),
             )
             for queue in record["queues"]
         ),
         queue_count=record["queue_count"],
         broker_names=frozenset(record["broker_names"]),
-        explains=tuple(Explained(*one) for one in record.get("explains", ())),  # earlier releases kept none
+        explains=tuple(_explained(one) for one in record.get("explains", ())),  # earlier releases kept none
         explained_count=record.get("explained_count", 0),
         cannot_tell=tuple(
-            CannotTell(rule_id, group, frozenset(brokers), because)
+            CannotTell(rule_id, group, frozenset(brokers), said_from_json(because))
             for rule_id, group, brokers, because in record.get("cannot_tell", ())
         ),
         cannot_tell_count=record.get("cannot_tell_count", 0),
+        text_figures=figures_from_json(record.get("text_figures", [])),
     )
 
 
-def _figures_to_json(figures: Mapping[str, Figure]) -> list[list[Any]]:
-    """Keep the order, and tell moments from texts: `[name, value]`, or `[name, {"moment": "..."}]`."""
-    return [
-        [name, {"moment": figure.astimezone(UTC).isoformat()} if isinstance(figure, datetime) else figure]
-        for name, figure in figures.items()
-    ]
-
-
-def _figures_from_json(figures: list[list[Any]]) -> dict[str, Figure]:
-    return {
-        name: datetime.fromisoformat(figure["moment"]) if isinstance(figure, dict) else figure
-        for name, figure in figures
-    }
+def _explained(kept: list[Any]) -> Explained:
+    rule_id, group, topic, summary, *more = kept
+    variant, figures = more or ("default", ())  # earlier releases kept neither
+    return Explained(rule_id, group, topic, summary, variant, figures_from_json(figures))
