@@ -9,7 +9,14 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 
 DAGS_FOLDER = Path(__file__).parents[2] / "dags"
-DAG_IDS = ("collect_and_judge", "deliver_warnings", "housekeeping", "ingest_broker_logs", "recompute_facts")
+DAG_IDS = (
+    "collect_and_judge",
+    "daily_report",
+    "deliver_warnings",
+    "housekeeping",
+    "ingest_broker_logs",
+    "recompute_facts",
+)
 HEAVY = ("pyspark", "great_expectations", "pandas", "pyarrow", "pyiceberg", "slack_sdk", "alembic", "offsetguard_spark")
 
 

@@ -17,7 +17,9 @@ SENTENCES = "sentences.yml"
 MESSAGES = "messages.yml"
 MAILS = "mails.yml"
 SLACK = "slack.yml"
+REPORTS = "reports.yml"
 FIGURES = "figures.yml"
+_SAID = (SENTENCES, MESSAGES, MAILS, REPORTS, SLACK)
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 
@@ -32,7 +34,9 @@ def entries(file_name: str) -> Mapping[str, Mapping[Language, str]]:
 @cache
 def text_of(key: str, language: Language) -> str:
     """Return the template of a sentence or of a message; raises KeyError when the catalogue has none."""
-    found = entries(SENTENCES).get(key) or entries(MESSAGES).get(key) or entries(MAILS).get(key) or entries(SLACK)[key]
+    found = next((texts for file_name in _SAID if (texts := entries(file_name).get(key))), None)
+    if found is None:
+        raise KeyError(key)
     return found[language]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag, TypeAdapter
 
+from offsetguard.messages.daily_report import DailyReportView
 from offsetguard.messages.digest import DigestView
 from offsetguard.messages.view import MessageView
 
@@ -17,7 +18,12 @@ def _kind(value: Any) -> str:
     return kind if isinstance(kind, str) else MESSAGE
 
 
-AnyView = Annotated[Annotated[MessageView, Tag(MESSAGE)] | Annotated[DigestView, Tag("digest")], Discriminator(_kind)]
+AnyView = Annotated[
+    Annotated[MessageView, Tag(MESSAGE)]
+    | Annotated[DigestView, Tag("digest")]
+    | Annotated[DailyReportView, Tag("daily_report")],
+    Discriminator(_kind),
+]
 _ANY_VIEW: TypeAdapter[AnyView] = TypeAdapter(AnyView)
 
 

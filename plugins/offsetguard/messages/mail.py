@@ -6,7 +6,8 @@
         text/html
         image/png, inline ...
 
-What a view says stands in `mail_texts.py` (one rule) and `mail_digests.py` (several).
+What a view says stands in `mail_texts.py` (one rule), `mail_digests.py` (several) and
+`mail_reports.py` (a day).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from email.message import EmailMessage
 from typing import TYPE_CHECKING
 
 from offsetguard.messages import wording
+from offsetguard.messages.daily_report import DailyReportView
 from offsetguard.messages.digest import DigestView
 from offsetguard.messages.hostile import harmless, harmless_view, shorten
 from offsetguard.messages.mail_digests import digest_texts
+from offsetguard.messages.mail_reports import report_texts
 from offsetguard.messages.mail_texts import message_texts
 
 if TYPE_CHECKING:
@@ -71,6 +74,8 @@ def _texts(view: AnyView, idempotency_key: str, domain: str) -> MailTexts:
     words = wording.reader(safe)
     if isinstance(safe, DigestView):
         return digest_texts(safe, words)
+    if isinstance(safe, DailyReportView):
+        return report_texts(safe, words)
     return message_texts(safe, words, lambda n: f"lag{n}.{_digest(idempotency_key)}@{domain}")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from offsetguard.messages.any_view import AnyView, read_view
 from offsetguard.messages.view import MessageView
@@ -19,7 +19,7 @@ from offsetguard.store.database import reading, writing
 from offsetguard.store.models import OutboxRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement, Engine
@@ -96,6 +96,12 @@ def enqueue(
     return True
 
 
+def known_keys(session: Session, idempotency_keys: Iterable[str]) -> set[str]:
+    """Return those of some keys whose messages are in the outbox, whatever became of them."""
+    key = OutboxRow.idempotency_key
+    return set(session.scalars(select(key).where(key.in_(idempotency_keys))))
+
+
 def newest_enqueued(session: Session, *, team: str, cluster: str, rule_id: str) -> EnqueuedView | None:
     """Return what a team was last told about a rule in a cluster, whatever became of the sending."""
     query = (
@@ -112,6 +118,23 @@ def told_rules(session: Session, cluster: str) -> set[tuple[str, str]]:
     """Return the (team, rule id) pairs that there ever was a message about."""
     query = select(OutboxRow.team, OutboxRow.rule_id).where(OutboxRow.cluster == cluster).distinct()
     return {(team, rule_id) for team, rule_id in session.execute(query)}
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What no receiver has accepted."""
+
+    waiting_count: int
+    oldest_at: datetime | None  # when the oldest of those was written
+    failed_count: int  # refused for good
+
+
+def backlog(session: Session) -> Backlog:
+    """Return how much waits, and since when."""
+    query = select(OutboxRow.status, func.count(), func.min(OutboxRow.created_at)).group_by(OutboxRow.status)
+    found = {status: (count, oldest) for status, count, oldest in session.execute(query)}
+    waiting, oldest = found.get(Status.PENDING.value, (0, None))
+    return Backlog(waiting, oldest, found.get(Status.FAILED.value, (0, None))[0])
 
 
 def redrive(engine: Engine, *, now: datetime, ids: Sequence[int] | None = None) -> int:
