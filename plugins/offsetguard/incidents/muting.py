@@ -23,4 +23,4 @@ class Mute:
 
     reason: MuteReason
     by: str  # incident id, silence id, or the window as it is written; never shown without `text`
-    text: str  # a few words for people: "silence of alice: deployment"
+    text: str  # a few words for people, a catalogue.Sentence mostly: "silence of alice: deployment"

@@ -13,6 +13,7 @@ import fnmatch
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.incidents.muting import Mute, MuteReason
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def quiet_mute(incident: Incident, windows: Iterable[QuietHours], zone: tzinfo, 
     until = quiet_until(windows, zone, incident.evidence.severity, now)
     if until is None:
         return None
-    shown = f"{until.astimezone(zone):%Y-%m-%d %H:%M %Z}"
-    return Mute(MuteReason.QUIET_HOURS, until.isoformat(), f"quiet hours until {shown}")
+    return Mute(MuteReason.QUIET_HOURS, until.isoformat(), Sentence("muted_by_quiet_hours", until=until))
 
 
 def maintenance_mute(incident: Incident, windows: Iterable[Maintenance], at: datetime) -> Mute | None:
@@ -59,7 +59,8 @@ def maintenance_mute(incident: Incident, windows: Iterable[Maintenance], at: dat
         group = subject.consumer_group
         fits = window.consumer_group == "*" if group is None else fnmatch.fnmatchcase(group, window.consumer_group)
         if fits and fnmatch.fnmatchcase(subject.cluster, window.cluster):
-            text = f"maintenance: {window.comment}" if window.comment else "maintenance"
+            why = window.comment
+            text = Sentence("muted_by_maintenance_for", comment=why) if why else Sentence("muted_by_maintenance")
             return Mute(MuteReason.MAINTENANCE, window.starts_at.isoformat(), text)
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.incidents.muting import Mute, MuteReason
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ def silence_mute(incident: Incident, silences: Iterable[Silence], now: datetime)
     """Return the mute of the first silence, in the order given, that is active at `now` and matches."""
     for silence in silences:
         if silence.active_at(now) and silence.matches(incident):
-            return Mute(
-                MuteReason.SILENCE,
-                "" if silence.id is None else str(silence.id),
-                f"silence of {silence.author}: {silence.comment}",
-            )
+            text = Sentence("muted_by_silence", author=silence.author, comment=silence.comment)
+            return Mute(MuteReason.SILENCE, "" if silence.id is None else str(silence.id), text)
     return None

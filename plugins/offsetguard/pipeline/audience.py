@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.incidents.escalation import level_due, steps
 from offsetguard.incidents.grouping import GroupKey, ToldKey
 from offsetguard.incidents.history import EventKind, IncidentEvent
@@ -132,7 +133,7 @@ class Audience:
         if mute is not None or before not in _ABOVE:
             return mute
         unseen = incident.unknown_since is not None or incident.good_count > 0
-        return Mute(MuteReason.UNTIL_SEEN, "", "not seen since the trouble above it ended") if unseen else None
+        return Mute(MuteReason.UNTIL_SEEN, "", Sentence("muted_until_seen")) if unseen else None
 
     def _acknowledgement(self, incident: Incident, key: ToldKey) -> Mute | None:
         """Return the mute of an acknowledgement; it ends when the incident gets worse than it was told."""
@@ -144,7 +145,8 @@ class Audience:
             worse = incident.evidence.severity.rank > known.severity.rank
             if worse or acknowledgement.at < known.severity_told_at:
                 return None
-        return Mute(MuteReason.ACKNOWLEDGED, acknowledgement.author, f"acknowledged by {acknowledgement.author}")
+        author = acknowledgement.author
+        return Mute(MuteReason.ACKNOWLEDGED, author, Sentence("muted_by_acknowledgement", author=author))
 
     def _escalated(
         self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey], *, muted: bool
