@@ -38,6 +38,7 @@ COMMANDS = {
     "forecasts": LazyCommand(
         "offsetguard.cli.forecasts", "forecasts", "Show how often what was forecast came as stated."
     ),
+    "health": LazyCommand("offsetguard.cli.health", "health", "Say whether OffsetGuard itself does its work."),
     "history": LazyCommand("offsetguard.cli.history", "history", "Show the published past of a consumer group."),
     "incidents": LazyCommand(
         "offsetguard.cli.incidents", "incidents", "Show what is wrong and since when, and say that you look after it."
@@ -91,6 +92,7 @@ def offsetguard() -> None:
       offsetguard cycles --failed                      what could not be published, and why?
       offsetguard diagnose incident-42                 what does this support bundle show?
       offsetguard explain queue < windows.jsonl        which state is this queue in, by which rule?
+      offsetguard health                               does OffsetGuard itself do its work?
       offsetguard history --cluster main --group g     how was this group doing?
       offsetguard incidents list                       what is wrong, since when, and who looks after it?
       offsetguard silences add --group "batch-*" --for 2h --comment "load test"

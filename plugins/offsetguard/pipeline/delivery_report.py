@@ -65,6 +65,16 @@ class DeliveryReport:
         return (*not_sent, *self.troubles)
 
     @property
+    def lasting_reasons(self) -> tuple[str, ...]:
+        """Those of `reasons` that no further attempt will mend by itself."""
+        refused = (
+            f"{one.channel} to {one.receiver}: {one.result}: {one.reason}"
+            for one in self.deliveries
+            if one.result in (Result.FAILED, Result.NOT_LOGGED)
+        )
+        return (*refused, *self.troubles)
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What an operator should know although messages were accepted, each text once."""
         return tuple(dict.fromkeys(one.remark for one in self.deliveries if one.remark))

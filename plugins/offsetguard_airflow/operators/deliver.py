@@ -1,4 +1,4 @@
-"""Task: send what is due in the outbox."""
+"""Task: send what is due in the outbox, and say outside that all is well."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from offsetguard.config import Config
+    from offsetguard.pipeline.delivery_report import DeliveryReport
 
 
 class DeliverOperator(BaseOperator):
@@ -18,9 +21,10 @@ class DeliverOperator(BaseOperator):
     ui_color = "#e8daef"
 
     def execute(self, context: Context) -> None:
-        """Send everything that is due now."""
+        """Send everything that is due now, then tell the heartbeat."""
         from offsetguard.config_file import load_config
         from offsetguard.pipeline.deliver import deliver_due
+        from offsetguard.pipeline.own_health import look
         from offsetguard.store.database import open_database
         from offsetguard.workspace import Workspace
         from offsetguard_airflow.hooks.channels import open_channels
@@ -30,5 +34,22 @@ class DeliverOperator(BaseOperator):
         engine = open_database(workspace.database_url)
         report = deliver_due(engine, open_channels(config.delivery), now=datetime.now(UTC))
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)
+        troubles = [one.text for one in look(engine, config, now=datetime.now(UTC))]
+        for trouble in troubles:
+            self.log.error("%s", trouble)
+        self._tell_the_heartbeat(config, report, troubles)
         if report.reasons:
             raise AirflowException("not delivered, kept in the outbox: " + "; ".join(report.reasons))
+
+    def _tell_the_heartbeat(self, config: Config, report: DeliveryReport, troubles: list[str]) -> None:
+        """Say well or not; a message that will be tried again is not yet trouble, one that nobody will get is."""
+        from offsetguard.pipeline.own_health import beat
+        from offsetguard_airflow.hooks.heartbeat import open_heartbeat
+
+        try:
+            heartbeat = open_heartbeat(config.delivery)
+        except AirflowNotFoundException as error:
+            self.log.error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
+            return
+        if heartbeat is not None and (unheard := beat(heartbeat, [*troubles, *report.lasting_reasons])):
+            self.log.error("%s; whoever listens will raise the alarm", unheard)

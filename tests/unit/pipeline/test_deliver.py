@@ -48,7 +48,7 @@ def test_due_messages_are_accepted_once_and_logged_with_their_receipts(world: Wo
         "orders@example.com": mail.message["Message-ID"],
         "#alerts": f"C0ALERTS {posted.ts}",
     }
-    assert mail.message["Subject"] == "[CRITICAL] demo · order-group is offline"
+    assert str(mail.message["Subject"]).startswith("[CRITICAL] demo · order-group")
     assert deliver_due(world.engine, world.channels, now=LATER).deliveries == ()
     assert world.accepted() == ["#alerts", "orders@example.com"]
 

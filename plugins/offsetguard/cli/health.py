@@ -1,0 +1,72 @@
+"""`offsetguard health`: whether OffsetGuard itself does its work, for people, for cron and for other monitoring."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import format_option
+from offsetguard.config_file import load_config
+from offsetguard.pipeline.own_health import find_troubles, read_signs
+from offsetguard.store.database import open_database
+from offsetguard.workspace import Workspace
+
+
+@click.command()
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    help="Default: OFFSETGUARD_CONFIG, or config/offsetguard.yml.",
+)
+@format_option("verdict", "text")
+def health(*, config_file: Path | None, output_format: str) -> None:
+    """Say whether clusters are judged and messages go out; the limits stand in `delivery:` of the configuration.
+
+    Reads nothing but our database, so that it tells the truth also when Airflow is dead. Exit code 0: well, 1: not.
+
+    \b
+    Examples:
+      offsetguard health
+      offsetguard health || mail -s "OffsetGuard has stopped" ops@example.org < /dev/null
+    """  # noqa: D301 click wants the character itself
+    workspace = Workspace.from_environment()
+    config = load_config(config_file or workspace.config_file)
+    engine = open_database(workspace.database_url)
+    signs = read_signs(engine, config)
+    engine.dispose()
+    delivery = config.delivery
+    troubles = find_troubles(
+        signs,
+        now=datetime.now(UTC),
+        silent_after_ms=delivery.silent_after_ms,
+        undelivered_after_ms=delivery.undelivered_after_ms,
+    )
+    if wants_json(output_format):
+        click.echo(
+            json.dumps(
+                {
+                    "healthy": not troubles,
+                    "troubles": [{"cluster": one.cluster, "text": one.text} for one in troubles],
+                    "judged_until": {
+                        cluster: None if until is None else until.isoformat()
+                        for cluster, until in signs.judged_until.items()
+                    },
+                    "waiting_count": signs.waiting_count,
+                    "failed_count": signs.failed_count,
+                }
+            )
+        )
+    else:
+        for trouble in troubles:
+            click.echo(trouble.text)
+        if not troubles:
+            click.echo("Every cluster is judged, and the outbox drains.")
+        if signs.failed_count:
+            click.echo(f"{signs.failed_count} refused for good: offsetguard outbox list --status failed")
+    if troubles:
+        raise SystemExit(1)

@@ -1,0 +1,102 @@
+"""Whether OffsetGuard itself does its work: silence must not look like health.
+
+Two things can stop without anybody being told: judging, since what is not judged warns nobody, and the outbox, since a
+message that waits warns nobody either. Both are seen in our database alone, so that whoever can read it can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.errors import DeliveryError
+from offsetguard.store import judged_intervals, outbox
+from offsetguard.store.database import reading
+from offsetguard.text import format_duration, format_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from offsetguard.channels.heartbeat import Heartbeat
+    from offsetguard.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class SignsOfLife:
+    """What the database shows."""
+
+    judged_until: Mapping[str, datetime | None]  # cluster -> end of its newest judged interval; None: none yet
+    waiting_since: datetime | None  # when the oldest message was written that is neither accepted nor refused
+    waiting_count: int
+    failed_count: int  # refused for good: an operator has to look, and until then they stay
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that has stopped."""
+
+    cluster: str | None  # None: it concerns all
+    text: str
+
+
+def read_signs(engine: Engine, config: Config) -> SignsOfLife:
+    """Read what there is to see."""
+    with reading(engine) as session:
+        newest = {cluster: judged_intervals.newest_interval(session, cluster) for cluster in config.clusters}
+        backlog = outbox.backlog(session)
+    return SignsOfLife(
+        judged_until={cluster: None if interval is None else interval.end for cluster, interval in newest.items()},
+        waiting_since=backlog.oldest_at,
+        waiting_count=backlog.waiting_count,
+        failed_count=backlog.failed_count,
+    )
+
+
+def find_troubles(
+    signs: SignsOfLife, *, now: datetime, silent_after_ms: int, undelivered_after_ms: int
+) -> tuple[Trouble, ...]:
+    """Return what has stopped; none: OffsetGuard does its work."""
+    troubles = [
+        Trouble(cluster, f"nothing of cluster {cluster} was judged {_since(until, now)}")
+        for cluster, until in sorted(signs.judged_until.items())
+        if until is None or now - until > timedelta(milliseconds=silent_after_ms)
+    ]
+    since = signs.waiting_since
+    if since is not None and now - since > timedelta(milliseconds=undelivered_after_ms):
+        waiting = f"{signs.waiting_count} message{'s' if signs.waiting_count != 1 else ''}"
+        troubles.append(Trouble(None, f"the outbox does not drain: {waiting}, the oldest since {format_moment(since)}"))
+    return tuple(troubles)
+
+
+def look(engine: Engine, config: Config, *, now: datetime) -> tuple[Trouble, ...]:
+    """Return what has stopped, by the limits of the configuration."""
+    delivery = config.delivery
+    return find_troubles(
+        read_signs(engine, config),
+        now=now,
+        silent_after_ms=delivery.silent_after_ms,
+        undelivered_after_ms=delivery.undelivered_after_ms,
+    )
+
+
+def beat(heartbeat: Heartbeat, reasons: Sequence[str]) -> str | None:
+    """Tell the outside that all is well, or what is not; returns why that was not heard, None when it was."""
+    try:
+        if reasons:
+            heartbeat.trouble("\n".join(reasons))
+        else:
+            heartbeat.well()
+    except DeliveryError as error:
+        return str(error)
+    return None
+
+
+def _since(until: datetime | None, now: datetime) -> str:
+    if until is None:
+        return "so far"
+    silent_ms = (now - until).total_seconds() * 1000
+    return f"for {format_duration(silent_ms)}: the newest judged minute ended {format_moment(until)}"

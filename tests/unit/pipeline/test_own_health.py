@@ -1,0 +1,191 @@
+"""Silence must not look like health: what has stopped is told outside, and a dead OffsetGuard by saying nothing."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from offsetguard.channels.heartbeat import Heartbeat
+from offsetguard.config import Config
+from offsetguard.errors import DeliveryError
+from offsetguard.intervals import Interval
+from offsetguard.pipeline.own_health import beat, look
+from offsetguard.receivers import Channel
+from offsetguard.store import judged_intervals, outbox, outbox_claims
+from offsetguard.store.database import writing
+from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard.store.outbox_claims import Lane
+from offsetguard_peers.delivery_world import VIEW
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sqlalchemy import Engine
+
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+CONFIG = Config.from_values(
+    {
+        "clusters": {name: {"name_servers": ["127.0.0.1:9876"]} for name in ("main", "other")},
+        "teams": {"ops": {"mail": ["ops@example.org"]}},
+        "default_team": "ops",
+    }
+)
+
+
+class Listener:
+    """A place that hears heartbeats: what was asked for, and what was said."""
+
+    def __init__(self, status: int = 200) -> None:
+        heard: list[tuple[str, str, str]] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                heard.append((self.command, self.path, self.rfile.read(length).decode()))
+                self.send_response(status)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"OK")
+
+            do_POST = do_GET  # noqa: N815 the base class's name
+
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 the base class's name
+                """Say nothing on stderr."""
+
+        self.heard = heard
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}/ping/secret-key"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+def judge(engine: Engine, cluster: str, ended: datetime) -> None:
+    interval = Interval.containing(ended - MINUTE)
+    with writing(engine) as session:
+        judged_intervals.record(session, JudgedInterval(cluster, interval, ended, Mode.LIVE, 0, 0, 0, 0))
+
+
+def put(engine: Engine, key: str, at: datetime) -> None:
+    with writing(engine) as session:
+        outbox.enqueue(
+            session, idempotency_key=key, channel=Channel.MAIL, receiver="ops@example.org", view=VIEW, now=at
+        )
+
+
+def troubles(engine: Engine, now: datetime = NOW) -> list[tuple[str | None, str]]:
+    return [(one.cluster, one.text) for one in look(engine, CONFIG, now=now)]
+
+
+@pytest.fixture
+def working(engine: Engine) -> Engine:
+    """Both clusters were judged just now."""
+    for cluster in CONFIG.clusters:
+        judge(engine, cluster, NOW)
+    return engine
+
+
+def test_judged_clusters_and_an_empty_outbox_are_well(working: Engine) -> None:
+    assert troubles(working) == []
+
+
+def test_a_cluster_that_was_never_judged_is_not_well(engine: Engine) -> None:
+    judge(engine, "main", NOW)
+    assert troubles(engine) == [("other", "nothing of cluster other was judged so far")]
+
+
+def test_a_cluster_in_which_nothing_is_judged_any_more_is_told_after_ten_minutes_and_alone(working: Engine) -> None:
+    judge(working, "main", NOW + 10 * MINUTE)
+    assert troubles(working, NOW + 10 * MINUTE) == []
+    ((cluster, text),) = troubles(working, NOW + 11 * MINUTE)
+    assert cluster == "other"
+    assert text.startswith("nothing of cluster other was judged for 11 min: the newest judged minute ended")
+
+
+def test_judging_the_past_is_no_sign_of_life(working: Engine) -> None:
+    judge(working, "main", NOW - 60 * MINUTE)
+    assert [cluster for cluster, _ in troubles(working, NOW + 20 * MINUTE)] == ["main", "other"]
+
+
+def test_an_outbox_that_does_not_drain_is_told_after_a_quarter_of_an_hour_whatever_is_tried_meanwhile(
+    working: Engine,
+) -> None:
+    put(working, "1", NOW - 16 * MINUTE)
+    put(working, "2", NOW - MINUTE)
+    ((cluster, text),) = troubles(working)
+    assert cluster is None
+    assert text.startswith("the outbox does not drain: 2 messages, the oldest since 2026-11-21 10:25")
+    message = outbox_claims.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
+    assert message is not None
+    assert len(troubles(working)) == 1, "a deliverer that hangs with it has not delivered it"
+    outbox_claims.mark_retry(working, message, next_attempt_at=NOW + 30 * MINUTE, error="451 later")
+    assert len(troubles(working)) == 1, "nor has one that will try again"
+    outbox_claims.mark_accepted(working, message, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert troubles(working) == []
+
+
+def test_the_heartbeat_says_well_or_what_is_wrong() -> None:
+    with Listener() as listener:
+        heartbeat = Heartbeat(listener.url)
+        assert beat(heartbeat, []) is None
+        assert beat(heartbeat, ["nothing was judged", "the outbox does not drain"]) is None
+        assert listener.heard == [
+            ("GET", "/ping/secret-key", ""),
+            ("POST", "/ping/secret-key/fail", "nothing was judged\nthe outbox does not drain"),
+        ]
+
+
+def test_a_question_in_the_address_stays_behind_fail() -> None:
+    with Listener() as listener:
+        beat(Heartbeat(f"{listener.url}?create=1"), ["trouble"])
+        assert listener.heard[0][1] == "/ping/secret-key/fail?create=1"
+
+
+def test_a_dead_scheduler_is_heard_as_silence_and_a_judge_that_died_as_trouble(working: Engine) -> None:
+    """Whoever listens misses the beats of sweeps that do not come; those that come do not cover for the judge."""
+    with Listener() as listener:
+        heartbeat = Heartbeat(listener.url)
+
+        def sweep(now: datetime) -> None:
+            beat(heartbeat, [text for _, text in troubles(working, now)])
+
+        sweep(NOW)
+        assert [method for method, _, _ in listener.heard] == ["GET"]
+        # from here on nobody judges: the sweeps go on for a while, then the scheduler dies and nothing calls them
+        sweep(NOW + 12 * MINUTE)
+        assert [method for method, _, _ in listener.heard] == ["GET", "POST"]
+        assert "nothing of cluster main was judged for 12 min" in listener.heard[1][2]
+    assert len(listener.heard) == 2, "nothing but a sweep beats: no thread, no process of its own goes on"
+
+
+def test_a_listener_that_is_away_or_refuses_is_told_and_its_address_is_not() -> None:
+    with Listener(status=503) as listener:
+        assert beat(Heartbeat(listener.url), []) == "the heartbeat was answered with HTTP 503"
+    unheard = beat(Heartbeat(listener.url), ["trouble"])
+    assert unheard is not None
+    assert unheard.startswith("the heartbeat was not heard: ")
+    assert "secret-key" not in unheard + repr(Heartbeat(listener.url))
+
+
+@pytest.mark.parametrize("address", ["", "hc-ping.com/secret-key", "file:///etc/passwd", "ftp://host/secret-key"])
+def test_an_address_that_is_none_is_refused_without_showing_it(address: str) -> None:
+    with pytest.raises(DeliveryError, match=r"no address of the form https://host") as refused:
+        Heartbeat(address).well()
+    assert "secret-key" not in str(refused.value)
