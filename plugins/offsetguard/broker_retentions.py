@@ -28,6 +28,7 @@ _HOUR_MS = 3_600_000
 _MS = timedelta(milliseconds=1)
 _YOUNGER = 0.97  # of the reserved time: younger messages did not expire
 _FULL = 0.01  # below the ratio at which files go by force, as far as brokers round it
+_FILLED = 0.05  # below the ratio at which files go at any hour: marks are an hour apart, and made after a deletion
 
 
 def retentions(facts: IntervalFacts, config: Config) -> Mapping[str, BrokerRetention]:
@@ -62,13 +63,15 @@ def retention(
     deletion = _last_deletion(broker, marks, moved)
     reserved_ms = None if broker.file_reserved_time_hours is None else broker.file_reserved_time_hours * _HOUR_MS
     expired = deletion is not None and reserved_ms is not None and deletion[1] >= _YOUNGER * reserved_ms
-    forced = forced_ratio(broker)
-    by_force = forced is not None and _fullest(broker, marks) >= forced - _FULL
+    forced, expired_ratio = forced_ratio(broker), (broker.disk_max_used_space_ratio or DEFAULT_EXPIRED_PERCENT) / 100
+    fullest = _fullest(broker, marks)
+    by_force = forced is not None and fullest >= forced - _FULL
+    at_its_hour = expired and fullest < expired_ratio - _FILLED  # else it may have been any hour: the disk was full
     cleaner = Cleaner(
         reserved_ms=reserved_ms,
-        hours=delete_hours(broker.delete_when, zone, deletion[0] if deletion and expired else None, now),
+        hours=delete_hours(broker.delete_when, zone, deletion[0] if deletion and at_its_hour else None, now),
         file_bytes=broker.commit_log_file_bytes or DEFAULT_FILE_BYTES,
-        expired_ratio=(broker.disk_max_used_space_ratio or DEFAULT_EXPIRED_PERCENT) / 100,
+        expired_ratio=expired_ratio,
         forced_ratio=forced,
         disk_ratio=broker.commit_log_disk_ratio,
         disk_bytes=broker.commit_log_disk_bytes,

@@ -23,14 +23,15 @@ from offsetguard_peers.weekly_groups import Trouble
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WORLD_DAYS, WORLDS_PER_KIND = 4, 4
+WORLD_DAYS = 4
+SEEDS = {"tuned": range(4), "held_out": range(1_000, 1_004)}  # of each kind; the latter nobody looked at before
 MINUTES_A_DAY = 1_440
 TROUBLED_GROUPS = 4
 
 
-def forecast_figures() -> dict[str, dict[str, Any]]:
+def forecast_figures(seeds: Sequence[int]) -> dict[str, dict[str, Any]]:
     """Let simulated brokers live, and count what was foretold and what came."""
-    worlds = (world(kind, seed, WORLD_DAYS * DAY) for kind in KINDS for seed in range(WORLDS_PER_KIND))
+    worlds = (world(kind, seed, WORLD_DAYS * DAY) for kind in KINDS for seed in seeds)
     tried = [try_world(one, WORLD_DAYS * DAY) for one in worlds]
     figures: dict[str, dict[str, Any]] = {}
     for kind in ("drain", "loss"):
@@ -73,7 +74,7 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=2, help="processes")
     options = parser.parse_args()
     if "forecasts" in options.what:
-        keep("forecasts", forecast_figures())
+        keep("forecasts", {name: forecast_figures(seeds) for name, seeds in SEEDS.items()})
     if "weeks" in options.what:
         keep("weeks", week_figures(options.groups, options.days, options.parts))
 

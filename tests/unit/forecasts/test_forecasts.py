@@ -14,10 +14,11 @@ from offsetguard.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.broker_retentions import retention
 from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
 from offsetguard.delete_hours import delete_hours
-from offsetguard.facts import BrokerFacts
+from offsetguard.facts import BrokerFacts, BrokerMark
 from offsetguard.forecasts import Basis, Forecast
 from offsetguard.queue_state import QueueState, Sample, rebuild
 from offsetguard.verdicts import QueueVerdict, State
+from offsetguard.write_rates import WriteRates
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000
@@ -170,6 +171,66 @@ def test_the_hours_of_deletion_are_declared_or_learned_or_any(
     middle = [hour * HOUR_MS + HOUR_MS // 2 for hour in range(24)]
     found = {lean: {at // HOUR_MS for at in middle if hours.contain(at, at + 1, lean)} for lean in (EARLY, LATE)}
     assert (found[EARLY], found[LATE]) == (early, late)
+
+
+@pytest.mark.parametrize(
+    ("ratio_before", "hour_is_known"),
+    [
+        pytest.param(0.60, True, id="files went at the hour of deleteWhen: so the zone is known"),
+        pytest.param(0.74, False, id="the disk was nearly as full as makes files go at any hour"),
+    ],
+)
+def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
+    ratio_before: float, *, hour_is_known: bool
+) -> None:
+    """Messages are kept for 8 h; the oldest files were deleted ten minutes ago, and more expire every minute."""
+
+    def written(at: datetime) -> int:
+        return int((at - NOW) / timedelta(hours=1) * 100_000_000) + 10_000_000_000
+
+    deleted_at, hour = NOW - timedelta(minutes=10), timedelta(hours=1)
+    oldest_at = deleted_at - 8 * hour
+    marks = [
+        BrokerMark("broker-a", at, written(oldest_at - 3 * hour), written(at), oldest_at - 3 * hour, ratio_before)
+        for at in (NOW - back * hour for back in range(40, 0, -1))
+    ]
+    marks.append(BrokerMark("broker-a", deleted_at, written(oldest_at), written(deleted_at), oldest_at, 0.60))
+    broker = BrokerFacts(
+        "broker-a",
+        0,
+        listed=True,
+        answered=True,
+        read_at=NOW,
+        commit_log_min_offset=written(oldest_at),
+        commit_log_max_offset=written(NOW),
+        commit_log_disk_ratio=0.60,
+        commit_log_disk_bytes=10**12,
+        commit_log_file_bytes=1_000_000,
+        earliest_message_at=oldest_at,
+        file_reserved_time_hours=8,
+        delete_when="04",
+    )
+    ahead = retention(broker, marks, [], None)
+    assert ahead is not None
+    latest = next(iter(ahead.late)).after_ms
+    assert (latest <= HOUR_MS) is hour_is_known
+    assert hour_is_known or latest > 12 * HOUR_MS
+    assert next(iter(ahead.early)).after_ms <= HOUR_MS
+
+
+def test_a_burst_of_yesterday_is_expected_early_and_may_not_come_again() -> None:
+    now_ms = int(NOW.timestamp() * 1_000)
+    points, position = [], 0
+    for hour in range(-72, 1):
+        points.append((now_ms + hour * HOUR_MS, position))
+        position += 10 * HOUR_MS if -20 <= hour < -16 else HOUR_MS  # bytes: 1 a ms, and 10 in the burst
+    log = ByteCurve.of(points)
+    assert log is not None
+    rates = WriteRates(log, (1.0, 1.0))
+    in_the_burst, before_it = now_ms + 6 * HOUR_MS, now_ms + HOUR_MS
+    assert rates.at(in_the_burst, EARLY) == pytest.approx(13)
+    assert rates.at(in_the_burst, LATE) == pytest.approx(0.7)
+    assert (rates.at(before_it, EARLY), rates.at(before_it, LATE)) == (pytest.approx(1.3), pytest.approx(0.7))
 
 
 def test_leaning_moves_what_lies_between_points_and_never_the_points() -> None:
