@@ -56,27 +56,31 @@ class Routing:
         self._delivery = delivery
         self._by_group = PatternIndex([entry.consumer_group for entry in entries])
         self._about_no_group = [n for n, entry in enumerate(entries) if entry.consumer_group == "*"]
-        self._near: dict[tuple[str, str | None], list[int]] = {}
+        self._near: dict[tuple[str, str | None], tuple[int, ...]] = {}
+        self._chosen: dict[tuple[str, tuple[int, ...], str, Severity], RouteChoice] = {}
         self._choices: dict[tuple[str, tuple[int, ...], tuple[int, ...]], RouteChoice] = {}
+        self._routes: dict[Route, Route] = {}
 
     def choose(
         self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None
     ) -> RouteChoice:
         """Return what holds for news about a group of a cluster, or about the cluster (`consumer_group` None)."""
-        near = self._entries_near(cluster, consumer_group)
-        own = self._of_team(near, team, rule_id, severity)
-        default = own if team == self._default_team else self._of_team(near, self._default_team, rule_id, severity)
-        key = (team, own, default)
-        if key not in self._choices:
-            self._choices[key] = self._choice(team, own, default)
-        return self._choices[key]
+        near = self._near.get((cluster, consumer_group))
+        if near is None:
+            near = self._near[cluster, consumer_group] = self._entries_near(cluster, consumer_group)
+        key = (team, near, rule_id, severity)
+        if key not in self._chosen:
+            own = self._of_team(near, team, rule_id, severity)
+            default = self._of_team(near, self._default_team, rule_id, severity)
+            same = (team, own, default)
+            if same not in self._choices:
+                self._choices[same] = self._choice(team, own, default)
+            self._chosen[key] = self._choices[same]
+        return self._chosen[key]
 
-    def _entries_near(self, cluster: str, consumer_group: str | None) -> list[int]:
-        key = (cluster, consumer_group)
-        if key not in self._near:
-            found = self._about_no_group if consumer_group is None else self._by_group.matching(consumer_group)
-            self._near[key] = [n for n in found if matches(cluster, self._entries[n].cluster)]
-        return self._near[key]
+    def _entries_near(self, cluster: str, consumer_group: str | None) -> tuple[int, ...]:
+        found = self._about_no_group if consumer_group is None else self._by_group.matching(consumer_group)
+        return tuple(n for n in found if matches(cluster, self._entries[n].cluster))
 
     def _of_team(self, near: Sequence[int], team: str, rule_id: str, severity: Severity) -> tuple[int, ...]:
         return tuple(
@@ -104,7 +108,7 @@ class Routing:
         for name in RECEIVER_LISTS:
             values.pop(name, None)
         route = Route(team=team, heard_by=heard_by, receivers=told, **values)
-        return RouteChoice(route, decided_by, receivers_by)
+        return RouteChoice(self._routes.setdefault(route, route), decided_by, receivers_by)
 
     def _deciders(self, positions: Sequence[int]) -> dict[str, int]:
         """Return for each field that an entry of these sets the first one that does."""
