@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts
-from offsetguard.incidents.grouping import GroupKey, group_incidents
 from offsetguard.incidents.incident import EVIDENCE_KEPT, Evidence, Incident, Subject
 from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.intervals import Interval
@@ -234,22 +233,6 @@ def test_moves_of_queues_that_nobody_named_keep_their_broker() -> None:
     """A log line names no queue; the incident may not end all the same while its broker is not seen."""
     told_by_a_log = finding("offset_moved_by_retention", brokers=(), broker_names=frozenset({"broker-b"}))
     assert Evidence.of(told_by_a_log).broker_names == {"broker-b"}
-
-
-def test_messages_are_grouped_by_team_cluster_and_rule_worst_first() -> None:
-    incidents = opened(
-        finding(group="small", lag=1),
-        finding(group="big", lag=9),
-        finding(group="critical", lag=1, severity=Severity.CRITICAL),
-        finding(group="theirs"),
-        finding(rule_id="offset_moved_by_retention", group="small"),
-    )
-    grouped = group_incidents(incidents, lambda one: "b" if one.subject.consumer_group == "theirs" else "a")
-    assert {key: [one.subject.consumer_group for one in value] for key, value in grouped.items()} == {
-        GroupKey("a", "demo", "accumulation"): ["critical", "big", "small"],
-        GroupKey("a", "demo", "offset_moved_by_retention"): ["small"],
-        GroupKey("b", "demo", "accumulation"): ["theirs"],
-    }
 
 
 names = st.sampled_from(["billing", "ledger", "news"])
