@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from slack_sdk.web import SlackResponse
 
     from offsetguard.messages.slack import SlackMessage
+    from offsetguard.messages.slack_blocks import Block
 
 _PARENT_IS_GONE = {"thread_not_found", "message_not_found"}
 _NOT_TO_BE_EDITED = {
@@ -93,7 +94,7 @@ class _Attempt:
         if found := self._found(readable, None):
             channel_id, ts = found.channel, found.ts
         else:
-            answer = self._post(channel, None, in_channel=False)
+            answer = self._post(channel, self.message.blocks)
             channel_id, ts = answer["channel"], answer["ts"]
         return self._receipt(channel_id, ts, *([ts] if in_place_of else []))
 
@@ -104,7 +105,8 @@ class _Attempt:
         in_channel = self.message.in_channel
         if edit_parent and not self._edited(channel, parent_ts):
             in_channel = True  # nobody would see it
-        answer = self._post(channel, parent_ts, in_channel=in_channel)
+        blocks = self.message.blocks if self.message.reply_blocks is None else self.message.reply_blocks
+        answer = self._post(channel, blocks, thread_ts=parent_ts, reply_broadcast=in_channel)
         return self._receipt(answer["channel"], answer["ts"], parent_ts)
 
     def _receipt(self, *parts: str) -> Receipt:
@@ -135,12 +137,11 @@ class _Attempt:
             return False
         return True
 
-    def _post(self, channel: str, thread_ts: str | None, *, in_channel: bool) -> SlackResponse:
-        in_thread: dict[str, Any] = {"thread_ts": thread_ts, "reply_broadcast": in_channel} if thread_ts else {}
+    def _post(self, channel: str, blocks: list[Block], **in_thread: Any) -> SlackResponse:
         return self.client.chat_postMessage(
             channel=channel,
             text=self.message.text,
-            blocks=self.message.blocks,
+            blocks=blocks,
             metadata=self.message.metadata,
             mrkdwn=False,
             link_names=False,

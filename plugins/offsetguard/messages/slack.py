@@ -3,7 +3,8 @@
 At most 50 blocks, and all of them together about 13,000 characters (msg_blocks_too_long, slackapi/bolt-js 2509); the
 limits of single pieces are in `slack_blocks`. The worst incident is always told, in brief where in full is too long;
 what does not fit is counted, never cut silently.
-A thread's parent shows the newest message, and each message stands below it as it was told (`channels.slack`).
+A thread's parent shows the newest message; below it stands each message as it was told, and of what has resolved only
+the lines that are new (`channels.slack`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MAX_LINK = 400  # characters; better no link than no message
 NOTIFIED = 5  # incidents in the notification
 
 _MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵", wording.RESOLVED: "✅"}
-_MAY_BE_MISSED = {NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED}
+_ENDS = {NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class SlackMessage:
     text: str  # the notification, and what a screen reader reads
     blocks: list[Block]
     metadata: dict[str, Any]  # carries the idempotency key, so that a message can be found again
+    reply_blocks: list[Block] | None = None  # shorter, for a reply below its parent; None: `blocks`
     in_channel: bool = True  # a reply that is shown in the channel, too: what people must not miss
 
 
@@ -70,9 +72,11 @@ def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
     """Return the message for one channel: worst incident first, as many in full as fit, the rest by name or count."""
     safe = harmless_view(_bounded(view))
     words = wording.reader(safe)
-    blocks, told = _Writer(safe, words, _FULL).blocks()
+    writer = _Writer(safe, words, _FULL)
+    blocks, told = writer.blocks()
     if told == 0:
         blocks, _ = _Writer(safe, words, _BRIEF).blocks()
+    is_an_end = view.reason in _ENDS
     return SlackMessage(
         text=_notification(safe, words),
         blocks=blocks,
@@ -85,7 +89,8 @@ def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
                 "cluster": safe.cluster,
             },
         },
-        in_channel=view.reason not in _MAY_BE_MISSED,
+        reply_blocks=writer.ends() if is_an_end else None,
+        in_channel=not is_an_end,
     )
 
 
@@ -159,7 +164,8 @@ class _Writer:
         view = self.view
         incidents, hidden = (view.firing, view.hidden_firing) if view.firing else (view.resolved, view.hidden_resolved)
         tell = self._story if view.firing else self._ending
-        after = [*self._resolved_in_short(), *self._foot()]
+        resolved = self._resolved_in_short() if view.firing else []
+        after = [*([blocks_of.divider()] if resolved else []), *resolved, *self._foot()]
         alone = len(incidents) + hidden == 1
         blocks = self._head()
         told = 0
@@ -169,6 +175,10 @@ class _Writer:
                 break
             blocks, told = longer, number + 1
         return [*blocks, *self._not_in_full(incidents[told:], hidden), *after], told
+
+    def ends(self) -> list[Block]:
+        """Return what has resolved, in a line each: the parent tells the rest."""
+        return [*self._head(), *self._resolved_in_short(), *self._foot()]
 
     def _head(self) -> list[Block]:
         view, words = self.view, self.words
@@ -266,9 +276,9 @@ class _Writer:
             yield words.say("slack_muted_then", by=incident.muted_when_resolved)
 
     def _resolved_in_short(self) -> list[Block]:
-        """Name what has resolved while something else still fires."""
+        """Name what has resolved, with how and when."""
         resolved, words = self.view.resolved, self.words
-        if not self.view.firing or not resolved:
+        if not resolved:
             return []
         value = min(120, self.room.value)
         lines = [
@@ -278,7 +288,7 @@ class _Writer:
         ]
         hidden = wording.more(len(resolved) + self.view.hidden_resolved - len(lines), "resolved", words)
         head = f"*{words.say('slack_resolved')}*"
-        return [blocks_of.divider(), blocks_of.section("\n".join([head, *lines, *([hidden] if hidden else [])]))]
+        return [blocks_of.section("\n".join([head, *lines, *([hidden] if hidden else [])]))]
 
     def _not_in_full(self, incidents: tuple[IncidentView, ...], hidden: int) -> list[Block]:
         if not incidents and not hidden:

@@ -58,6 +58,7 @@ def render_page(workspace: SlackWorkspace) -> str:
 def _message(message: PostedMessage, *, reply: bool = False) -> str:
     moment = datetime.fromtimestamp(float(message.ts), tz=UTC).strftime("%H:%M:%S UTC")
     edited = " (edited)" if message.edited_ts else ""
+    edited += ", also in the channel" if message.reply_broadcast else ""
     content = "".join(_block(block) for block in message.blocks) or _section_text(message.text)
     return (
         f'<article class="message{" reply" if reply else ""}"><div class="icon">O</div><div class="body">'

@@ -86,6 +86,13 @@ def test_an_update_edits_the_parent_in_place_and_stands_below_it(slack: SlackSer
     assert parent.metadata == saying("", "key 1").metadata, "the parent can still be looked up"
 
 
+def test_a_reply_may_be_shorter_than_the_state_that_its_parent_shows(slack: SlackServer) -> None:
+    short = [{"type": "section", "text": {"type": "mrkdwn", "text": "short"}}]
+    first = tell(slack)
+    tell(slack, replace(saying("all is well", "key 2"), reply_blocks=short), below=first)
+    assert [posted.blocks for posted in slack.messages] == [MESSAGE.blocks, short]
+
+
 def test_a_message_that_was_driven_again_leaves_the_newer_parent_alone(slack: SlackServer) -> None:
     first = tell(slack, saying("all is well", "key 2"))
     tell(slack, saying("one is down", "key 1"), below=first, edit_parent=False)

@@ -50,6 +50,10 @@ def accept(message: SlackMessage) -> None:
     """Let the strict Slack take a message as a post, and as what a post is edited to."""
     slack = SlackWorkspace()
     content = {"channel": "C0ALERTS", "text": message.text, "blocks": message.blocks, "metadata": message.metadata}
+    if message.reply_blocks is not None:
+        reply = slack.call("chat.postMessage", {**content, "blocks": message.reply_blocks}, slack.token)
+        assert reply["ok"], reply
+        slack.messages.clear()
     posted = slack.call("chat.postMessage", json.loads(json.dumps(content)), slack.token)
     assert posted["ok"], posted
     edited = slack.call("chat.update", {**content, "ts": posted["ts"]}, slack.token)
@@ -102,6 +106,22 @@ def test_a_resolution_says_how_long_and_how_bad_it_was(view: MessageView, resolv
     assert shown[0] == "✅ Resolved: order-group · caught up after 41 min"
     assert "Lasted 41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC" in shown
     assert "Peak 5,120 messages" in shown
+
+
+def test_of_what_has_resolved_the_thread_gets_only_the_new_lines(
+    view: MessageView, incident: IncidentView, resolved_incident: IncidentView
+) -> None:
+    """The parent above tells the rest."""
+    changes = {"resolved": (resolved_incident,), "reason": NotificationReason.RESOLVED}
+    message = render_slack(view.model_copy(update=changes), idempotency_key="key 1")
+    assert message.reply_blocks is not None
+    shown = [text["text"] for text in texts(message.reply_blocks)]
+    assert shown[3:5] == [
+        "Sent because a part has resolved.",
+        "*Resolved*\n✅ `order-group` caught up, 41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC",
+    ]
+    assert incident.cause in [text["text"] for text in texts(message.blocks)]
+    assert render_slack(view, idempotency_key="key 1").reply_blocks is None
 
 
 def test_what_an_operator_must_know_first_stands_above_the_rest(view: MessageView, incident: IncidentView) -> None:
@@ -208,6 +228,7 @@ LONG = [
     language=st.sampled_from(["en", "zh"]),
     path=st.sampled_from(["", "x" * 300, "x" * 1_900]),
     told=st.booleans(),
+    reason=st.sampled_from([reason for reason in NotificationReason if reason.is_sent]),
 )
 def test_any_view_is_accepted_and_its_worst_incident_told(
     *,
@@ -219,6 +240,7 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
     language: str,
     path: str,
     told: bool,
+    reason: NotificationReason,
 ) -> None:
     firing_count, resolved_count, others = counts
     figures = tuple(FigureView(label=name, value=words) for _ in range(min(15, others)))
@@ -240,7 +262,7 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
         "firing": firing, "resolved": resolved, "cluster": name, "team": name, "title": words, "language": language,
         "hidden_firing": others if firing else 0, "hidden_resolved": others, "muted_count": others,
         "muted_by": (words,) * others, "repeat_count": others, "escalated_from": name, "late": told,
-        "page_url": url, "data_docs_url": url,
+        "page_url": url, "data_docs_url": url, "reason": reason,
     }  # fmt: skip
     message = render_slack(view.model_copy(update=changes), idempotency_key="key 1")
     accept(message)
