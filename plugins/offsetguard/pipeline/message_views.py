@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 QUEUES_SHOWN = 20
 DETAILED_INCIDENTS = 50  # further ones are listed without their queues: 5,000 groups must not give 30 MB of mail
-INCIDENTS_KEPT = 10_000  # further ones are only counted
+INCIDENTS_KEPT = 200  # further ones are only counted
 PICTURED_INCIDENTS = 3  # with the curve of their lag, and forecasts
 
 
@@ -64,7 +64,7 @@ def message_view(
     page_url = config.delivery.page_url
     locale = Locale.of(told.language, told.time_zone)
     one_of = _Writer(told, page_url, interval_start, catalogue(locale))
-    groups = {one.subject.consumer_group for one in (*firing, *(one for one, _ in resolved))} - {None}
+    groups = {one.subject.consumer_group for one in (firing or [one for one, _ in resolved])} - {None}
     return MessageView(
         team=key.team,
         cluster=key.cluster,
