@@ -116,11 +116,15 @@ def test_one_slack_message_says_the_same(story: Story, line: str) -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_the_owner_hears_of_it_once_and_of_its_end_and_of_nothing_else(story: Story, line: str) -> None:
-    """Each once by mail and once in Slack; once more in between only where the first look was not critical yet."""
+    """Each once by mail and once in Slack; once more in between only where the first look was not critical yet.
+
+    In Slack the warning itself is marked as resolved, and each update stands below it.
+    """
     told = story.resolved.about(line)
-    for subjects in (_subjects(told), [message.text for message in told.slack]):
-        marks = [subject.partition("]")[0].lstrip("[") for subject in subjects]
-        assert marks in (["CRITICAL", "RESOLVED"], ["WARNING", "CRITICAL", "RESOLVED"]), subjects
+    mailed, posted = _marks(_subjects(told)), _marks([message.text for message in told.slack])
+    assert mailed in (["CRITICAL", "RESOLVED"], ["WARNING", "CRITICAL", "RESOLVED"]), told
+    assert posted == ["RESOLVED", *mailed[1:]], told
+    assert [message.thread_ts for message in told.slack] == [None, *[told.slack[0].ts] * (len(mailed) - 1)]
 
 
 def test_a_rerun_of_an_interval_changes_nothing_and_sends_nothing(story: Story) -> None:
@@ -168,6 +172,10 @@ def _told(world: World) -> Told:
 
 def _subjects(told: Told) -> list[str]:
     return [str(mail.message["Subject"]) for mail in told.mails]
+
+
+def _marks(subjects: list[str]) -> list[str]:
+    return [subject.partition("]")[0].lstrip("[") for subject in subjects]
 
 
 def _wait_for(world: World, mark: str, what: str) -> None:
