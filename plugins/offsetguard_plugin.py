@@ -1,4 +1,4 @@
-"""The one file of this folder that Airflow loads as a plugin: the Data Docs page and its entry in the menu."""
+"""The one file of this folder that Airflow loads as a plugin: our pages and their entries in the menu."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from offsetguard.page_addresses import DATA_DOCS_PATH, URL_PREFIX
+from offsetguard.page_addresses import DATA_DOCS_PATH, INCIDENTS_PATH, URL_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +18,19 @@ class OffsetGuardPlugin(AirflowPlugin):
     name = "offsetguard"
     external_views = [  # noqa: RUF012 - Airflow removes broken entries from this very list
         {
+            "name": "Incidents",
+            "href": f"{URL_PREFIX.removeprefix('/')}{INCIDENTS_PATH}/",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "offsetguard-incidents",
+        },
+        {
             "name": "Data Docs",
             "href": f"{URL_PREFIX.removeprefix('/')}{DATA_DOCS_PATH}/",
             "destination": "nav",
             "category": "browse",
             "url_route": "offsetguard-data-docs",
-        }
+        },
     ]
 
     @property

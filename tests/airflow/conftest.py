@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from offsetguard_peers.airflow_standalone import AirflowStandalone
+
 ROOT = Path(__file__).parents[2]
 _HOME = tempfile.TemporaryDirectory(prefix="offsetguard-airflow-")
 os.environ.update(
@@ -38,6 +40,23 @@ def workspace_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SECRET = "nobody may see this"
+VISITOR = "visitor"  # may look at everything and start nothing
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory, workspace_folder: Path) -> Iterator[AirflowStandalone]:
+    """Run Airflow's API server with our pages; the login is the administrator's, and VISITOR may only look."""
+    standalone = AirflowStandalone(
+        tmp_path_factory.mktemp("airflow"),
+        components=("api-server",),
+        environment={
+            "OFFSETGUARD_HOME": str(workspace_folder),
+            "OFFSETGUARD_DATABASE_URL": f"sqlite:///{workspace_folder / 'offsetguard.db'}",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{AirflowStandalone.username}:admin,{VISITOR}:viewer",
+        },
+    )
+    with standalone:
+        yield standalone
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,8 +1,6 @@
 """Data Docs are for those who are logged in to Airflow, and nothing else is given out: on a real API server."""
 
 import http.client
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,17 +10,6 @@ from offsetguard_peers.chromium import log_in, open_page
 
 SECRET = "nobody may see this"
 INDEX = "/offsetguard/data-docs/demo/index.html"
-
-
-@pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory, workspace_folder: Path) -> Iterator[AirflowStandalone]:
-    standalone = AirflowStandalone(
-        tmp_path_factory.mktemp("airflow"),
-        components=("api-server",),
-        environment={"OFFSETGUARD_HOME": str(workspace_folder)},
-    )
-    with standalone:
-        yield standalone
 
 
 @pytest.mark.parametrize("path", ["/offsetguard/data-docs/", INDEX, "/offsetguard/data-docs/no-such-file.html"])

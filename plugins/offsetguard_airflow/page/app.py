@@ -1,35 +1,29 @@
-"""Data Docs behind Airflow's login: a FastAPI app that the API server mounts (see `plugins/offsetguard_plugin.py`).
+"""Our pages behind Airflow's login: a FastAPI app that the API server mounts (see `plugins/offsetguard_plugin.py`).
 
 Airflow does not protect the apps of plugins. Every route here depends on Airflow's own check: a valid token (cookie of
-the UI, or a bearer token) of somebody who may see the DAG that makes the Data Docs.
+the UI, or a bearer token) of somebody who may see the DAG that makes the Data Docs and judges; what changes something
+wants one who may start a run of it.
 """
 
 from __future__ import annotations
 
+import html
 from urllib.parse import urlencode
 
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from offsetguard.page_addresses import DATA_DOCS_PATH
+from offsetguard.messages.hostile import harmless
+from offsetguard.page_addresses import DATA_DOCS_PATH, INCIDENTS_PATH
 from offsetguard.workspace import Workspace
 from offsetguard_airflow.page.files import CONTENT_TYPES, find_file, index_page
+from offsetguard_airflow.page.headers import PAGE_HEADERS
+from offsetguard_airflow.page.incidents import incident_routes
 
 DAG_THAT_MAKES_THEM = "collect_and_judge"
-
-# Pages hold names that came from brokers: they run no script, load nothing from elsewhere, send nothing anywhere, and
-# are framed by nobody but Airflow itself.
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
-        "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "private, no-cache",  # the newest run replaces the page in place
-}
 
 
 def create_app() -> FastAPI:
@@ -43,6 +37,8 @@ def create_app() -> FastAPI:
         exception_handlers={StarletteHTTPException: answer_refusal},
     )
     app.get(DATA_DOCS_PATH + "/{path:path}")(show_data_docs)
+    may_start_a_run = requires_access_dag("POST", DagAccessEntity.RUN, param_dag_id=DAG_THAT_MAKES_THEM)
+    app.include_router(incident_routes(INCIDENTS_PATH, [Depends(may_start_a_run)]))
     return app
 
 
@@ -50,18 +46,31 @@ def show_data_docs(path: str) -> Response:
     """Serve one file, or the list of clusters; 404 for everything that is not a file of the Data Docs."""
     folder = Workspace.from_environment().data_docs_folder
     if path == "":
-        return HTMLResponse(index_page(folder), headers=_HEADERS)
+        return HTMLResponse(index_page(folder), headers=PAGE_HEADERS)
     file = find_file(folder, path)
     if file is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")
-    return FileResponse(file, headers=_HEADERS, media_type=CONTENT_TYPES[file.suffix])
+    return FileResponse(file, headers=PAGE_HEADERS, media_type=CONTENT_TYPES[file.suffix])
 
 
 async def answer_refusal(request: Request, refusal: Exception) -> Response:
-    """Send a browser that is not logged in to Airflow's login and back again; tell everybody else the status."""
+    """Send a browser that is not logged in to Airflow's login and back again; tell everybody else why."""
     assert isinstance(refusal, StarletteHTTPException)  # noqa: S101 - registered for this class only
-    if refusal.status_code == status.HTTP_401_UNAUTHORIZED and "text/html" in request.headers.get("accept", ""):
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": refusal.detail}, refusal.status_code, headers=refusal.headers)
+    if refusal.status_code == status.HTTP_401_UNAUTHORIZED:
         airflow_root = request.scope.get("app_root_path", "")
         return_to = urlencode({"next": request.url.path})
         return RedirectResponse(f"{airflow_root}/api/v2/auth/login?{return_to}", status.HTTP_303_SEE_OTHER)
-    return JSONResponse({"detail": refusal.detail}, refusal.status_code, headers=refusal.headers)
+    page = _REFUSAL.format(because=html.escape(harmless(str(refusal.detail), _REFUSAL_LIMIT)))
+    return HTMLResponse(page, refusal.status_code, headers=PAGE_HEADERS)
+
+
+_REFUSAL_LIMIT = 500
+_REFUSAL = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>OffsetGuard</title><style>
+:root {{ color-scheme: light dark; }} body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto;
+padding: 0 1rem; }}
+</style></head><body><h1>That did not work</h1><p>{because}</p>
+<p>Nothing was changed: go back, and try again.</p></body></html>
+"""

@@ -1,0 +1,195 @@
+"""What the pages about incidents show: plain records, every text of which is made harmless before it is rendered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import catalogue
+from offsetguard.messages.view import FigureView, QueueView, Record
+from offsetguard.rules.text import format_duration, format_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.incidents.history import IncidentEvent
+    from offsetguard.incidents.incident import Incident
+    from offsetguard.incidents.silence import Acknowledgement, Silence
+    from offsetguard.rules.rule import Figure
+
+
+class SilenceLine(Record):
+    """One silence."""
+
+    number: int
+    matchers: str
+    author: str
+    summary: str  # the comment
+    until: str
+
+
+class EventLine(Record):
+    """One thing that happened."""
+
+    at: str
+    kind: str
+    by: str | None
+    cause: str  # what the history says; as long as a cause
+
+
+class ListedIncident(Record):
+    """One line of the list."""
+
+    incident_id: str
+    severity: str
+    state: str
+    summary: str
+    cluster: str
+    rule_id: str
+    since: str
+    lasted: str
+    resolution: str | None
+    acknowledged_by: str | None
+    is_silenced: bool
+
+
+class IncidentList(Record):
+    """The list page."""
+
+    open: tuple[ListedIncident, ...]
+    open_count: int  # all of them
+    resolved: tuple[ListedIncident, ...]
+    silences: tuple[SilenceLine, ...]
+
+
+class IncidentPage(Record):
+    """The page of one incident."""
+
+    incident_id: str
+    cluster: str
+    rule_id: str
+    consumer_group: str | None
+    topic: str | None
+    severity: str
+    state: str
+    summary: str
+    cause: str
+    do_next: str
+    unknown_because: str | None
+    since: str
+    lasted: str
+    last_seen: str
+    seen_count: int
+    peak: str | None
+    resolved_at: str | None
+    resolution: str | None
+    escalation_level: int
+    acknowledged_by: str | None
+    acknowledged_at: str | None
+    acknowledgement: str | None
+    figures: tuple[FigureView, ...]
+    queues: tuple[QueueView, ...]
+    queue_count: int
+    explains: tuple[str, ...]
+    cannot_tell: tuple[str, ...]
+    silences: tuple[SilenceLine, ...]
+    history: tuple[EventLine, ...]
+
+
+def listed(
+    incident: Incident, acknowledgement: Acknowledgement | None, muting: Sequence[Silence], now: datetime
+) -> ListedIncident:
+    """Return one line of the list; `muting`: silences that are about it now."""
+    return ListedIncident(
+        incident_id=incident.incident_id,
+        severity=incident.evidence.severity.value,
+        state=incident.state,
+        summary=incident.evidence.summary,
+        cluster=incident.subject.cluster,
+        rule_id=incident.subject.rule_id,
+        since=format_moment(incident.opened_at),
+        lasted=format_duration(incident.lasted_ms(now)),
+        resolution=incident.resolution,
+        acknowledged_by=acknowledgement.author if acknowledgement else None,
+        is_silenced=bool(muting),
+    )
+
+
+def incident_page(
+    incident: Incident,
+    acknowledgement: Acknowledgement | None,
+    muting: Sequence[Silence],
+    history: Sequence[IncidentEvent],
+    now: datetime,
+) -> IncidentPage:
+    """Return the page of one incident; `muting`: silences that are about it now."""
+    evidence, subject = incident.evidence, incident.subject
+    return IncidentPage(
+        incident_id=incident.incident_id,
+        cluster=subject.cluster,
+        rule_id=subject.rule_id,
+        consumer_group=subject.consumer_group,
+        topic=subject.topic,
+        severity=evidence.severity.value,
+        state=incident.state,
+        summary=evidence.summary,
+        cause=evidence.cause,
+        do_next=evidence.do_next,
+        unknown_because=incident.unknown_because,
+        since=format_moment(incident.opened_at),
+        lasted=format_duration(incident.lasted_ms(now)),
+        last_seen=format_moment(incident.last_seen_at),
+        seen_count=incident.seen_count,
+        peak=_peak(incident),
+        resolved_at=incident.resolved_at and format_moment(incident.resolved_at),
+        resolution=incident.resolution,
+        escalation_level=incident.escalation_level,
+        acknowledged_by=acknowledgement.author if acknowledgement else None,
+        acknowledged_at=format_moment(acknowledgement.at) if acknowledgement else None,
+        acknowledgement=(acknowledgement.comment or None) if acknowledgement else None,
+        figures=_figures(evidence.figures),
+        queues=tuple(
+            QueueView(
+                topic=queue.message_queue.topic,
+                broker_name=queue.message_queue.broker_name,
+                queue_id=queue.message_queue.queue_id,
+                figures=_figures(queue.figures),
+            )
+            for queue in evidence.queues
+        ),
+        queue_count=evidence.queue_count,
+        explains=tuple(f"{one.rule_id}: {one.summary}" for one in evidence.explains),
+        cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell),
+        silences=tuple(silence_line(one) for one in muting),
+        history=tuple(
+            EventLine(at=format_moment(one.at), kind=one.kind.value.replace("_", " "), by=one.by, cause=one.text)
+            for one in history
+        ),
+    )
+
+
+def silence_line(silence: Silence) -> SilenceLine:
+    """Return one silence as people read it."""
+    matchers = silence.matchers.named.items()
+    return SilenceLine(
+        number=silence.id or 0,
+        matchers=", ".join(f"{name} {value}" for name, value in matchers),
+        author=silence.author,
+        summary=silence.comment,
+        until=format_moment(silence.over_at),
+    )
+
+
+def _peak(incident: Incident) -> str | None:
+    name = incident.peak_figure
+    if name is None or incident.peak is None:
+        return None
+    return f"{catalogue().figure_label(name)} {catalogue().figure(name, incident.peak)}"
+
+
+def _figures(figures: Mapping[str, Figure]) -> tuple[FigureView, ...]:
+    return tuple(
+        FigureView(label=catalogue().figure_label(name), value=catalogue().figure(name, figure))
+        for name, figure in figures.items()
+        if figure is not None
+    )

@@ -1,0 +1,189 @@
+"""Incidents behind Airflow's login: the list, one incident, and forms to acknowledge and to silence it.
+
+Who may see the DAG that judges may see them; who may start a run of it may acknowledge and silence, under the name that
+Airflow knows.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import parse_qsl
+
+from airflow.api_fastapi.core_api.security import GetUserDep  # noqa: TC002 - FastAPI reads the annotations
+from airflow.configuration import conf
+from fastapi import APIRouter, Depends, HTTPException, Request, status
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from offsetguard.errors import SilenceError, StoreError
+from offsetguard.incidents.silence import Matchers, Silence, literal
+from offsetguard.messages.hostile import harmless_view
+from offsetguard.page_addresses import ACKNOWLEDGE, SILENCE
+from offsetguard.store import acknowledgements, incident_events, silences
+from offsetguard.store import incidents as store
+from offsetguard.store.database import open_database, reading, writing
+from offsetguard.workspace import Workspace
+from offsetguard_airflow.page import form_tokens
+from offsetguard_airflow.page.headers import FORM_HEADERS
+from offsetguard_airflow.page.incident_views import IncidentList, incident_page, listed, silence_line
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from offsetguard.incidents.incident import Incident, Subject
+
+OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
+SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
+SCOPES = ("incident", "group", "rule")
+_MAX_FORM_BYTES, _MAX_FIELDS, _MAX_COMMENT = 16_384, 10, 1_000
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form; refuse one that did not come from a page of ours."""
+    if not form_tokens.is_from_own_page(request.headers):
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "forms are taken from OffsetGuard's own pages only")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_FORM_BYTES:
+            raise HTTPException(status.HTTP_413_CONTENT_TOO_LARGE, "the form is too large")
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise HTTPException(status.HTTP_400_BAD_REQUEST, "that is no form of ours") from None
+    return dict(fields)
+
+
+Form = Annotated[dict[str, str], Depends(form_of)]
+
+
+def incident_routes(prefix: str, may_write: list[object]) -> APIRouter:
+    """Return the routes below `prefix`; `may_write`: what those that change something depend on beside the login."""
+    router = APIRouter(prefix=prefix)
+    router.get("")(lead_to_list)
+    router.get("/")(show_list)
+    router.get("/{incident_id}")(show_incident)
+    router.post("/{incident_id}", dependencies=may_write)(take_form)  # type: ignore[arg-type]
+    return router
+
+
+def lead_to_list(request: Request) -> Response:
+    """Lead to the address below which relative links work."""
+    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/", status.HTTP_307_TEMPORARY_REDIRECT)
+
+
+def show_list() -> Response:
+    """Show what is open, worst first, what ended lately, and what is silenced."""
+    now = datetime.now(UTC)
+    with reading(_engine()) as session:
+        shown = store.worst_open(session, limit=OPEN_SHOWN)
+        over = store.newest_resolved(session, limit=RESOLVED_SHOWN)
+        acknowledged = acknowledgements.of(session, [one.incident_id for one in shown])
+        active = silences.active(session, now)
+        page = IncidentList(
+            open=tuple(listed(one, acknowledged.get(one.incident_id), _about(one, active), now) for one in shown),
+            open_count=store.count_open(session),
+            resolved=tuple(listed(one, None, (), now) for one in over),
+            silences=tuple(silence_line(one) for one in active),
+        )
+    return _html("incidents.html.j2", page=harmless_view(page))
+
+
+def show_incident(incident_id: str, user: GetUserDep) -> Response:
+    """Show all that is known of one incident, with the forms."""
+    now = datetime.now(UTC)
+    with reading(_engine()) as session:
+        incident = _incident(session, incident_id)
+        page = incident_page(
+            incident,
+            acknowledgements.of(session, [incident_id]).get(incident_id),
+            _about(incident, silences.active(session, now)),
+            incident_events.of_incident(session, incident_id),
+            now,
+        )
+    token = form_tokens.new_token(_secret(), user.get_id(), now_s=time.time())
+    forms = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
+    return _html("incident.html.j2", page=harmless_view(page), forms=forms)
+
+
+def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:
+    """Acknowledge or silence an incident, or end a silence, in the name of the user; and show it again."""
+    if not form_tokens.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "the form is too old: open the incident's page again")
+    now, author, comment = datetime.now(UTC), user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
+    with writing(_engine()) as session:
+        incident = _incident(session, incident_id)
+        try:
+            _act(session, incident, form, author=author, comment=comment, now=now)
+        except SilenceError as error:
+            raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, str(error)) from error
+    return RedirectResponse(incident_id, status.HTTP_303_SEE_OTHER, headers=FORM_HEADERS)
+
+
+def _act(
+    session: Session, incident: Incident, form: dict[str, str], *, author: str, comment: str, now: datetime
+) -> None:
+    match form.get("do"):
+        case "acknowledge":
+            acknowledgements.acknowledge(session, incident, author=author, comment=comment, now=now)
+        case "silence" if form.get("span") in SPANS and form.get("scope") in SCOPES:
+            ends_at = now + timedelta(minutes=SPANS[form["span"]])
+            matchers = _matchers(incident.subject, form["scope"])
+            silences.add(session, Silence(matchers, author, comment.strip(), now, ends_at, now))
+        case "expire" if form.get("number", "").isascii() and form.get("number", "").isdecimal():
+            silences.expire(session, int(form["number"][:18]), now=now)
+        case _:
+            raise HTTPException(status.HTTP_400_BAD_REQUEST, "that is no form of ours")
+
+
+def _matchers(subject: Subject, scope: str) -> Matchers:
+    """Return what is silenced: the incident's subject, its whole group, or its rule in the whole cluster."""
+    if scope == "rule":
+        return Matchers(cluster=literal(subject.cluster), rule=literal(subject.rule_id))
+    if scope == "group" and subject.consumer_group is not None:
+        return Matchers(cluster=literal(subject.cluster), consumer_group=literal(subject.consumer_group))
+    return Matchers.of(subject)
+
+
+def _about(incident: Incident, active: list[Silence]) -> list[Silence]:
+    return [silence for silence in active if silence.matches(incident)]
+
+
+def _incident(session: Session, incident_id: str) -> Incident:
+    found = store.by_id(session, [incident_id]).get(incident_id)
+    if found is None or found.is_pending:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no incident of this name (any more)")
+    return found
+
+
+def _html(template: str, **given: object) -> Response:
+    return HTMLResponse(_TEMPLATES.get_template(template).render(given), headers=FORM_HEADERS)
+
+
+def _secret() -> str:
+    return conf.get_mandatory_value("api", "secret_key")
+
+
+def _engine() -> Engine:
+    try:
+        return _opened(Workspace.from_environment().database_url)
+    except StoreError as error:
+        raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
+
+
+@cache
+def _opened(url: str) -> Engine:
+    """Open a database once in the life of a worker; one that cannot be opened is tried again."""
+    return open_database(url)

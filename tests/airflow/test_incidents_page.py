@@ -1,0 +1,266 @@
+"""The pages about incidents, on a real API server: who may see them, who may change something, which forms count."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from offsetguard.incidents.history import EventKind, IncidentEvent
+from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.offsets import MessageQueue
+from offsetguard.rules.rule import CannotTell, QueueEvidence, Severity
+from offsetguard.store import acknowledgements, incident_events, incidents, silences
+from offsetguard.store.database import open_database, reading, writing
+from offsetguard_peers.airflow_api import AirflowApi
+from offsetguard_peers.airflow_standalone import AirflowStandalone
+from offsetguard_peers.chromium import log_in, open_page
+
+LIST = "/offsetguard/incidents/"
+NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{ 7*7 }}\u202e'
+
+
+@pytest.fixture(scope="module")
+def engine(airflow: AirflowStandalone) -> Engine:
+    """Open the database that the API server reads."""
+    return open_database(airflow.environment["OFFSETGUARD_DATABASE_URL"])
+
+
+def stored(engine: Engine, name: str, *, group: str | None = None, **more: object) -> Incident:
+    """Keep an incident that no other test uses; its id is made of the name."""
+    incident = Incident(
+        incident_id=name.encode().hex()[:32],
+        subject=Subject("demo", "consumer_offline", group or name, "orders"),
+        opened_at=NOW,
+        last_seen_at=NOW + timedelta(minutes=4),
+        seen_count=1_250,
+        evidence=Evidence(
+            severity=Severity.CRITICAL,
+            state="STOPPED",
+            variant="default",
+            summary=f"{group or name} is offline and 20,000 messages behind on orders",
+            cause=f"No client of {group or name} is online, and 20,000 messages wait on orders, the oldest for 10 min.",
+            do_next="Start the consumers, or delete the group if it is retired.",
+            figures={"effective_lag": 20_000, "lag_ms": 600_000},
+            queues=tuple(
+                QueueEvidence(MessageQueue("orders", "broker-a", n), {"effective_lag": 5_000}) for n in range(3)
+            ),
+            queue_count=4,
+            broker_names=frozenset({"broker-a"}),
+            cannot_tell=(CannotTell("lock_contention", group or name, frozenset(), "lock.log was not read."),),
+        ),
+        peak_figure="effective_lag",
+        peak=24_000,
+    )
+    incident = replace(incident, **more)  # type: ignore[arg-type]
+    with writing(engine) as session:
+        incidents.save(session, [incident])
+        opened = IncidentEvent(incident.incident_id, NOW, EventKind.OPENED, f"critical: {incident.evidence.summary}")
+        incident_events.record(session, [opened])
+    return incident
+
+
+def client(airflow: AirflowStandalone, token: str | None = None, **headers: str) -> httpx.Client:
+    """Return a browser's stand-in: it says where its requests come from."""
+    given = {"Authorization": f"Bearer {token or airflow.api.token}", "Sec-Fetch-Site": "same-origin", **headers}
+    return httpx.Client(base_url=airflow.base_url, headers=given, timeout=60)
+
+
+def visitor_token(airflow: AirflowStandalone) -> str:
+    passwords = json.loads((airflow.folder / "passwords.json").read_text())
+    api = AirflowApi(airflow.base_url, "visitor", passwords["visitor"])
+    api.close()
+    return api.token
+
+
+def form_token(page: httpx.Response) -> str:
+    found = re.search(r'name="token" value="([^"]+)"', page.text)
+    assert found, page.text
+    return unescape(found[1])
+
+
+def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStandalone, engine: Engine) -> None:
+    incident = stored(engine, "seen")
+    with client(airflow) as browser:
+        listed = browser.get(LIST)
+        assert (listed.status_code, incident.evidence.summary in listed.text) == (200, True)
+        assert f'href="{incident.incident_id}"' in listed.text
+        shown = browser.get(LIST + incident.incident_id)
+        for text in (incident.evidence.cause, incident.evidence.do_next, "lock.log was not read.", "lag 24,000"):
+            assert text in shown.text
+        assert shown.headers["Content-Security-Policy"].startswith("default-src 'none';")
+        assert "form-action 'self';" in shown.headers["Content-Security-Policy"]
+        assert shown.headers["Cache-Control"] == "private, no-store"
+        assert browser.get(LIST.rstrip("/"), follow_redirects=True).status_code == 200
+    for path in (LIST, LIST + incident.incident_id):
+        refused = httpx.get(airflow.base_url + path, timeout=60)
+        assert (refused.status_code, "offline" in refused.text) == (401, False)
+    assert httpx.post(airflow.base_url + LIST + incident.incident_id, timeout=60).status_code in (401, 403)
+
+
+def test_names_from_brokers_are_text_and_nothing_else(airflow: AirflowStandalone, engine: Engine) -> None:
+    incident = stored(engine, "hostile", group=HOSTILE)
+    with writing(engine) as session:
+        acknowledgements.acknowledge(session, incident, author=HOSTILE, comment=HOSTILE, now=NOW)
+    with client(airflow) as browser:
+        for path in (LIST, LIST + incident.incident_id):
+            page = browser.get(path).text
+            assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+            assert "<script" not in page
+            assert "<img" not in page
+            assert "{{ 7*7 }}" in page
+            assert r"\u202e" in page
+            assert "\u202e" not in page
+
+
+def test_a_login_that_may_only_look_cannot_change_anything(airflow: AirflowStandalone, engine: Engine) -> None:
+    incident = stored(engine, "looked at")
+    path = LIST + incident.incident_id
+    with client(airflow, visitor_token(airflow)) as browser:
+        page = browser.get(path)
+        assert page.status_code == 200
+        refused = browser.post(path, data={"do": "acknowledge", "token": form_token(page)})
+    assert refused.status_code == 403
+    assert not acknowledged(engine, incident)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1"},
+    ],
+    ids=str,
+)
+def test_a_form_of_another_site_is_refused_even_with_a_good_token(
+    airflow: AirflowStandalone, engine: Engine, headers: dict[str, str]
+) -> None:
+    incident = stored(engine, f"crossed {sorted(headers.values())}")
+    path = LIST + incident.incident_id
+    with client(airflow) as browser:
+        token = form_token(browser.get(path))
+        refused = browser.post(path, data={"do": "acknowledge", "token": token}, headers=headers)
+    assert refused.status_code == 403
+    assert not acknowledged(engine, incident)
+
+
+def test_a_token_is_good_for_its_user_only(airflow: AirflowStandalone, engine: Engine) -> None:
+    incident = stored(engine, "tokens")
+    path = LIST + incident.incident_id
+    with client(airflow, visitor_token(airflow)) as browser:
+        of_another = form_token(browser.get(path))
+    with client(airflow) as browser:
+        for token in (of_another, "", "0.", "99999999999.abc"):
+            assert browser.post(path, data={"do": "acknowledge", "token": token}).status_code == 403
+    assert not acknowledged(engine, incident)
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({"do": "silence", "scope": "incident", "span": "2 h", "comment": " "}, 422),
+        ({"do": "silence", "scope": "incident", "span": "9 years", "comment": "c"}, 400),
+        ({"do": "silence", "scope": "everything", "span": "2 h", "comment": "c"}, 400),
+        ({"do": "expire", "number": "²"}, 400),
+        ({"do": "delete"}, 400),
+        ({}, 400),
+        ({"do": "acknowledge", "comment": "x" * 20_000}, 413),
+        ({f"field {n}": "" for n in range(20)}, 400),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_a_form_that_no_page_of_ours_sends_is_refused(
+    airflow: AirflowStandalone, engine: Engine, form: dict[str, str], status: int
+) -> None:
+    incident = stored(engine, "odd forms")
+    path = LIST + incident.incident_id
+    with client(airflow, Accept="text/html") as browser:
+        refused = browser.post(path, data={**form, "token": form_token(browser.get(path))})
+    assert (refused.status_code, refused.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert "Nothing was changed" in refused.text
+    assert not acknowledged(engine, incident)
+
+
+def test_what_nobody_knows_or_needs_to_know_is_not_there(airflow: AirflowStandalone, engine: Engine) -> None:
+    pending = stored(engine, "pending", is_pending=True)
+    with client(airflow) as browser:
+        for name in (pending.incident_id, "0123", "..%2f..", "%00", "<b>"):
+            refused = browser.get(LIST + name)
+            assert (refused.status_code, "<b>" in refused.text) == (404, False)
+
+
+def test_an_incident_that_is_over_has_no_forms(airflow: AirflowStandalone, engine: Engine) -> None:
+    over = stored(engine, "over", resolved_at=NOW + timedelta(hours=1), resolution="recovered: clients are online")
+    with client(airflow) as browser:
+        page = browser.get(LIST + over.incident_id).text
+    assert "recovered: clients are online" in page
+    assert "<form" not in page
+
+
+def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
+    airflow: AirflowStandalone, engine: Engine, tmp_path: Path
+) -> None:
+    """With a real browser, in the frame that Airflow puts plugins' pages into."""
+    incident = stored(engine, "by hand")
+    with open_page(height=1400) as page:
+        page.goto(airflow.base_url)
+        page.wait_for_url("**/auth/login**")
+        log_in(page, airflow.username, airflow.password)
+        page.get_by_role("button", name="Browse").click()
+        page.get_by_role("menuitem", name="Incidents").click()
+        frame = page.frame_locator("iframe")
+        frame.get_by_role("link", name=incident.evidence.summary).click()
+        frame.get_by_label("What you do about it").fill("restarting the consumers")
+        frame.get_by_role("button", name="Acknowledge").click()
+        frame.get_by_text("acknowledged by admin").wait_for()
+        frame.get_by_label("Why").fill("known, <b>deployment</b>")
+        frame.get_by_label("For").select_option("8 h")
+        frame.get_by_role("button", name="Silence").click()
+        frame.get_by_text("Silenced by").wait_for()
+        page.screenshot(path=tmp_path / "incident.png", full_page=True)
+    with reading(engine) as session:
+        given = acknowledgements.of(session, [incident.incident_id])[incident.incident_id]
+        (silence,) = [one for one in silences.newest(session, limit=100) if one.matches(incident)]
+    assert (given.author, given.comment) == ("admin", "restarting the consumers")
+    assert (silence.author, silence.comment) == ("admin", "known, <b>deployment</b>")
+    assert silence.ends_at - silence.starts_at == timedelta(hours=8)
+    assert silence.matchers.named == {
+        "cluster": "demo",
+        "consumer_group": "by hand",
+        "topic": "orders",
+        "rule": "consumer_offline",
+    }
+
+
+def test_a_silence_can_be_ended_on_the_page_of_what_it_mutes(airflow: AirflowStandalone, engine: Engine) -> None:
+    incident = stored(engine, "ended")
+    path = LIST + incident.incident_id
+    with client(airflow) as browser:
+        token = form_token(browser.get(path))
+        silenced = browser.post(
+            path, data={"do": "silence", "scope": "group", "span": "30 min", "comment": "load test", "token": token}
+        )
+        assert (silenced.status_code, silenced.headers["Location"]) == (303, incident.incident_id)
+        shown = browser.get(path).text
+        number = re.search(r'name="number" value="(\d+)"', shown)
+        assert number, shown
+        browser.post(path, data={"do": "expire", "number": number[1], "token": token})
+        assert "Silenced by" not in browser.get(path).text
+    with reading(engine) as session:
+        silence = silences.by_id(session, int(number[1]))
+    assert silence is not None
+    assert silence.expired_at is not None
+    assert silence.matchers.named == {"cluster": "demo", "consumer_group": "ended"}
+
+
+def acknowledged(engine: Engine, incident: Incident) -> bool:
+    with reading(engine) as session:
+        return bool(acknowledgements.of(session, [incident.incident_id]))
