@@ -73,7 +73,9 @@ class WindowFigures:
 
     @cached_property
     def lag_ms(self) -> int | None:
-        """Age of the oldest of them."""
+        """Age of the oldest of them; None as well beyond the end, where what comes next is not written yet."""
+        if (self.offsets.lag or 0) < 0:
+            return None
         if self.known_lag_ms is not None:
             return self.known_lag_ms
         told_at = epoch_ms(self.state.sample.oldest_unconsumed_at) if self.is_newest_seen else None
