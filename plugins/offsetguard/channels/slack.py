@@ -1,8 +1,8 @@
 """Slack over its Web API: a thread of trouble has one parent, edited in place, and its updates below it.
 
-Each step of a call is bounded by the client's time-out, every failure classified (`slack_failures`). The parent is edited
-before the reply is posted, because an edit may be repeated and a post may not: nothing can fail after an acceptance, and
-an attempt that comes after a crash looks for its message (`slack_search`) before it posts.
+Each step of a call is bounded by the client's time-out, every failure classified (`slack_failures`). The parent is
+edited before the reply is posted, because an edit may be repeated and a post may not: nothing can fail after an
+acceptance, and an attempt that comes after a crash looks for its message (`slack_search`) before it posts.
 """
 
 from __future__ import annotations
