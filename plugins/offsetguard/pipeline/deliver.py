@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.pipeline.delivery_report import Delivery, DeliveryReport
+from offsetguard.pipeline.delivery_report import Delivery, DeliveryReport, Result
 from offsetguard.pipeline.in_doubt import InDoubt
 from offsetguard.pipeline.lane_service import Clock, LaneService
 from offsetguard.receivers import Channel
@@ -110,6 +110,8 @@ class _Sweep:
             self._stop_looking(error)
             return
         self._deliveries |= {delivery.outbox_id: delivery for delivery in deliveries}
+        if any(delivery.result is Result.NOT_LOGGED for delivery in deliveries):
+            self._trouble = self._trouble or "the database did not take what was accepted, so nothing more was begun"
         if not deliveries:
             time.sleep(_PAUSE_S)  # another deliverer was faster: its transaction may take a moment
 

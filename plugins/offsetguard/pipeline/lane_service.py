@@ -83,6 +83,8 @@ class LaneService:
             finally:
                 self.in_doubt.leave()
             deliveries.append(delivery)
+            if delivery.result is Result.NOT_LOGGED:
+                break  # the next message could not be logged either
             if again_at is None:
                 continue
             wait = again_at - self.clock.now()

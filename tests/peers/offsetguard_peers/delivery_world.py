@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
-LATER = NOW + timedelta(minutes=2)  # when claims have ended and first retries are due
+LATER = NOW + timedelta(minutes=10)  # when claims have ended and first retries are due
 INCIDENT = IncidentView(
     incident_id="1",
     consumer_group="order-group",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
 import threading
 from email.message import EmailMessage
 from typing import TYPE_CHECKING
@@ -12,9 +14,11 @@ import pytest
 from offsetguard.channels.mail import MailChannel, TlsMode
 from offsetguard.errors import DeliveryError
 from offsetguard_peers.smtp_server import Conduct, SmtpServer
+from offsetguard_peers.tls import make_tls_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 def mail() -> EmailMessage:
@@ -85,6 +89,48 @@ def test_tls_that_the_server_does_not_offer_is_told_and_nothing_is_sent_in_clear
         channel(smtp, tls_mode=TlsMode.STARTTLS).send(mail())
     assert not caught.value.permanent
     assert smtp.mails == []
+
+
+@pytest.fixture
+def strange_tls(tmp_path: Path) -> Iterator[int]:
+    """Speak TLS with a certificate that nobody here trusts; gives the port."""
+    files = make_tls_files(tmp_path / "tls", ask_clients=False)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate_file, files.key_file)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as spoken:
+            spoken.sendall(b"220 strange")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield listener.getsockname()[1]
+    thread.join()
+    listener.close()
+
+
+def test_a_certificate_that_nobody_trusts_sends_nothing_and_can_be_mended(strange_tls: int) -> None:
+    with pytest.raises(DeliveryError, match="certificate verify failed") as caught:
+        MailChannel("127.0.0.1", strange_tls, tls_mode=TlsMode.TLS, timeout_s=30).send(mail())
+    assert not caught.value.permanent
+
+
+def test_tls_to_a_port_that_speaks_none_is_told_and_can_be_mended(smtp: SmtpServer) -> None:
+    with pytest.raises(DeliveryError, match="cannot be reached: .*SSL") as caught:
+        channel(smtp, tls_mode=TlsMode.TLS, timeout_s=30).send(mail())
+    assert (caught.value.permanent, smtp.mails) == (False, [])
+
+
+def test_whoever_wants_to_know_is_told_just_before_the_text_goes_out(smtp: SmtpServer) -> None:
+    told: list[int] = []
+    channel(smtp, timeout_s=30).send(mail(), before_data=lambda: told.append(len(smtp.mails)))
+    assert (told, len(smtp.mails)) == ([0], 1)
+    smtp.answer_recipient("orders@example.com", "550 no")
+    with pytest.raises(DeliveryError):
+        channel(smtp, timeout_s=30).send(mail(), before_data=lambda: told.append(-1))
+    assert told == [0], "nothing was handed over"
 
 
 def test_a_server_that_drips_one_byte_at_a_time_is_hung_up_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ import pytest
 from offsetguard.channels.receipt import Unavailable
 from offsetguard.pipeline.backoff import wait_before_retry
 from offsetguard.pipeline.deliver import deliver_due
+from offsetguard.pipeline.delivery_report import Result
 from offsetguard.pipeline.sending import Channels
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.outbox import Status
@@ -115,6 +117,98 @@ def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world
     outbox.redrive(world.engine, now=LATER)
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
     assert "nobody@example.com" in world.accepted()
+
+
+def test_one_bad_receiver_among_five_costs_the_other_four_nothing(world: World) -> None:
+    receivers = [f"{number}@example.com" for number in range(5)]
+    for receiver in receivers:
+        world.put(receiver, receiver)
+    world.smtp.answer_recipient("2@example.com", "550 5.1.1 no such user")
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.failed) == (4, 1)
+    assert world.accepted() == [receiver for receiver in receivers if receiver != "2@example.com"]
+    assert report.reasons[0].startswith("mail to 2@example.com: failed: ")
+    assert report.lasting_reasons == report.reasons
+
+
+def test_mail_that_is_written_while_a_webhook_hangs_does_not_wait_for_it(world: World) -> None:
+    world.put("s", "dead-webhook")
+    arrived = threading.Event()
+
+    def hang_until_the_mail_is_there() -> None:
+        world.put("m", "orders@example.com")
+        deadline = time.monotonic() + 60
+        while not world.smtp.mails and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if world.smtp.mails:
+            arrived.set()
+
+    world.slack.when("webhook", hang_until_the_mail_is_there)
+    patient = replace(world, patience_s=120.0)
+    assert deliver_due(world.engine, patient.channels, now=NOW).sent == 2
+    assert arrived.is_set(), "the mail waited for the webhook"
+
+
+def test_messages_to_a_webhook_stand_one_below_the_other(world: World) -> None:
+    world.put("1", "hook")
+    world.put("2", "hook", RESOLVED)
+    assert deliver_due(world.engine, world.channels, now=NOW).sent == 2
+    assert [(message.through_webhook, message.thread_ts) for message in world.slack.messages] == [(True, None)] * 2
+    assert [entry.receipt for entry in notification_log.newest(world.engine)] == ["webhook hook"] * 2
+
+
+WEBHOOK_FAILURES = [
+    (Failure(status=429, retry_after_s=60), Result.RETRIED, "may post no more for 60 s"),
+    (Failure(status=503), Result.RETRIED, "HTTP 503"),
+    (Failure(error="invalid_token"), Result.RETRIED, "put the address of a new webhook into the connection"),
+    (Failure(error="no_service"), Result.RETRIED, "put the address of a new webhook into the connection"),
+    (Failure(error="invalid_payload"), Result.FAILED, "this is a defect of OffsetGuard"),
+    (Failure(error="channel_is_archived"), Result.FAILED, "make a webhook for another channel"),
+]
+
+
+@pytest.mark.parametrize(("failure", "result", "reason"), WEBHOOK_FAILURES, ids=[str(f[0]) for f in WEBHOOK_FAILURES])
+def test_a_webhook_that_fails_keeps_its_message_with_the_reason(
+    world: World, failure: Failure, result: Result, reason: str
+) -> None:
+    world.put("s", "hook")
+    world.slack.fail_next("webhook", failure)
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert [one.result for one in report.deliveries] == [result]
+    assert reason in str(world.rows()["s"].last_error)
+    outbox.redrive(world.engine, now=LATER)
+    assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
+
+
+def test_a_short_pause_that_slack_wishes_for_is_kept_within_the_sweep(world: World) -> None:
+    world.put("s", "#alerts")
+    world.put("t", "#alerts", RESOLVED)
+    world.slack.fail_next("chat.postMessage", Failure(status=429, retry_after_s=1))
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.retried, report.reasons) == (2, 0, ())
+    assert [row.attempts for row in (world.rows()["s"], world.rows()["t"])] == [2, 1]
+
+
+def test_what_an_operator_should_know_although_it_was_accepted_is_told_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.slack.workspace.scopes = frozenset({"chat:write"})
+    world.slack.fail_next("chat.postMessage", Failure(status=503, after_posting=True))
+    world.put("s", "#alerts")
+    assert deliver_due(world.engine, world.channels, now=NOW).retried == 1
+    report = deliver_due(world.engine, world.channels, now=LATER)
+    assert len(world.slack.messages) == 2, "nobody could look"
+    (remark,) = report.remarks
+    assert "scope" in remark
+    assert caplog.text.count(remark) == 1
+
+
+def test_what_slack_has_already_is_not_posted_again(world: World) -> None:
+    world.slack.fail_next("chat.postMessage", Failure(status=503, after_posting=True), Failure(hang_up=True))
+    world.put("s", "#alerts")
+    assert deliver_due(world.engine, world.channels, now=NOW).retried == 1
+    assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
+    assert world.accepted() == ["#alerts"]
 
 
 def test_a_missing_connection_keeps_messages_with_the_reason(world: World) -> None:
