@@ -118,7 +118,7 @@ def test_a_certificate_that_nobody_trusts_sends_nothing_and_can_be_mended(strang
 
 
 def test_tls_to_a_port_that_speaks_none_is_told_and_can_be_mended(smtp: SmtpServer) -> None:
-    with pytest.raises(DeliveryError, match="cannot be reached: .*SSL") as caught:
+    with pytest.raises(DeliveryError, match=r"cannot be reached: .*SSL") as caught:
         channel(smtp, tls_mode=TlsMode.TLS, timeout_s=30).send(mail())
     assert (caught.value.permanent, smtp.mails) == (False, [])
 
