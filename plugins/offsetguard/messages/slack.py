@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.messages import slack_blocks as blocks_of
@@ -20,7 +21,7 @@ from offsetguard.messages.mrkdwn import code, fit, link, quiet, units
 from offsetguard.messages.view import NotificationReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from offsetguard.catalogue import Catalogue
     from offsetguard.messages.slack_blocks import Block
@@ -248,7 +249,7 @@ class _Writer:
 
     def _queue(self, queue: QueueView) -> str:
         where = self.words.say("slack_queue", broker_name=queue.broker_name, queue_id=queue.queue_id)
-        figures = ", ".join(f"{figure.label} {figure.value}" for figure in queue.figures)
+        figures = self._listed([f"{figure.label} {figure.value}" for figure in queue.figures])
         return f"• {code(where, 200)} {quiet(figures, 250)}" if figures else f"• {code(where, 200)}"
 
     def _beside(self, incident: IncidentView) -> Iterator[Block]:
@@ -282,8 +283,8 @@ class _Writer:
             return []
         value = min(120, self.room.value)
         lines = [
-            f"{_mark(wording.RESOLVED)} {self._name(one)} {quiet(wording.resolution(one, words), value)}, "
-            f"{wording.history(one, words)}"
+            f"{_mark(wording.RESOLVED)} {self._name(one)} "
+            + self._listed([quiet(wording.resolution(one, words), value), wording.history(one, words)])
             for one in resolved[: self.room.names]
         ]
         hidden = wording.more(len(resolved) + self.view.hidden_resolved - len(lines), "resolved", words)
@@ -296,7 +297,7 @@ class _Writer:
         names = [self._name(incident) for incident in incidents[: self.room.names]]
         what = "finding" if self.view.firing else "resolved"
         rest = wording.more(len(incidents) + hidden - len(names), what, self.words)
-        parts = [f"*{self.words.say('slack_also')}*", ", ".join(names), rest]
+        parts = [f"*{self.words.say('slack_also')}*", self._listed(names), rest]
         return [blocks_of.section(" ".join(part for part in parts if part))]
 
     def _foot(self) -> list[Block]:
@@ -309,6 +310,10 @@ class _Writer:
     def _name(self, incident: IncidentView) -> str:
         name = incident.consumer_group or incident.topic or self.words.say("slack_nobody")
         return code(name, min(120, self.room.name))
+
+    def _listed(self, parts: Sequence[str]) -> str:
+        """Return the parts with the language's comma between them."""
+        return reduce(lambda one, other: self.words.say("slack_and", one=one, other=other), parts) if parts else ""
 
     def _code(self, name: str) -> str:
         return code(name, self.room.name)

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PIL import Image
+
 from offsetguard.channels.receipt import slack_parent
 from offsetguard.channels.slack import SlackChannel
 from offsetguard.config import Config
@@ -42,6 +44,7 @@ CONFIG = Config.from_values(
     }
 )
 WIDTH = 800  # CSS pixels
+_COLOURS = 128  # a third of the bytes, and nobody sees it
 
 
 def draw(folder: Path) -> None:
@@ -153,6 +156,8 @@ def _photograph(url: str, png: Path) -> None:
     with open_page(width=WIDTH, height=600) as page:
         page.goto(url)
         page.screenshot(path=png, full_page=True)
+    with Image.open(png) as picture:
+        picture.convert("RGB").quantize(_COLOURS).save(png, optimize=True)
     print(png)
 
 

@@ -171,7 +171,7 @@ def test_chinese_readers_read_chinese_in_their_zone(view: MessageView) -> None:
         "处理建议：Start",  # noqa: RUF001
         "broker-a 队列 0",
         "另有 14 个队列",
-        "开始于 2026-11-21 14:45:00",
+        "自 2026-11-21 14:45:00",
         "静默",
         "打开",
     )
