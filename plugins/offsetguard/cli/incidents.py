@@ -35,7 +35,7 @@ def incidents() -> None:
 
     An incident is one finding of one rule about one consumer group and topic over time. It stays open while its
     evidence cannot be seen (UNKNOWN), and ends when its rule looked and did not find it (how often: docs/rules.md).
-    Acknowledging says that you look after it: it goes on, and is not escalated any further.
+    Acknowledging says that you look after it: it goes on, and is neither told again nor escalated until it gets worse.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def show(*, incident_id: str, output_format: str) -> None:
 @author_option()
 @format_option("acknowledgement")
 def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, output_format: str) -> None:
-    """Say that you look after incidents: they go on, and are not escalated any further.
+    """Say that you look after incidents: they are neither told again nor escalated until they get worse.
 
     To hear nothing of them for a while, add a silence.
     """

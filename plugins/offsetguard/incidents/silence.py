@@ -106,7 +106,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Somebody looks after an incident: it goes on, and escalates no further."""
+    """Somebody looks after an incident: it goes on, and is neither told again nor escalated until it gets worse."""
 
     incident_id: str
     author: str
