@@ -1,0 +1,177 @@
+"""Facts and configurations as the cases of rules say them (tests/unit/rules/cases/<rule>.yml)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from offsetguard.config import Config
+from offsetguard.facts import (
+    BrokerFacts,
+    ClusterFacts,
+    CollectionGap,
+    GroupFacts,
+    IntervalFacts,
+    LockWaitFacts,
+    LogLineFacts,
+    OffsetMoveFacts,
+    OnlineGroupFacts,
+    QueueFacts,
+    SubscriptionFacts,
+    TopicFacts,
+    TrafficHour,
+    UnseenBrokerFacts,
+)
+from offsetguard.intervals import Interval
+from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.queue_state import Sample, rebuild
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+END = Interval(START).end
+# fields without a default, where a case does not say them
+UNSAID: dict[type, dict[str, Any]] = {
+    TopicFacts: {"topic_kind": "normal", "queue_count": 4, "consumer_group_count": 1, "message_count": None},
+    BrokerFacts: {"broker_id": 0, "listed": True, "answered": True},
+    ClusterFacts: dict.fromkeys(
+        ("broker_count", "replica_count", "answered_replica_count", "topic_count", "consumer_group_count"), 1
+    ),
+    LockWaitFacts: {
+        **dict.fromkeys(("holder_client_id", "waiter_client_id", "ended_at", "ended_by", "next_holder_client_id")),
+        "topic": "orders",
+        "broker_name": "broker-a",
+        "queue_id": 0,
+        "told_by": "broker",
+        "refusal_count": 1,
+    },
+    SubscriptionFacts: {"topic": "orders"},
+}
+
+
+_AS_GIVEN = ("cluster_unseen", "config_problem", "logs_read")
+
+
+def facts_of(given: dict[str, Any]) -> IntervalFacts:
+    """Build facts: `..._s_ago` is seconds before the interval's end; offsets are [min, consumer, pull, max]."""
+    return IntervalFacts(
+        cluster="demo",
+        interval=Interval(START),
+        now=END,
+        queues=tuple(_queue(entry) for entry in given.get("queues", ())),
+        groups=tuple(_group(entry) for entry in given.get("groups", ())),
+        offset_moves=tuple(_move(entry) for entry in given.get("offset_moves", ())),
+        gaps=tuple(_record(CollectionGap, entry) for entry in given.get("gaps", ())),
+        unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
+        **{name: given[name] for name in _AS_GIVEN if name in given},
+        topics=tuple(_record(TopicFacts, entry) for entry in given.get("topics", ())),
+        brokers=tuple(_record(BrokerFacts, entry) for entry in given.get("brokers", ())),
+        cluster_facts=_record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
+        lock_waits=tuple(_record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
+        unseen_brokers=tuple(_record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
+        traffic_hours=tuple(_record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
+        subscriptions=tuple(_record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
+        online_groups=tuple(_record(OnlineGroupFacts, entry) for entry in given.get("online_groups", ())),
+        log_lines=tuple(_log_line(entry) for entry in given.get("log_lines", ())),
+    )
+
+
+def _record(kind: type, entry: dict[str, Any]) -> Any:
+    """Build a typed record by its field names: `x_s_ago` gives x_at, a list a tuple; the rest stays as it is."""
+    return kind(**{**UNSAID.get(kind, {}), **dict(_field(*item) for item in entry.items())})
+
+
+def _field(name: str, value: Any) -> tuple[str, Any]:
+    if name.endswith("_s_ago"):
+        moment = name.removesuffix("_s_ago")
+        return moment if moment.endswith("_since") else f"{moment}_at", END - timedelta(seconds=value)
+    return name, tuple(value) if isinstance(value, list) else value
+
+
+def _log_line(entry: dict[str, Any]) -> LogLineFacts:
+    """Build lines of one kind; `lines` and `spell` are [count, seconds ago of the first, and of the last]."""
+    count, first, last = entry["lines"]
+    spell_count, spell_first = entry.get("spell", (count, first))
+    return _record(  # type: ignore[no-any-return]
+        LogLineFacts,
+        {
+            "topic": None,
+            "source": "broker-a-0",
+            "broker_name": "broker-a",
+            "queue_id": None,
+            **{name: value for name, value in entry.items() if name not in ("lines", "spell", "fields")},
+            "line_count": count,
+            "first_s_ago": first,
+            "last_s_ago": last,
+            "spell_line_count": spell_count,
+            "spell_first_s_ago": spell_first,
+            "newest_fields_json": json.dumps(entry.get("fields", {})),
+        },
+    )
+
+
+def _queue(entry: dict[str, Any]) -> QueueFacts:
+    """Build a suspect queue; `samples` are [seconds ago, min, consumer, pull, max], which its window is folded of."""
+    samples = entry.get("samples", ())
+    if samples:
+        entry = {"offsets": samples[-1][1:], **entry, "window": rebuild(_sample(*one) for one in samples)}
+        del entry["samples"]
+    min_offset, consumer_offset, pull_offset, max_offset = entry["offsets"]
+    offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
+    violations = tuple(violation.value for violation in offsets.order_violations())
+    said = {name: value for name, value in entry.items() if name not in ("offsets", "queue", "topic")}
+    fixed = {"message_queue": _message_queue(entry), "offsets": offsets, "violated_invariants": violations}
+    return QueueFacts(
+        **{"last_timestamp": None, "lag_ms": None, **fixed, **dict(_field(*item) for item in said.items())}
+    )
+
+
+def _sample(
+    s_ago: float, min_offset: int, consumer_offset: int | None, pull_offset: int | None, max_offset: int
+) -> tuple[datetime, Sample]:
+    at = END - timedelta(seconds=s_ago)
+    read = dict.fromkeys(("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at"), at)
+    return at, Sample(min_offset, max_offset, consumer_offset, pull_offset, **read)  # type: ignore[arg-type]
+
+
+def _group(entry: dict[str, Any]) -> GroupFacts:
+    unknown = dict.fromkeys(
+        ("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "online_client_count", "message_model")
+    )
+    counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
+    said = dict(_field(*item) for item in entry.items())
+    return GroupFacts(**{"topic": "orders", "topic_kind": "normal", **unknown, **counts, **said})  # type: ignore[arg-type]
+
+
+def _move(entry: dict[str, Any]) -> OffsetMoveFacts:
+    requested, corrected = entry["moved"]
+    broker_name, _, queue_id = entry.get("queue", "broker-a/0").partition("/")
+    return OffsetMoveFacts(
+        consumer_group=entry["consumer_group"],
+        client_id=entry.get("client_id"),
+        topic=entry.get("topic", "orders"),
+        broker_name=broker_name,
+        queue_id=int(queue_id) if queue_id else None,
+        origin=entry.get("origin", "event"),
+        requested_offset=requested,
+        corrected_offset=corrected,
+        move_count=entry.get("move_count", 1),
+        first_moved_at=END - timedelta(seconds=entry.get("first_s_ago", 30)),
+        last_moved_at=END - timedelta(seconds=entry.get("last_s_ago", 30)),
+    )
+
+
+def _message_queue(entry: dict[str, Any]) -> MessageQueue:
+    broker_name, queue_id = entry.get("queue", "broker-a/0").split("/")
+    return MessageQueue(entry.get("topic", "orders"), broker_name, int(queue_id))
+
+
+def config_of(policies: list[dict[str, Any]]) -> Config:
+    """Build a configuration of one cluster and one team with these policies of groups."""
+    return Config.from_values(
+        {
+            "clusters": {"demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"]}},
+            "teams": {"operations": {"mail": ["operations@example.org"]}},
+            "default_team": "operations",
+            "groups": policies,
+        }
+    )
