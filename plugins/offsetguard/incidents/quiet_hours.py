@@ -68,7 +68,7 @@ def maintenance_mute(incident: Incident, windows: Iterable[Maintenance], at: dat
 def _end_of(window: QuietHours, zone: tzinfo, now: datetime) -> datetime | None:
     """Return the end of the span that `now` lies in."""
     today = now.astimezone(zone).date()
-    for day in (today - _ONE_DAY, today, today + _ONE_DAY):  # tomorrow: a zone's clock may skip a whole day
+    for day in (today - _ONE_DAY, today):
         if day.weekday() not in window.weekdays:
             continue
         ends_on = day if window.ends > window.starts else day + _ONE_DAY
