@@ -11,8 +11,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PIL import Image
-
 from offsetguard.channels.receipt import slack_parent
 from offsetguard.channels.slack import SlackChannel
 from offsetguard.config import Config
@@ -27,7 +25,6 @@ from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.message_views import Telling, message_view
 from offsetguard.rules.accumulation import RULE
 from offsetguard.rules.rule import Finding, QueueEvidence, Severity
-from offsetguard_peers.chromium import open_page
 from offsetguard_peers.slack_server import SlackServer
 
 if TYPE_CHECKING:
@@ -51,13 +48,13 @@ def draw(folder: Path) -> None:
     """Write slack-<language>-firing.png and slack-<language>-resolved.png for each language."""
     for language, zone in READERS.items():
         with SlackServer() as slack:
-            for name, view in _story(language, zone):
-                _tell(slack, view)
+            for name, view in story(language, zone):
+                tell(slack, view)
                 if name:
                     _photograph(slack.url, folder / f"slack-{language}-{name}.png")
 
 
-def _story(language: str, zone: str) -> Iterator[tuple[str | None, MessageView]]:
+def story(language: str, zone: str) -> Iterator[tuple[str | None, MessageView]]:
     """Give the messages of one spell of trouble, with the name of the picture to take after each."""
     told = Telling(language=language, time_zone=zone)
     first = _incident("order-group", 5_120, "stalled")
@@ -138,7 +135,8 @@ def _curve(now: datetime) -> tuple[LagPoint, ...]:
     return tuple(LagPoint(at=begin + timedelta(minutes=n), lag=max(0, min(5_120, 700 * (n - 22)))) for n in range(31))
 
 
-def _tell(slack: SlackServer, view: MessageView) -> None:
+def tell(slack: SlackServer, view: MessageView) -> None:
+    """Bring a view to Slack as the deliverer does, below the first message that is there."""
     channel = SlackChannel.with_token(slack.token, base_url=slack.api_url)
     key = f"{view.reason.value} {view.interval_start:%H%M}"
     slack.workspace.clock = view.interval_start.timestamp
@@ -153,6 +151,10 @@ def _tell(slack: SlackServer, view: MessageView) -> None:
 
 
 def _photograph(url: str, png: Path) -> None:
+    from PIL import Image  # noqa: PLC0415 the story is told without a browser, too
+
+    from offsetguard_peers.chromium import open_page  # noqa: PLC0415
+
     with open_page(width=WIDTH, height=600) as page:
         page.goto(url)
         page.screenshot(path=png, full_page=True)
