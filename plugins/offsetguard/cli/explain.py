@@ -1,19 +1,21 @@
-"""`offsetguard explain`: what OffsetGuard makes of some samples, and by which rule. Needs no cluster."""
+"""`offsetguard explain`: what OffsetGuard makes of samples or incidents, and by which rule. Needs no cluster."""
 
 from __future__ import annotations
 
 import json
 import sys
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.json_fields import FieldError, Fields, whole_number
+from offsetguard.cli.json_fields import LATEST_MS, FieldError, Fields, whole_number
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
-from offsetguard.config import WindowPolicy
+from offsetguard.config import Delivery, WindowPolicy
 from offsetguard.explained import GivenSample, explain_queue
+from offsetguard.incidents.decision import LastSent, decide
 from offsetguard.messages.hostile import harmless
 from offsetguard.time_lag import lag_ms, producer_curve
 from offsetguard.window_rules import QueueContext
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 EXIT_WRONG_INPUT = 1
 MESSAGE_MODELS = ("clustering", "broadcasting")
 _TEXT_LIMIT = 2_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSETS = ("consumer_offset", "max_offset", "min_offset", "pull_offset")
 Answer = dict[str, Any]
 
@@ -33,7 +36,7 @@ _format = format_option("answer", "text")
 
 @click.group()
 def explain() -> None:
-    """Say what OffsetGuard makes of samples that you give, and by which rule: the pipeline's own judgement.
+    """Say what OffsetGuard makes of what you give, and by which rule: the pipeline's own judgement.
 
     Each reads JSON, one object per line, from FILE or the standard input, and writes one answer per line. A line that
     is wrong yields {"id": ..., "error": "field x: ..."} in its place, and exit code 1 at the end.
@@ -86,6 +89,42 @@ def time_lag(file: IO[bytes], output_format: str) -> None:
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """  # noqa: D301 click wants the character itself
     _answer_lines(file, output_format, _of_time_lag)
+
+
+@explain.command()
+@_input
+@_format
+def notification(file: IO[bytes], output_format: str) -> None:
+    """Say whether a receiver is told about a group of incidents now, and why or why not: Alertmanager's decision.
+
+    A line has id, now_ms, firing and resolved (ids of incidents), and last_sent: what the newest message said (at_ms,
+    firing, resolved), or null when there was none. It may have repeat_interval_ms (4 h without it; more than that must
+    have passed) and send_resolved (true without it).
+
+    \b
+    The reason is the first of these that holds:
+      first           sent: something fires, and nothing was ever told, or the last message told that all has resolved
+      new_firing      sent: something fires that the last message did not have
+      all_resolved    sent, whether or not resolve notices are wanted: nothing fires any more
+      nothing_firing  nothing fires, and nothing that was told did
+      resolved        sent: a part has resolved that the last message had not, and resolve notices are wanted
+      repeat          sent: the repeat interval has passed
+      nothing_new     the last message still says it all
+
+    The judge decides so for each team, cluster, rule and receiver, and knows further reasons from severity, time and
+    mutes, which stand in its log: worse and escalated (sent); group_wait and group_interval (not yet);
+    muted_by_inhibition, muted_until_seen, muted_by_maintenance, muted_by_silence, muted_by_quiet_hours, acknowledged,
+    resolved_unwanted and receiver_removed (not sent).
+
+    \b
+    Example:
+      echo '{"id": 1, "now_ms": 7200000, "last_sent": {"at_ms": 3600000, "firing": ["a"], "resolved": []},
+        "firing": ["a", "b"], "resolved": []}' | tr -d '\\n' | offsetguard explain notification
+
+    \b
+    Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
+    """  # noqa: D301 click wants the character itself
+    _answer_lines(file, output_format, _of_notification)
 
 
 def _answer_lines(file: IO[bytes], output_format: str, answer: Callable[[Fields], Answer]) -> None:
@@ -159,10 +198,35 @@ def _point(value: object, path: str) -> tuple[int | None, int | None]:
     return offset, at_ms
 
 
+def _of_notification(given: Fields) -> Answer:
+    default = Delivery()
+    repeat_interval_ms = given.integer("repeat_interval_ms", most=LATEST_MS)
+    send_resolved = given.flag("send_resolved")
+    decision = decide(
+        now=_moment(given.moment_ms("now_ms")),
+        last_sent=None if given.values.get("last_sent") is None else _last_sent(given.inner("last_sent")),
+        firing=given.ids("firing"),
+        resolved=given.ids("resolved", needed=False),
+        repeat_interval_ms=default.repeat_interval_ms if repeat_interval_ms is None else repeat_interval_ms,
+        send_resolved=default.send_resolved if send_resolved is None else send_resolved,
+    )
+    return {"send": decision.send, "reason": decision.reason.value}
+
+
+def _last_sent(given: Fields) -> LastSent:
+    return LastSent(_moment(given.moment_ms("at_ms")), given.ids("firing"), given.ids("resolved", needed=False))
+
+
+def _moment(ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
 def _as_text(answer: Answer) -> str:
     head = harmless(str(answer["id"]), _TEXT_LIMIT)
     if "error" in answer:
         return f"{head}: {harmless(answer['error'], _TEXT_LIMIT)}"
+    if "send" in answer:
+        return f"{head}: {'send' if answer['send'] else 'do not send'} ({answer['reason']})"
     if "state" not in answer:
         return f"{head}: {answer['lag_ms']} ms ({answer['reason']})"
     return f"{head}: {answer['state']}: {answer['reason']} [{answer['rule']}, {answer['samples_used']} samples]"

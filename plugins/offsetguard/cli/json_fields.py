@@ -86,6 +86,16 @@ class Fields:
             raise FieldError(self._of(name), "is missing: a list" if value is None else f"is no list: {_shown(value)}")
         return value
 
+    def ids(self, name: str, *, needed: bool = True) -> frozenset[str]:
+        """Return a list of texts or whole numbers as a set; 1 and "1" are two. null is an empty list."""
+        if name not in self.values and not needed:
+            return frozenset()
+        found = [] if name in self.values and self.values[name] is None else self.items(name)
+        for position, value in enumerate(found):
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                raise FieldError(f"{self._of(name)}[{position}]", f"is {_shown(value)}: write a text or a whole number")
+        return frozenset(map(json.dumps, found))
+
     def inner(self, name: str) -> Fields:
         """Return an object inside this one; null is an empty one."""
         value = self.values.get(name)

@@ -114,7 +114,7 @@ def decide(
         reason = NotificationReason.ALL_RESOLVED if last_sent.firing else NotificationReason.NOTHING_FIRING
     elif send_resolved and not resolved <= last_sent.resolved:
         reason = NotificationReason.RESOLVED
-    elif last_sent.at < now - timedelta(milliseconds=repeat_interval_ms):
+    elif now - last_sent.at > timedelta(milliseconds=repeat_interval_ms):
         reason = NotificationReason.REPEAT
     else:
         reason = NotificationReason.NOTHING_NEW
