@@ -84,7 +84,12 @@ def load_config(path: pathlib.Path) -> Config:
 
 def read_config_file(path: pathlib.Path) -> ConfigFile:
     """Read the file and keep the lines; raises ConfigError as `load_config` does."""
-    document = _read_document(path)
+    return parse_config(path, read_config_text(path))
+
+
+def parse_config(path: pathlib.Path, text: str) -> ConfigFile:
+    """Return what a file's text says; raises ConfigError as `load_config` does. `path` only stands in what is told."""
+    document = _read_document(path, text)
     problems = {(line, where, what) for where, line, what in document.problems}
     values = {key: value for key, value in document.value.items() if value is not None or _is_required(key)}
     config, wrong = _validate(values)
@@ -111,9 +116,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
-def _read_document(path: pathlib.Path) -> LinedDocument:
+def read_config_text(path: pathlib.Path) -> str:
+    """Return the file's text; raises ConfigError that says why there is none."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: there is no such file; copy config/offsetguard.yml of the OffsetGuard distribution there, "
@@ -123,6 +129,9 @@ def _read_document(path: pathlib.Path) -> LinedDocument:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _read_document(path: pathlib.Path, text: str) -> LinedDocument:
     try:
         document = read_lined_yaml(text)
     except yaml.MarkedYAMLError as error:

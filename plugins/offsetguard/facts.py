@@ -446,5 +446,6 @@ class IntervalFacts:
     broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
     log_lines: tuple[LogLineFacts, ...] = ()
     online_groups: tuple[OnlineGroupFacts, ...] = ()
+    config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
     queue_states: Mapping[tuple[str, str], Mapping[State, int]] | None = field(default=None, compare=False)
     """By (consumer group, topic), how many suspect queues are in each state; None: not judged yet."""

@@ -33,6 +33,11 @@ class Workspace:
         return cls(home, config_file, database_url)
 
     @property
+    def last_good_config_file(self) -> Path:
+        """The configuration file as it was when it was last found right; `config_in_use.py`."""
+        return self.home / "last_good_config.yml"
+
+    @property
     def landing_folder(self) -> Path:
         """Snapshots as the collector wrote them: `<cluster>/<interval>/`."""
         return self.home / "landing"

@@ -9,11 +9,13 @@ ALL_CLUSTERS = "all"
 
 def chosen_clusters(cluster: str) -> list[str]:
     """Return the configured clusters that the trigger form's field names; raises ConfigError for an unknown name."""
-    from offsetguard.config_file import did_you_mean, load_config
+    from offsetguard.config_file import did_you_mean
+    from offsetguard.config_in_use import config_in_use
     from offsetguard.workspace import Workspace
 
-    config_file = Workspace.from_environment().config_file
-    known = sorted(load_config(config_file).clusters)
+    workspace = Workspace.from_environment()
+    config_file = workspace.config_file
+    known = sorted(config_in_use(workspace).config.clusters)
     if cluster == ALL_CLUSTERS and cluster not in known:
         return known
     if cluster not in known:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config_file import did_you_mean, load_config
+from offsetguard.config_file import did_you_mean
+from offsetguard.config_in_use import config_in_use
 from offsetguard.errors import ConfigError, OffsetGuardError
 from offsetguard.workspace import Workspace
 from offsetguard_spark.ingest import Ingester, LogBatch
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress = Progress(say)
     try:
         workspace = Workspace.from_environment()
-        clusters = load_config(workspace.config_file).clusters
+        clusters = config_in_use(workspace).config.clusters
         if batch.cluster not in clusters:
             hint = did_you_mean(batch.cluster, clusters)
             raise ConfigError(f"{workspace.config_file}: clusters: there is no cluster {batch.cluster!r}{hint}")

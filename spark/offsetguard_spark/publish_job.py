@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config_file import load_config
+from offsetguard.config_in_use import config_in_use
 from offsetguard.errors import OffsetGuardError
 from offsetguard.intervals import Interval
 from offsetguard.store.database import open_database
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress = Progress(say)
     try:
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        config = config_in_use(workspace).config
         workspace.home.mkdir(parents=True, exist_ok=True)
         publisher = Publisher(
             workspace, config, open_database(workspace.database_url), lambda: make_session(workspace), progress

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config_file import did_you_mean, load_config
+from offsetguard.config_file import did_you_mean
+from offsetguard.config_in_use import config_in_use
 from offsetguard.errors import ConfigError, OffsetGuardError
 from offsetguard.store.database import open_database
 from offsetguard.workspace import Workspace
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress = Progress(say)
     try:
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        config = config_in_use(workspace).config
         if parsed.cluster not in config.clusters:
             hint = did_you_mean(parsed.cluster, config.clusters)
             raise ConfigError(f"{workspace.config_file}: clusters: there is no cluster {parsed.cluster!r}{hint}")

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME
-from offsetguard.config_file import load_config
+from offsetguard.config_in_use import config_in_use
 from offsetguard.errors import OffsetGuardError
 from offsetguard.intervals import Interval
 from offsetguard.store.database import open_database
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None, names: Sequence[str] | None = N
     intervals = [Interval.from_name(name.strip()) for name in (sys.stdin if names is None else names) if name.strip()]
     try:
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        config = config_in_use(workspace).config
         publisher = Publisher(
             workspace, config, open_database(workspace.database_url), lambda: make_session(workspace), Progress(say)
         )

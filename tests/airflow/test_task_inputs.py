@@ -11,7 +11,9 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from offsetguard.errors import ConfigError
 from offsetguard.facts import GroupFacts, IntervalFacts
 from offsetguard.intervals import Interval
+from offsetguard.workspace import Workspace
 from offsetguard_airflow.clusters import chosen_clusters
+from offsetguard_airflow.configuration import configuration
 from offsetguard_airflow.facts import check_group_pattern
 from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
@@ -46,6 +48,7 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "offsetguard.yml"
     file.write_text(CONFIG)
     monkeypatch.setenv("OFFSETGUARD_CONFIG", str(file))
+    monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path / "home"))
     return file
 
 
@@ -60,6 +63,16 @@ def test_an_unknown_cluster_is_answered_with_the_known_ones(config_file: Path) -
         chosen_clusters("mian")
     assert str(raised.value).startswith(f"{config_file}: clusters: there is no cluster 'mian'; did you mean 'main'?")
     assert "backup, main" in str(raised.value)
+
+
+def test_a_run_goes_on_with_the_clusters_of_the_last_right_file_and_says_so(config_file: Path) -> None:
+    assert chosen_clusters("all") == ["backup", "main"]
+    config_file.write_text("clusters: {}\n")
+    assert chosen_clusters("all") == ["backup", "main"]
+    logged: list[str] = []
+    configuration(Workspace.from_environment(), logged.append)
+    assert logged[0].startswith(f"{config_file}:1: clusters: is empty; at least one entry is needed")
+    assert logged[-1] == "the configuration file is broken; going on with the last one that was right"
 
 
 def _facts(*groups: str) -> IntervalFacts:

@@ -33,6 +33,8 @@ INHIBITIONS: tuple[Inhibition, ...] = (
 
 NEVER_MUTED: frozenset[str] = frozenset(
     {
+        # no trouble of a cluster breaks a file of ours
+        "config_broken",
         # what was lost, moved or thrown away is no consequence of what cannot be seen, and nobody may learn of it late
         "messages_lost",
         "loss_ahead",

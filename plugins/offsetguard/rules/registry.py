@@ -11,6 +11,7 @@ from offsetguard.rules import (
     client_version_mixed,
     clock_skew,
     collection_incomplete,
+    config_broken,
     consumer_offline,
     dead_letters,
     disk_filling,
@@ -76,6 +77,7 @@ class Judgement:
 
 
 RULE_FILES: tuple[RuleFile, ...] = (
+    config_broken,
     name_server_unreachable,
     broker_unreachable,
     collection_incomplete,

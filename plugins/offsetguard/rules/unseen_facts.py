@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from offsetguard.facts import IntervalFacts
     from offsetguard.rules.rule import Rule
 
-# fields of IntervalFacts that say what was not seen; everything else that rules need comes from brokers
-OF_THE_ROUND = frozenset({"gaps", "unseen_broker_names", "unseen_brokers", "cluster_unseen"})
+# fields of IntervalFacts that say what was not seen, or are not seen there; everything else comes from brokers
+OF_THE_ROUND = frozenset({"gaps", "unseen_broker_names", "unseen_brokers", "cluster_unseen", "config_problem"})
 
 
 def unseen_facts(rules: Iterable[Rule], facts: IntervalFacts, told: Iterable[CannotTell]) -> Iterator[CannotTell]:

@@ -35,13 +35,13 @@ class CollectOffsetsOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Ask the cluster, unless the interval has landed already."""
         from offsetguard.collect.collector import collect_cluster
-        from offsetguard.config_file import load_config
         from offsetguard.errors import IntervalHasPassed
         from offsetguard.workspace import Workspace
+        from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
 
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        config = configuration(workspace, self.log.error).config
         round_of_one = collect_cluster(
             self.cluster,
             config,

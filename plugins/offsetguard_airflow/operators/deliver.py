@@ -22,15 +22,15 @@ class DeliverOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Send everything that is due now, then tell the heartbeat."""
-        from offsetguard.config_file import load_config
         from offsetguard.pipeline.deliver import deliver_due
         from offsetguard.pipeline.own_health import look
         from offsetguard.store.database import open_database
         from offsetguard.workspace import Workspace
+        from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.hooks.channels import open_channels
 
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        config = configuration(workspace, self.log.error).config
         engine = open_database(workspace.database_url)
         report = deliver_due(engine, open_channels(config.delivery), now=datetime.now(UTC))
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)

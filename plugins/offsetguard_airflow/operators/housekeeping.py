@@ -18,15 +18,15 @@ class HousekeepingOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Do everything that is due now."""
-        from offsetguard.config_file import load_config
         from offsetguard.cycle_metrics import of_housekeeping
         from offsetguard.housekeeping.clean import Housekeeper
         from offsetguard.store.database import open_database
         from offsetguard.workspace import Workspace
+        from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.metrics import send
 
         workspace = Workspace.from_environment()
-        retention = load_config(workspace.config_file).retention
+        retention = configuration(workspace, self.log.error).config.retention
         engine = open_database(workspace.database_url)
         report = Housekeeper(workspace, retention, engine, self.log.info).clean(now=datetime.now(UTC))
         send(of_housekeeping(report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +55,15 @@ class JudgeOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
-        from offsetguard.config_file import load_config
         from offsetguard.errors import ConfigError
         from offsetguard.pipeline.judge import judge_interval
         from offsetguard.store.database import open_database
         from offsetguard.workspace import Workspace
+        from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.facts import check_group_pattern, read_facts
 
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        in_use = configuration(workspace, self.log.error)
         engine = open_database(workspace.database_url)
         facts = read_facts(workspace, engine, self.cluster, interval_at(self.interval_start))
         pattern = None if self.group_pattern == EVERY_GROUP else self.group_pattern
@@ -73,8 +74,8 @@ class JudgeOperator(BaseOperator):
                 raise AirflowFailException(str(error)) from None  # trying again cannot help
         report = judge_interval(
             engine,
-            facts,
-            config,
+            replace(facts, config_problem=in_use.problem),
+            in_use.config,
             now=datetime.now(UTC),
             dry_run=str(self.rehearsal) == "True",
             replay=str(self.replay) == "True",
