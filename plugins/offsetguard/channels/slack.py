@@ -1,8 +1,9 @@
 """Slack over its Web API: a thread of trouble has one parent, edited in place, and its updates below it.
 
-Each step of a call is bounded by the client's time-out, every failure classified (`slack_failures`). The parent is
-edited before the reply is posted, because an edit may be repeated and a post may not: nothing can fail after an
-acceptance, and an attempt that comes after a crash looks for its message (`slack_search`) before it posts.
+Each step is bounded by the client's time-out, all of them together by `limit_s`, and every failure is classified
+(`slack_failures`). The parent is edited before the reply is posted, because an edit may be repeated and a post may not:
+nothing can fail after an acceptance, and an attempt that comes after a crash looks for its message (`slack_search`)
+before it posts.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 
+from offsetguard.channels.bounded import LIMIT_S, bounded
 from offsetguard.channels.receipt import Receipt
 from offsetguard.channels.slack_failures import failures_classified, kind_of
 from offsetguard.channels.slack_search import CannotTellError, Found, find_posted
 
 if TYPE_CHECKING:
+    import threading
     from datetime import datetime
 
     from slack_sdk.web import SlackResponse
@@ -37,13 +40,21 @@ class SlackChannel:
     """A Slack workspace; the client has a time-out (seconds) and no retry handlers: the outbox retries."""
 
     client: WebClient
+    limit_s: float = LIMIT_S  # for all that one message takes
 
     @classmethod
     def with_token(
-        cls, token: str, *, base_url: str = WebClient.BASE_URL, timeout_s: int = 10, **options: Any
+        cls,
+        token: str,
+        *,
+        base_url: str = WebClient.BASE_URL,
+        timeout_s: int = 10,
+        limit_s: float = LIMIT_S,
+        **options: Any,
     ) -> SlackChannel:
         """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `base_url` for test servers."""
-        return cls(WebClient(token=token, base_url=base_url, timeout=timeout_s, retry_handlers=[], **options))
+        client = WebClient(token=token, base_url=base_url, timeout=timeout_s, retry_handlers=[], **options)
+        return cls(client, limit_s)
 
     def tell(
         self,
@@ -66,16 +77,20 @@ class SlackChannel:
         `edit_parent`: False when the parent shows a newer state already (a message that was re-driven).
         Raises DeliveryError, classified as `slack_failures` says.
         """
-        attempt = _Attempt(self.client, message, idempotency_key, tried_before, not_before)
-        with failures_classified(self.client, channel):
+
+        def attempt(given_up: threading.Event) -> Receipt:
+            one = _Attempt(self.client, message, idempotency_key, tried_before, not_before, given_up)
             if parent_ts is None:
-                return attempt.post(channel, known_channel_id or channel)
+                return one.post(channel, known_channel_id or channel)
             try:
-                return attempt.update(channel, parent_ts, edit_parent=edit_parent)
+                return one.update(channel, parent_ts, edit_parent=edit_parent)
             except SlackApiError as error:
                 if kind_of(error) not in _PARENT_IS_GONE:
                     raise
-            return attempt.post(channel, channel, in_place_of=parent_ts)
+            return one.post(channel, channel, in_place_of=parent_ts)
+
+        with failures_classified(self.client, channel):
+            return bounded(self.limit_s, attempt, f"slack {channel}")
 
 
 @dataclass(slots=True)
@@ -87,6 +102,7 @@ class _Attempt:
     idempotency_key: str
     tried_before: bool
     not_before: datetime | None
+    given_up: threading.Event  # set: the outbox will try again, so nothing may be changed any more
     remark: str | None = None
 
     def post(self, channel: str, readable: str, *, in_place_of: str | None = None) -> Receipt:
@@ -125,6 +141,7 @@ class _Attempt:
 
     def _edited(self, channel: str, parent_ts: str) -> bool:
         """Bring the parent to the newest state; its metadata stays, so that it can still be looked up."""
+        self._stop_if_given_up()
         try:
             self.client.chat_update(
                 channel=channel, ts=parent_ts, text=self.message.text, blocks=self.message.blocks, link_names=False
@@ -138,6 +155,7 @@ class _Attempt:
         return True
 
     def _post(self, channel: str, blocks: list[Block], **in_thread: Any) -> SlackResponse:
+        self._stop_if_given_up()
         return self.client.chat_postMessage(
             channel=channel,
             text=self.message.text,
@@ -149,3 +167,7 @@ class _Attempt:
             unfurl_media=False,
             **in_thread,
         )
+
+    def _stop_if_given_up(self) -> None:
+        if self.given_up.is_set():
+            raise TimeoutError  # nobody waits for it

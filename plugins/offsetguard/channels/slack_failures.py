@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from slack_sdk.errors import SlackApiError, SlackClientError
 
+from offsetguard.channels.bounded import TookTooLong
 from offsetguard.errors import DeliveryError
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def failures_classified(client: WebClient, channel: str) -> Iterator[None]:
     except SlackApiError as error:
         raise _refused(channel, error) from error
     except TimeoutError as error:
-        reason = f"Slack did not answer within {client.timeout} s; whether {channel} has the message is unknown"
+        limit_s = error.limit_s if isinstance(error, TookTooLong) else client.timeout
+        reason = f"Slack did not answer within {limit_s:g} s; whether {channel} has the message is unknown"
         raise DeliveryError(reason, permanent=False) from error
     except (SlackClientError, OSError, http.client.HTTPException) as error:
         raise DeliveryError(f"Slack cannot be reached at {client.base_url}: {error}", permanent=False) from error

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from slack_sdk.errors import SlackClientError
 from slack_sdk.webhook import WebhookClient
 
+from offsetguard.channels.bounded import LIMIT_S, TookTooLong, bounded
 from offsetguard.channels.receipt import Receipt
 from offsetguard.channels.slack_failures import USUAL_WAIT_S, retry_after_s
 from offsetguard.errors import DeliveryError
@@ -54,12 +55,16 @@ _silent.propagate = False
 
 @dataclass(frozen=True, slots=True)
 class SlackWebhookChannel:
-    """An incoming webhook; `name` is what errors call it (the Airflow connection id), `timeout_s` bounds a call."""
+    """An incoming webhook; `name` is what errors call it: the Airflow connection id.
+
+    `timeout_s` bounds each step of a call, `limit_s` the whole of it.
+    """
 
     name: str
     url: str = field(repr=False)
     timeout_s: int = 10
     proxy: str | None = field(default=None, repr=False)
+    limit_s: float = LIMIT_S
 
     def send(self, message: SlackMessage) -> Receipt:
         """Post a message; the receipt only says through which webhook.
@@ -69,9 +74,10 @@ class SlackWebhookChannel:
         body = {"text": message.text, "blocks": message.blocks, "unfurl_links": False, "unfurl_media": False}
         client = WebhookClient(self.url, timeout=self.timeout_s, proxy=self.proxy, logger=_silent, retry_handlers=[])
         try:
-            answer = client.send_dict(body)
-        except TimeoutError:
-            raise self._unknown(f"Slack did not answer within {self.timeout_s} s") from None
+            answer = bounded(self.limit_s, lambda _: client.send_dict(body), f"slack webhook {self.name}")
+        except TimeoutError as error:
+            limit_s = error.limit_s if isinstance(error, TookTooLong) else self.timeout_s
+            raise self._unknown(f"Slack did not answer within {limit_s:g} s") from None
         except OSError as error:  # refused, unknown host, TLS, time-out while connecting: none of them names the path
             reason = f"{self._name} cannot be reached: {getattr(error, 'reason', None) or error}"
             raise DeliveryError(reason, permanent=False) from None

@@ -10,6 +10,7 @@ Checks what Slack checks (`slack_workspace`, `slack_blocks`) and fails as Slack 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections import defaultdict, deque
@@ -34,13 +35,17 @@ WEBHOOK_STATUS |= {"action_prohibited": 403, "channel_not_found": 404, "rate_lim
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a request fails. One of: `error` (ok:false; of a webhook its text), `status` (HTTP), `hang`, `hang_up`."""
+    """How a request fails.
+
+    One of: `error` (ok:false; of a webhook its text), `status` (HTTP), `hang`, `hang_up`, `drip`.
+    """
 
     error: str | None = None
     status: int = 200
     retry_after_s: int | None = None
     hang: bool = False
     hang_up: bool = False
+    drip: bool = False  # one byte at a time, without end
     after_posting: bool = False  # the message is kept all the same: a sender cannot know
 
 
@@ -130,9 +135,9 @@ class SlackServer:
         failures = self._failures[method]
         return failures.popleft() if failures else None
 
-    def wait_as_if_hung(self) -> None:
-        """Block until the server stops."""
-        self._released.wait()
+    def wait_as_if_hung(self, seconds: float | None = None) -> bool:
+        """Block until the server stops, or for some seconds; returns whether it stops."""
+        return self._released.wait(seconds)
 
 
 def _handler_of(server: SlackServer) -> type[BaseHTTPRequestHandler]:
@@ -218,9 +223,11 @@ class _Handler(BaseHTTPRequestHandler):
         return self.slack.workspace.post_through_webhook(self.slack.workspace.channels[0], payload)
 
     def _fail(self, failure: Failure) -> None:
+        if failure.drip:
+            self._drip()
         if failure.hang:
             self.slack.wait_as_if_hung()
-        if failure.hang or failure.hang_up:
+        if failure.hang or failure.hang_up or failure.drip:
             self.close_connection = True
             return
         headers = _retry_after(failure)
@@ -228,6 +235,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(failure.status, b"<html>upstream error</html>", "text/html", headers)
         else:
             self._send_json({"ok": False, "error": failure.error or "ratelimited"}, failure.status, headers)
+
+    def _drip(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        with contextlib.suppress(OSError):  # the client has gone
+            while not self.slack.wait_as_if_hung(0.05):
+                self.wfile.write(b" ")
 
     def _arguments(self, body: bytes) -> Mapping[str, Any] | None:
         """Decode a JSON body or a form; None for broken JSON."""

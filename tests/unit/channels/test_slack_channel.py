@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ def tell(
     key = message.metadata["event_payload"]["idempotency_key"]
     how = {"tried_before": False, **how}
     opened = channel(server, how.pop("token", None), how.pop("patience_s", PATIENCE_S))
+    opened = replace(opened, limit_s=how.pop("limit_s", opened.limit_s))
     return opened.tell(message, channel=str(parts[0]), parent_ts=parts[-1], idempotency_key=key, **how)
 
 
@@ -255,6 +257,27 @@ def test_each_failure_says_whether_a_retry_can_help(
     assert (caught.value.permanent, caught.value.retry_after_s) == (permanent, retry_after_s)
     assert reason in str(caught.value)
     assert len(slack.requests) == 1, "the outbox retries, not the client"
+
+
+@pytest.mark.parametrize("failure", [Failure(drip=True), Failure(drip=True, after_posting=True)], ids=str)
+def test_an_answer_that_drips_for_ever_is_given_up(slack: SlackServer, failure: Failure) -> None:
+    slack.fail_next("chat.postMessage", failure)
+    with pytest.raises(DeliveryError, match="did not answer within 1 s; whether #alerts has the message is unknown"):
+        tell(slack, limit_s=1.0)
+    tell(slack, tried_before=True)
+    assert len(slack.messages) == 1
+
+
+def test_what_was_given_up_posts_nothing_later(slack: SlackServer) -> None:
+    """The outbox has tried again by then."""
+    may_go_on = threading.Event()
+    slack.when("conversations.history", may_go_on.wait)
+    with pytest.raises(DeliveryError, match=r"within 0\.2 s"):
+        tell(slack, to="C0ALERTS", tried_before=True, limit_s=0.2)
+    may_go_on.set()
+    for abandoned in [thread for thread in threading.enumerate() if thread.name == "slack C0ALERTS"]:
+        abandoned.join()
+    assert slack.messages == []
 
 
 def test_a_failure_to_edit_is_classified_too_and_nothing_is_posted(slack: SlackServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,6 +82,13 @@ def test_each_failure_says_whether_a_retry_can_help(
     assert slack.messages == []
     webhook(slack).send(MESSAGE)
     assert len(slack.messages) == 1, "one request only: the outbox retries, not the client"
+
+
+def test_an_answer_that_drips_for_ever_is_given_up(slack: SlackServer) -> None:
+    slack.fail_next("webhook", Failure(drip=True))
+    error = refused(replace(webhook(slack), limit_s=1.0))
+    assert "did not answer within 1 s; whether the channel has the message is unknown" in str(error)
+    assert not error.permanent
 
 
 def test_blocks_that_slack_refuses_are_refused_for_good(slack: SlackServer) -> None:
