@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ class _Sweep:
             self._start_lanes()
             if not self._busy:
                 break
-            finished, _ = wait(self._busy, LOOK_EVERY_S, FIRST_COMPLETED)
+            finished, _ = wait(self._busy, LOOK_EVERY_S)
             for lane in finished:
                 del self._busy[lane]
                 self._collect(lane)

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.errors import DeliveryError
 from offsetguard.messages.hostile import harmless
-from offsetguard.pipeline.backoff import wait_before_retry
+from offsetguard.pipeline.backoff import LONGEST_HASTE_S, wait_before_retry
 from offsetguard.pipeline.delivery_report import Delivery, Result
 from offsetguard.pipeline.sending import CannotRender, send
 from offsetguard.store import outbox_claims
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from offsetguard.store.outbox import OutboxMessage
     from offsetguard.store.outbox_claims import Lane
 
-WAITED_FOR = timedelta(seconds=10)  # a receiver that wishes for so short a pause gets it within the sweep
+WAITED_FOR = timedelta(seconds=LONGEST_HASTE_S)  # a receiver that wishes for so short a pause gets it within the sweep
 GIVING_BACK_S = 15.0  # a row that cannot be given back is free when its claim ends
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 

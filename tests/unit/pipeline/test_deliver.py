@@ -285,4 +285,7 @@ def test_waits_double_up_to_half_an_hour_and_heed_the_receivers_wish() -> None:
     waits = [wait_before_retry(attempts, "key").total_seconds() for attempts in range(1, 40)]
     assert [min(30 * 2**n, 1800) <= wait <= min(30 * 2**n, 1800) * 1.25 for n, wait in enumerate(waits)] == [True] * 39
     assert wait_before_retry(1, "key", 3600).total_seconds() == 3600
+    hasty = [wait_before_retry(attempts, "key", 1.0).total_seconds() for attempts in range(1, 21)]
+    assert hasty == [1, 2, 3, 4, 5, 6, 7, 8, 9, *[10] * 11], "ever less hasty"
+    assert wait_before_retry(21, "key", 1.0).total_seconds() >= 1800, "and then it is no short pause any more"
     assert len({wait_before_retry(1, str(key)) for key in range(20)}) > 5, "no herd comes back at once"
