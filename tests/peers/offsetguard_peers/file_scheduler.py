@@ -1,7 +1,8 @@
 """Which test file a worker of pytest-xdist gets next: one that needs what it has running already; the quick ones last.
 
 A JVM with Spark and two RocketMQ clusters take half a minute each to start. So a worker stays with the kind of its last
-file as long as there is one, and the files that need none of that fill what is left, so that both workers end together.
+file as long as there is one, and the files that need none of that fill what is left, so that all workers end together.
+Three workers for two cores: what starts clusters of its own mostly waits (for locks to expire, for the next minute).
 """
 
 from __future__ import annotations
@@ -15,8 +16,19 @@ if TYPE_CHECKING:
 
     from xdist.workermanage import WorkerController
 
-KINDS = ("tests/live/", "tests/spark/")  # heavy files by what they start; of each kind, those named below come first
-LONGEST = (
+SHARED_CLUSTERS, SPARK, OWN_PEERS = KINDS = ("shared clusters", "spark", "own peers")  # heavy files by what they start
+WITH_OWN_PEERS = (
+    "tests/live/incidents/",
+    "tests/live/test_demo.py",
+    "tests/live/test_jar_fetching.py",
+    "tests/live/test_lite_topics.py",
+    "tests/live/test_log_rotation.py",
+    "tests/live/test_pop_groups.py",
+    "tests/live/test_pop_on_5_3.py",
+    "tests/live/test_source_matrix.py",
+    "tests/live/test_state_files.py",
+)
+LONGEST = (  # of each kind these come first
     "tests/live/test_end_to_end.py",
     "tests/live/incidents/test_incidents.py",
     "tests/live/test_demo.py",
@@ -41,7 +53,9 @@ class FileScheduler(LoadFileScheduling):  # type: ignore[misc] # xdist has no ty
 
 def kind_of(file: str) -> str | None:
     """Return which of KINDS a file belongs to; None for a quick one."""
-    return next((kind for kind in KINDS if file.startswith(kind)), None)
+    if file.startswith(WITH_OWN_PEERS):
+        return OWN_PEERS
+    return {"tests/live": SHARED_CLUSTERS, "tests/spark": SPARK}.get("/".join(file.split("/")[:2]))
 
 
 def next_file(files: Iterable[str], stays_with: str | None) -> str:
