@@ -8,8 +8,8 @@ A report says what was bad and for how long, how many incidents were muted or ac
 ## When it is red
 | the log says | do |
 |---|---|
-| the configuration is wrong | `offsetguard config check` names the line |
-| the database is locked or gone | nothing when it passes; else look at OFFSETGUARD_DATABASE |
+| the configuration file is broken | `offsetguard config check` names the line; reports go on with the last file that was right |
+| the database is locked or gone | nothing when it passes; else look at OFFSETGUARD_DATABASE_URL |
 
 ## Rerun
 Always safe: a report that was written is not written again. One whose hour is over for more than twelve hours is left out.

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
     from offsetguard.messages.view import LagPoint
 
-WIDTH, HEIGHT = 560, 150  # of the picture in the mail, in CSS pixels
+WIDTH, HEIGHT = 560, 180  # of the picture in the mail, in CSS pixels
 SHARPNESS = 2  # pixels of the file to a CSS pixel
 _DPI = 72
+_VALUE_SIZE, _TIME_SIZE = 17, 15  # points; a phone shows the picture at 0.6 of its width
 _LINE, _AREA, _INK, _QUIET, _GRID = "#b54708", "#fdead7", "#101828", "#667085", "#e4e7ec"
 _COLOURS_KEPT = 32  # a drawing of five colours with soft edges: a palette makes it a third of the bytes
 _ONE_AT_A_TIME = threading.Lock()  # matplotlib is not made for threads, and deliverers have some
@@ -48,16 +49,16 @@ def draw(points: Sequence[LagPoint], zone: tzinfo) -> bytes:
 
 def _drawn(points: Sequence[LagPoint], zone: tzinfo) -> bytes:
     figure = Figure(figsize=(WIDTH / _DPI, HEIGHT / _DPI), dpi=_DPI * SHARPNESS, facecolor="white")
-    axes = figure.add_axes((0.015, 0.16, 0.97, 0.68))
+    axes = figure.add_axes((0.015, 0.17, 0.97, 0.64))
     seconds = [point.at.timestamp() for point in points]
     lags = [float(point.lag) for point in points]
     peak = max(range(len(lags)), key=lambda n: lags[n])
     _set_up(axes, seconds, lags[peak])
     axes.fill_between(seconds, lags, color=_AREA, linewidth=0)
-    axes.plot(seconds, lags, color=_LINE, linewidth=1.8, solid_joinstyle="round")
+    axes.plot(seconds, lags, color=_LINE, linewidth=2.4, solid_joinstyle="round")
     marked = {peak, len(points) - 1} if lags[-1] != lags[peak] else {len(points) - 1}
     for n in sorted(marked):
-        axes.plot([seconds[n]], [lags[n]], "o", color=_LINE, markersize=4.5, clip_on=False)
+        axes.plot([seconds[n]], [lags[n]], "o", color=_LINE, markersize=6, clip_on=False)
     for n in sorted(marked | ({0} if _is_apart(seconds, marked) else set())):
         _write_value(axes, seconds, lags, n)
     _write_times(axes, seconds, [point.at for point in points], marked, zone)
@@ -92,7 +93,7 @@ def _write_value(axes: Axes, seconds: Sequence[float], lags: Sequence[float], n:
         textcoords="offset points",
         ha=_side(place),
         va="bottom",
-        fontsize=11,
+        fontsize=_VALUE_SIZE,
         fontfamily="DejaVu Sans",
         fontweight="bold" if n else "normal",
         color=_INK if n else _QUIET,
@@ -116,7 +117,7 @@ def _write_times(
                 textcoords="offset points",
                 ha=_side(place),
                 va="top",
-                fontsize=10,
+                fontsize=_TIME_SIZE,
                 fontfamily="DejaVu Sans",
                 color=_QUIET,
                 annotation_clip=False,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from offsetguard.catalogue import Catalogue
     from offsetguard.messages.digest import DigestSection, DigestView
 
-SECTIONS_SHOWN = 40
+SECTIONS_SHOWN = 25  # Gmail cuts mails at 102 kB
 
 
 def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:

@@ -1,8 +1,9 @@
 """How a backlog came about and what will become of it, for the first incidents of a message: of the judged facts.
 
-The curve is made of what the folded windows hold: the newest sample of each queue and the points before it, which reach
-back over the window. Nothing is read for it. Queues have their samples at moments of their own: between two samples
-the lag is taken as straight, and beyond the first and the last as it was there.
+The curve is made of what the folded windows hold: the newest sample of each queue, the points before it, which reach
+back over the window, the last commit and the last time that nothing waited. Nothing is read for it. Queues have their
+samples at moments of their own: between two samples the lag is taken as straight, and beyond the first and the last as
+it was there.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Outlooks:
         if not any(lag for course in courses for _, lag in course):
             return ()
         moments = [at for at, _ in max(courses, key=len)][-LAG_POINTS:]
-        return tuple(LagPoint(at=at, lag=sum(_lag_at(course, at) for course in courses)) for at in moments)
+        return tuple(LagPoint(at=at, lag=sum(_between(course, at) for course in courses)) for at in moments)
 
     def drain_ms(self, consumer_group: str | None, topic: str | None) -> tuple[int, int] | None:
         """Return low and high until the backlog is gone, from the interval's end on; None: not known, or never."""
@@ -68,16 +69,29 @@ class Outlooks:
 
 
 def _course(window: QueueState | None) -> _Course:
-    """Return a queue's samples, oldest first."""
+    """Return what is known of a queue's lag, oldest first.
+
+    Its samples, the last time that nothing waited, and the last commit: as much had been written by then as lies
+    between the samples around it.
+    """
     if window is None:
         return []
     points = [*reversed(window.points), *([window.seen] if window.seen is not None else [])]
-    return [
-        (one.at, max(0, one.max_offset - one.committed_offset)) for one in points if one.committed_offset is not None
-    ]
+    written = [(one.at, one.max_offset) for one in points]
+    lags = {one.at: max(0, one.max_offset - one.committed_offset) for one in points if one.committed_offset is not None}
+    if not lags:
+        return []
+    rewound = window.rewind is not None and window.advanced_at is not None and window.rewind.at >= window.advanced_at
+    if window.advanced_at is not None and window.committed_offset is not None and not rewound:
+        lags.setdefault(window.advanced_at, max(0, _between(written, window.advanced_at) - window.committed_offset))
+    if window.end_reached_at is not None:
+        lags[window.end_reached_at] = 0
+    first = min(one.at for one in points)
+    return sorted((at, lag) for at, lag in lags.items() if at >= first)
 
 
-def _lag_at(course: _Course, at: datetime) -> int:
+def _between(course: _Course, at: datetime) -> int:
+    """Return the value at a moment; `course`: not empty."""
     after = bisect_left(course, (at, -1))
     if after == 0:
         return course[0][1]

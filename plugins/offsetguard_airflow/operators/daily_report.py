@@ -25,13 +25,13 @@ class DailyReportOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Write what is due now."""
-        from offsetguard.config_file import load_config
         from offsetguard.pipeline.daily_reports import write_daily_reports
         from offsetguard.store.database import open_database
         from offsetguard.workspace import Workspace
+        from offsetguard_airflow.configuration import configuration
 
         workspace = Workspace.from_environment()
-        config = load_config(workspace.config_file)
+        config = configuration(workspace, self.log.error).config
         written = write_daily_reports(open_database(workspace.database_url), config, now=datetime.now(UTC))
         for one in written:
             self.log.info("report of team %s about %s to %s was written", one.team, one.day, one.receiver)

@@ -6,6 +6,7 @@ with InboxPage(smtp) as inbox:
 
 from __future__ import annotations
 
+import base64
 import html
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -62,7 +63,7 @@ class InboxPage:
         if not number.isdecimal() or not 0 < int(number) <= len(self.smtp.mails):
             return None
         mail = self.smtp.mails[int(number) - 1]
-        body = {"html": mail.html, "txt": mail.text}.get(kind)
+        body = {"html": html_with_pictures(mail), "txt": mail.text}.get(kind)
         return None if body is None else ("text/html" if kind == "html" else "text/plain", body)
 
     def _list(self) -> str:
@@ -74,6 +75,17 @@ class InboxPage:
             f"<title>Inbox</title><style>{_STYLE}</style></head><body><h1>Inbox</h1>"
             f"{table if rows else '<p>No mail has been accepted yet.</p>'}</body></html>"
         )
+
+
+def html_with_pictures(mail: ReceivedMail) -> str | None:
+    """Return the HTML part with the pictures that came with it in their places, as a mail program shows it."""
+    shown = mail.html
+    for part in mail.message.walk():
+        content_id = str(part["Content-ID"] or "").strip("<>")
+        if shown is not None and content_id and part.get_content_maintype() == "image":
+            data = base64.b64encode(part.get_content()).decode()
+            shown = shown.replace(f"cid:{content_id}", f"data:{part.get_content_type()};base64,{data}")
+    return shown
 
 
 def _row(number: int, mail: ReceivedMail) -> str:
