@@ -41,8 +41,9 @@ format: ## Format and fix what can be fixed
 	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
 
 .PHONY: docs
-docs: ## Write the generated pages again (tables, invariants, rules, logs, sources, verdicts)
+docs: ## Write the generated pages again (tables, configuration, invariants, rules, logs, ...)
 	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
+	@$(RUN) python -m offsetguard.config_reference > docs/configuration.md
 	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
 	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
 	@$(RUN) python -m offsetguard.logs.reference > docs/logs.md

@@ -13,10 +13,10 @@ class Tls:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    ca_file: FilePath | None = None  # PEM; None = the machine's own authorities
-    check_host_name: Flag = True
+    ca_file: FilePath | None = None  # PEM; without it: the machine's own authorities
+    check_host_name: Flag = True  # false: a certificate of any host of that authority will do
     client_certificate_file: FilePath | None = None  # PEM, where brokers ask for one
-    client_key_file: FilePath | None = None
+    client_key_file: FilePath | None = None  # PEM, the key of that certificate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +25,10 @@ class LogSource:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    name: Name
+    name: Name  # your name for it; each name once per cluster
     files: Annotated[list[Glob], NotEmpty()]  # globs of paths, e.g. /mnt/broker-a/logs/rocketmqlogs/*.log
-    broker_name: Glob | None = None  # None: a client's log
-    broker_id: Count = 0
+    broker_name: Glob | None = None  # without it: a client's log
+    broker_id: Count = 0  # 0: the master
     time_zone: TimeZone = "+08:00"  # brokers write GMT+8 wherever they run; 4.x clients write their host's zone
 
 
@@ -52,12 +52,12 @@ class Cluster:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    name_servers: Annotated[list[Address], NotEmpty()]
+    name_servers: Annotated[list[Address], NotEmpty()]  # all of them; one is enough to answer
     connection: ConnectionId | None = None  # Airflow connection with access key (login) and secret key (password)
-    request_timeout_ms: Milliseconds = 3_000
+    request_timeout_ms: Milliseconds = 3_000  # a broker that takes longer counts as "did not answer"
     lock_max_live_time_ms: Milliseconds = 60_000  # declared: -Drocketmq.broker.rebalance.lockMaxLiveTime of its brokers
-    broker_time_zone: TimeZone | None = None  # of the brokers' hosts: deleteWhen is an hour there; None: learned
-    tls: Tls | None = None
+    broker_time_zone: TimeZone | None = None  # of the brokers' hosts: deleteWhen is an hour there; without it: learned
+    tls: Tls | None = None  # only if name servers and brokers speak TLS
     address_map: dict[Address, Address] = field(
         default_factory=dict
     )  # listed by the name server -> reachable from here
@@ -67,5 +67,5 @@ class Cluster:
     metrics_urls: dict[Glob, WebUrl] = field(
         default_factory=dict
     )  # broker name -> its Prometheus exporter, e.g. http://10.0.0.1:5557/metrics
-    logs: list[LogSource] = field(default_factory=list)
-    collection: Collection = Collection()
+    logs: list[LogSource] = field(default_factory=list)  # where this machine can read the brokers' or clients' logs
+    collection: Collection = Collection()  # what a round may cost a broker

@@ -28,14 +28,14 @@ class Config:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    clusters: Annotated[dict[Name, Cluster], NotEmpty()]
-    groups: list[GroupPolicy] = field(default_factory=list)
-    teams: dict[Name, Team]
-    default_team: Name
-    routes: list[RouteEntry] = field(default_factory=list)
-    delivery: Delivery = field(default_factory=Delivery)
-    judgement: Judgement = field(default_factory=Judgement)
-    retention: Retention = field(default_factory=Retention)
+    clusters: Annotated[dict[Name, Cluster], NotEmpty()]  # by your name for it, which stands in every message
+    groups: list[GroupPolicy] = field(default_factory=list)  # owners and limits of consumer groups
+    teams: dict[Name, Team]  # who is told
+    default_team: Name  # hears about brokers, and about every group that nobody else owns
+    routes: list[RouteEntry] = field(default_factory=list)  # who hears what, when, in which language
+    delivery: Delivery = field(default_factory=Delivery)  # through what, and what holds where no route says otherwise
+    judgement: Judgement = field(default_factory=Judgement)  # spans of time that the rules look at
+    retention: Retention = field(default_factory=Retention)  # how long things are kept
 
     def __post_init__(self) -> None:
         """Raise ValueError for names that stand nowhere: see `reference_problems`."""

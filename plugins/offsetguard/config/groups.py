@@ -13,16 +13,16 @@ class GroupPolicy:
     __pydantic_config__ = NO_OTHER_FIELDS
 
     match: Glob  # glob on the consumer group, case matters
-    cluster: Glob = "*"
-    team: Name | None = None
-    max_lag_messages: Count | None = None
-    max_lag_ms: Milliseconds | None = None
-    allowed_lag: Count | None = None
-    lag_floor: Count | None = None
-    lag_floor_ms: Milliseconds | None = None
-    window_ms: Window | None = None
-    loss_horizon_ms: Milliseconds | None = None
-    orderly: Flag | None = None
+    cluster: Glob = "*"  # glob on the cluster's name
+    team: Name | None = None  # who owns these groups
+    max_lag_messages: Count | None = None  # more messages waiting than this is a finding
+    max_lag_ms: Milliseconds | None = None  # the oldest waiting message is older than this: also a finding
+    allowed_lag: Count | None = None  # messages that may wait for ever in a queue, as transaction markers leave them
+    lag_floor: Count | None = None  # growth by fewer messages, that are also younger than lag_floor_ms, is no trouble
+    lag_floor_ms: Milliseconds | None = None  # see lag_floor
+    window_ms: Window | None = None  # how far back a queue's state looks
+    loss_horizon_ms: Milliseconds | None = None  # messages that will be deleted unconsumed within it are AT_RISK
+    orderly: Flag | None = None  # consumes with MessageListenerOrderly: its locks are checked
     lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
 
 

@@ -13,6 +13,6 @@ class Judgement:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    offset_move_window_ms: Milliseconds = 30 * 60_000
+    offset_move_window_ms: Milliseconds = 30 * 60_000  # how far back moved offsets of a group are counted together
     traffic_weeks: Annotated[int, Number(ge=2, le=52)] = 3  # earlier weeks without which no traffic is called unusual
     log_window_ms: Milliseconds = 30 * 60_000  # of log lines about rebalance locks and subscriptions

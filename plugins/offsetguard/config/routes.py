@@ -33,10 +33,10 @@ class QuietHoursEntry:
 
     __pydantic_config__ = KEYS_AS_IN_THE_FILE
 
-    days: Annotated[list[Day], NotEmpty()] | None = None  # days on which they begin; None: every day
-    from_: TimeOfDay
-    to: TimeOfDay
-    severity_below: Severity = Severity.CRITICAL
+    days: Annotated[list[Day], NotEmpty()] | None = None  # days on which they begin; without it: every day
+    from_: TimeOfDay  # in quotes, by the route's clock
+    to: TimeOfDay  # likewise; not after `from`: on the next day
+    severity_below: Severity = Severity.CRITICAL  # what is not less severe is told at once all the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +45,11 @@ class MaintenanceEntry:
 
     __pydantic_config__ = KEYS_AS_IN_THE_FILE
 
-    from_: Moment
-    to: Moment
-    cluster: Glob = "*"
-    consumer_group: Glob = "*"
-    comment: Line = ""
+    from_: Moment  # in quotes; by the route's clock, or with an offset: 2026-12-01T22:00+08:00
+    to: Moment  # likewise; the first moment after it
+    cluster: Glob = "*"  # glob on the cluster's name
+    consumer_group: Glob = "*"  # glob; "*" also covers what is about no group in particular
+    comment: Line = ""  # stands beside what was muted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,26 +58,26 @@ class RouteEntry:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    team: Glob = "*"
-    cluster: Glob = "*"
+    team: Glob = "*"  # glob on the team that owns the group; the default team for brokers and clusters
+    cluster: Glob = "*"  # glob on the cluster's name
     consumer_group: Glob = "*"  # "*" also matches news that is about no group in particular
-    rule: Glob = "*"
+    rule: Glob = "*"  # glob on the rule's id, as at the foot of each message; daily_report: the daily report
     severity: Severity = Severity.INFO  # at least
-    mail: list[MailAddress] | None = None
-    slack: list[SlackChannelName] | None = None
-    slack_webhooks: list[ConnectionId] | None = None
-    language: Language | None = None
-    time_zone: TimeZone | None = None
-    group_wait_ms: MillisecondsOrNone | None = None
-    group_interval_ms: Milliseconds | None = None
-    repeat_interval_ms: Milliseconds | None = None
-    send_resolved: Flag | None = None
-    quiet_hours: list[QuietHoursEntry] | None = None
-    maintenance: list[MaintenanceEntry] | None = None
-    escalate_after_repeats: Annotated[int, Number(ge=1)] | None = None
-    escalate_after_ms: Milliseconds | None = None
-    escalate_to: Name | None = None
-    digest_above: Count | None = None
+    mail: list[MailAddress] | None = None  # instead of the team's own; [] is nobody by mail
+    slack: list[SlackChannelName] | None = None  # likewise
+    slack_webhooks: list[ConnectionId] | None = None  # likewise
+    language: Language | None = None  # of messages
+    time_zone: TimeZone | None = None  # of times in messages, and the clock of quiet hours and maintenance
+    group_wait_ms: MillisecondsOrNone | None = None  # as in delivery
+    group_interval_ms: Milliseconds | None = None  # as in delivery
+    repeat_interval_ms: Milliseconds | None = None  # as in delivery
+    send_resolved: Flag | None = None  # as in delivery
+    quiet_hours: list[QuietHoursEntry] | None = None  # when less severe news waits
+    maintenance: list[MaintenanceEntry] | None = None  # when nothing is told
+    escalate_after_repeats: Annotated[int, Number(ge=1)] | None = None  # repeats that nobody acknowledged, or ...
+    escalate_after_ms: Milliseconds | None = None  # ... time since it was first told, whichever comes first
+    escalate_to: Name | None = None  # team that is told then, too; its own routes say how, and may lead further
+    digest_above: Count | None = None  # as in delivery
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ class Team:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    mail: list[MailAddress] = field(default_factory=list)
-    slack: list[SlackChannelName] = field(default_factory=list)
-    slack_webhooks: list[ConnectionId] = field(default_factory=list)  # Airflow connections of type Slack Webhook
-    daily_report_at: TimeOfDay | None = None  # None: as in `delivery`
+    mail: list[MailAddress] = field(default_factory=list)  # each gets its own message
+    slack: list[SlackChannelName] = field(default_factory=list)  # names or ids; the bot must be a member
+    slack_webhooks: list[ConnectionId] = field(default_factory=list)  # Airflow connections; can only add messages
+    daily_report_at: TimeOfDay | None = None  # without it: as in `delivery`
 
 
 RECEIVER_LISTS = {"mail": Channel.MAIL, "slack": Channel.SLACK, "slack_webhooks": Channel.SLACK_WEBHOOK}

@@ -1,0 +1,41 @@
+"""docs/configuration.md says what the model says, and the model says what every field means."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import pytest
+
+from offsetguard.config import Config
+from offsetguard.config_reference import configuration_page, meanings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+
+
+def sections(model: type[Any]) -> Iterator[type[Any]]:
+    yield model
+    for annotation in get_type_hints(model).values():
+        yield from (below for part in parts(annotation) if is_dataclass(part) for below in sections(part))  # type: ignore[arg-type]
+
+
+def parts(annotation: Any) -> list[Any]:
+    return [annotation, *(part for argument in getattr(annotation, "__args__", ()) for part in parts(argument))]
+
+
+def test_the_page_is_the_one_that_the_model_makes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == configuration_page(), (
+        "docs/configuration.md is old: python -m offsetguard.config_reference > docs/configuration.md"
+    )
+
+
+@pytest.mark.parametrize("section", [*sections(Config)], ids=lambda section: section.__name__)
+def test_every_field_of_every_section_stands_on_the_page_with_its_meaning(section: type[Any]) -> None:
+    page = configuration_page()
+    for name, (kind, meaning) in meanings(section).items():
+        assert meaning, f"{section.__name__}.{name} has no comment behind it that says what it means"
+        assert f"| `{name.removesuffix('_')}` | {kind} |" in page
