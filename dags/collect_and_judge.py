@@ -15,10 +15,10 @@ Once a minute, for each cluster of `config/offsetguard.yml` on its own (one map 
 ## Rerun and backfill
 Clearing a task or a run is always safe: an interval that has landed is not asked for again, its facts are replaced by the same facts, and a message that was sent is not sent again. A minute that was never collected cannot be collected later: its tasks are **skipped**. Old minutes (`delivery.notify_within_ms`) are recorded and never sent.
 
-`airflow backfill create --dag-id collect_and_judge --from-date ... --to-date ... --reprocess-behavior completed --max-active-runs 2` makes the facts of past minutes again from the snapshots that have landed, touches nothing newer and **tells nobody**. It starts Spark for each minute: for more than a few, trigger `recompute_facts`.
+`airflow backfill create --dag-id collect_and_judge --from-date ... --to-date ... --reprocess-behavior completed --max-active-runs 2` makes the facts of past minutes again from the snapshots that have landed, touches nothing newer and **tells nobody**, unless `--dag-run-conf '{"notify_late": true}'` asks for it: then messages say that they are late, and only intervals newer than all that were judged are told. It starts Spark for each minute: for more than a few, trigger `recompute_facts`.
 
 ## Trigger form
-`cluster`, `group_pattern` and `dry_run` are explained beside their fields. Start with `dry_run`: it says in the log of `judge_interval` what would be told, and to whom.
+`cluster`, `group_pattern`, `dry_run` and `notify_late` are explained beside their fields. Start with `dry_run`: it says in the log of `judge_interval` what would be told, and to whom.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
 
+from offsetguard_airflow.deadlines import deadline
 from offsetguard_airflow.defaults import INTERVAL_START, IS_BACKFILL, TAGS, TASK_DEFAULTS
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
@@ -44,6 +45,7 @@ with DAG(
     catchup=False,  # a minute that has passed cannot be looked at again
     max_active_runs=1,
     dagrun_timeout=timedelta(minutes=15),
+    deadline=deadline(timedelta(minutes=12)),
     default_args=TASK_DEFAULTS,
     tags=TAGS,
     params={
@@ -69,6 +71,13 @@ with DAG(
             description="Collect, publish and judge, but open no incident and write no message: the log says what "
             "would have been told.",
         ),
+        "notify_late": Param(
+            False,
+            type="boolean",
+            title="Tell what is late",
+            description="Also tell what a backfill finds, or a run that comes too late to be told, in messages that say "
+            "so; only of intervals that are newer than all that were judged.",
+        ),
     },
 ) as dag:
 
@@ -93,6 +102,7 @@ with DAG(
             group_pattern="{{ params.group_pattern }}",
             rehearsal="{{ params.dry_run }}",
             replay=IS_BACKFILL,
+            notify_late="{{ params.notify_late }}",
         )
         collect >> publish >> judge
 

@@ -27,7 +27,14 @@ LINES_PER_LIST = 20  # of what one finding explains, and of what could not be to
 class JudgeOperator(BaseOperator):
     """Turn facts into incidents and messages, in one transaction of our database."""
 
-    template_fields: Sequence[str] = ("cluster", "interval_start", "group_pattern", "rehearsal", "replay")
+    template_fields: Sequence[str] = (
+        "cluster",
+        "interval_start",
+        "group_pattern",
+        "rehearsal",
+        "replay",
+        "notify_late",
+    )
     ui_color = "#fdebd0"
 
     def __init__(
@@ -38,11 +45,13 @@ class JudgeOperator(BaseOperator):
         group_pattern: str = EVERY_GROUP,
         rehearsal: bool | str = False,
         replay: bool | str = False,
+        notify_late: bool | str = False,
         **kwargs: Any,
     ) -> None:
         """`group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written. `replay`: history.
 
-        A template gives both as text, "True" or "False". (`dry_run` is a method of all operators.)
+        `notify_late`: tell of history, too, and say that it is late. A template gives the three as text, "True" or
+        "False". (`dry_run` is a method of all operators.)
         """
         kwargs.setdefault("map_index_template", "{{ task.cluster }}")
         kwargs.setdefault("outlets", [OUTBOX_CHANGES])
@@ -52,6 +61,7 @@ class JudgeOperator(BaseOperator):
         self.group_pattern = group_pattern
         self.rehearsal = rehearsal
         self.replay = replay
+        self.notify_late = notify_late
 
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
@@ -79,6 +89,7 @@ class JudgeOperator(BaseOperator):
             now=datetime.now(UTC),
             dry_run=str(self.rehearsal) == "True",
             replay=str(self.replay) == "True",
+            notify_late=str(self.notify_late) == "True",
             group_pattern=pattern,
         )
         self._log_report(report)
