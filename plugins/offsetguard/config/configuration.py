@@ -34,7 +34,9 @@ class Config:
     default_team: Name  # hears about brokers, and about every group that nobody else owns
     routes: list[RouteEntry] = field(default_factory=list)  # who hears what, when, in which language
     delivery: Delivery = field(default_factory=Delivery)  # through what, and what holds where no route says otherwise
-    judgement: Judgement = field(default_factory=Judgement)  # spans of time that the rules look at
+    judgement: Judgement = field(
+        default_factory=Judgement
+    )  # spans of time that the rules look at, and what brokers may be off by
     retention: Retention = field(default_factory=Retention)  # how long things are kept
 
     def __post_init__(self) -> None:

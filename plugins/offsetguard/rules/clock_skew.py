@@ -4,7 +4,8 @@ Means: its host has no time service. Messages carry the broker's time, so consum
 delayed messages come early or late, and files are deleted early or late.
 Evidence: the broker says when it was started and how long it has run, both by its own clock; beside our clock at the
 moment of its answer. Exact to about a second.
-Not judged: less than 10 s: an answer may take some seconds. When all brokers are off by the same, our own clock is.
+Not judged: less than judgement.clock_skew_ms (10 s): an answer may take some seconds. When all brokers are off by the
+same, our own clock is.
 Do next: start a time service (chrony, ntpd) on that host.
 Source: StoreStatsService.getFormatRuntime = now - bootTimestamp (4.9.8, 5.3.3).
 """
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import BrokerFacts, IntervalFacts
 
-LEAST_SKEW_MS = 10_000
 SAME_WITHIN_MS = 3_000  # brokers whose clocks agree
 
 _SO = (
@@ -70,9 +70,8 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all clocks that are wrong."""
-    del config
     told = [one for one in facts.brokers if one.clock_ahead_ms is not None]
-    wrong = sorted((one for one in told if abs(_skew(one)) >= LEAST_SKEW_MS), key=_worst_first)
+    wrong = sorted((one for one in told if abs(_skew(one)) >= config.judgement.clock_skew_ms), key=_worst_first)
     if not wrong:
         return
     worst = wrong[0]

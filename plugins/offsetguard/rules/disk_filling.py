@@ -4,7 +4,8 @@ Means: above 85 % (diskSpaceCleanForciblyRatio) a broker deletes its oldest comm
 cleanFileForciblyEnable is false; above 90 % it refuses writes.
 Evidence: the used share of the commit log's disk; the broker's cleaner run ahead, with the disk's size, how fast the
 commit log grows, and what the same hours of yesterday brought.
-Not judged: a disk that is sure to stay below the limit for the next day, or reaches it only if the worst comes.
+Not judged: a disk that is sure to stay below the limit for judgement.disk_full_within_ms (4 h) or for the next day, or
+reaches it only if the worst comes.
 Do next: make room, or keep messages for a shorter time.
 Source: DefaultMessageStore.CleanCommitLogService, diskSpaceWarningLevelRatio = 0.90 (4.9.8, 5.3.3).
 """
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from offsetguard.facts import BrokerFacts, IntervalFacts
 
 REFUSED_RATIO = 0.90  # diskSpaceWarningLevelRatio: from here on writes are refused
-SOON_MS = 4 * 3_600_000  # time for a person to make room
 SURELY_MS = 24 * 3_600_000  # at the latest
 AT_ONCE_MS = 60_000
 
@@ -82,8 +82,8 @@ _WORST_FIRST = ("full", "forced", "not_forced", "default")
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all brokers whose disk fills up."""
-    ahead = forecasts.retentions(facts, config)
-    found = [(variant, one) for one in facts.brokers if (variant := _variant(one, ahead)) is not None]
+    ahead, soon_ms = forecasts.retentions(facts, config), config.judgement.disk_full_within_ms
+    found = [(variant, one) for one in facts.brokers if (variant := _variant(one, ahead, soon_ms)) is not None]
     if not found:
         return
     variant, worst = min(
@@ -122,7 +122,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
             yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
 
 
-def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention]) -> str | None:
+def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention], soon_ms: int) -> str | None:
     ratio, forced = broker.commit_log_disk_ratio, forced_ratio(broker)
     if ratio is None:
         return None
@@ -136,7 +136,7 @@ def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention]) -> str |
     if broker.broker_id != MASTER_ID or ratio < forced / 2:
         return None
     low, high = _forced_in(ahead.get(broker.broker_name))
-    soon = low is not None and high is not None and low <= SOON_MS and high <= SURELY_MS
+    soon = low is not None and high is not None and low <= soon_ms and high <= max(soon_ms, SURELY_MS)
     return "default" if soon else None
 
 

@@ -3,7 +3,8 @@
 Means: the network or the slave's disk is too slow, or replication stands still. What a slave lacks is lost when the
 master's disk is; and consumers that read from it (slaveReadEnable) read late.
 Evidence: commit-log ends of master and slave, read in the same round, and how fast the master is written to.
-Not judged: less than 64 MiB, or less than a minute of what the master writes: the two ends are read seconds apart.
+Not judged: less than 64 MiB, or less than judgement.slave_behind_ms (1 min) of what the master writes: the two ends are
+read seconds apart.
 A slave that was started within 10 min catches up: INFO.
 Do next: look at the slave's disk and network; see that it is connected to the master.
 Source: HAService, HAClient (4.9.8, 5.3.3): asynchronous replication of the commit log.
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from offsetguard.facts import BrokerFacts, IntervalFacts
 
 LEAST_BYTES = 64 * 2**20
-LEAST_BEHIND_MS = 60_000
 LEAST_BYTES_ALONE = 2**30  # one commit-log file, where it is not known how fast the master is written to
 CATCHES_UP = timedelta(minutes=10)
 
@@ -72,7 +72,8 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slaves that are behind."""
     masters = {broker.broker_name: broker for broker in facts.brokers if broker.broker_id == 0}
-    late = [slave for slave in facts.brokers if _is_late(slave, masters.get(slave.broker_name))]
+    least_ms = config.judgement.slave_behind_ms
+    late = [slave for slave in facts.brokers if _is_late(slave, masters.get(slave.broker_name), least_ms)]
     if not late:
         return
     late.sort(key=lambda one: (-(one.slave_behind_bytes or 0), one.broker_name, one.broker_id))
@@ -106,12 +107,12 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
             yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
 
 
-def _is_late(slave: BrokerFacts, master: BrokerFacts | None) -> bool:
+def _is_late(slave: BrokerFacts, master: BrokerFacts | None, least_ms: int) -> bool:
     behind = slave.slave_behind_bytes
     if slave.broker_id == 0 or behind is None or behind < LEAST_BYTES:
         return False
     behind_ms = _behind_ms(slave, master)
-    return behind >= LEAST_BYTES_ALONE if behind_ms is None else behind_ms >= LEAST_BEHIND_MS
+    return behind >= LEAST_BYTES_ALONE if behind_ms is None else behind_ms >= least_ms
 
 
 def _behind_ms(slave: BrokerFacts, master: BrokerFacts | None) -> int | None:

@@ -1,0 +1,43 @@
+"""What brokers may be off by is set in `judgement`: at the figure itself there is a finding, just beyond it none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from offsetguard.rules.registry import look
+from offsetguard_peers.rule_cases import config_of, facts_of
+
+if TYPE_CHECKING:
+    from offsetguard.config import Config
+
+CASES = Path(__file__).parent / "cases"
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "figure", "setting", "beyond"),
+    [
+        ("clock_skew", "skew_ms", "clock_skew_ms", 1),
+        ("slave_behind", "behind_ms", "slave_behind_ms", 1),
+        ("disk_filling", "full_low_ms", "disk_full_within_ms", -1),
+    ],
+)
+def test_a_limit_of_judgement_decides(rule_id: str, figure: str, setting: str, beyond: int) -> None:
+    case = yaml.safe_load((CASES / f"{rule_id}.yml").read_text(encoding="utf-8"))[0]
+    facts, config = facts_of(case["facts"]), config_of([])
+
+    def found(config: Config) -> list[object]:
+        return [one.figures[figure] for one in look(facts, config)[0] if one.rule.id == rule_id]
+
+    (value,) = found(config)
+    assert isinstance(value, int)
+    assert found(_with(config, setting, value)) == [value]
+    assert found(_with(config, setting, value + beyond)) == []
+
+
+def _with(config: Config, setting: str, value: int) -> Config:
+    return replace(config, judgement=replace(config.judgement, **{setting: value}))  # type: ignore[arg-type]
