@@ -23,6 +23,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable
 
 from offsetguard_airflow.assets import OUTBOX
+from offsetguard_airflow.deadlines import deadline
 from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
 from offsetguard_airflow.operators.deliver import DeliverOperator
 
@@ -34,6 +35,7 @@ with DAG(
     catchup=False,
     max_active_runs=1,
     dagrun_timeout=timedelta(minutes=10),
+    deadline=deadline(timedelta(minutes=8)),
     default_args=TASK_DEFAULTS,
     tags=TAGS,
 ) as dag:

@@ -57,10 +57,7 @@ def deliver_due(
             channel: stack.enter_context(ThreadPoolExecutor(lanes, f"deliver-{channel}"))
             for channel, lanes in LANES.items()
         }
-        report = _Sweep(service, channels, pools).run()
-    for remark in report.remarks:
-        _log.warning("%s", remark)
-    return report
+        return _Sweep(service, channels, pools).run()
 
 
 class _Sweep:

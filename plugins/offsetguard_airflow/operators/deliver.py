@@ -33,8 +33,11 @@ class DeliverOperator(BaseOperator):
         config = configuration(workspace, self.log.error).config
         engine = open_database(workspace.database_url)
         report = deliver_due(engine, open_channels(config.delivery), now=datetime.now(UTC))
+        for remark in report.remarks:
+            self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)
-        troubles = [one.text for one in look(engine, config, now=datetime.now(UTC))]
+        # a database that did not answer is trouble enough, and could not be looked at
+        troubles = [] if report.troubles else [one.text for one in look(engine, config, now=datetime.now(UTC))]
         for trouble in troubles:
             self.log.error("%s", trouble)
         self._tell_the_heartbeat(config, report, troubles)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,10 +18,9 @@ from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard.store.outbox_claims import Lane
 from offsetguard_peers.delivery_world import VIEW
+from offsetguard_peers.heartbeat_listener import HeartbeatListener
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
@@ -35,46 +32,6 @@ CONFIG = Config.from_values(
         "default_team": "ops",
     }
 )
-
-
-class Listener:
-    """A place that hears heartbeats: what was asked for, and what was said."""
-
-    def __init__(self, status: int = 200) -> None:
-        heard: list[tuple[str, str, str]] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                heard.append((self.command, self.path, self.rfile.read(length).decode()))
-                self.send_response(status)
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"OK")
-
-            do_POST = do_GET  # noqa: N815 the base class's name
-
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 the base class's name
-                """Say nothing on stderr."""
-
-        self.heard = heard
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,))
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}/ping/secret-key"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
 
 
 def judge(engine: Engine, cluster: str, ended: datetime) -> None:
@@ -142,7 +99,7 @@ def test_an_outbox_that_does_not_drain_is_told_after_a_quarter_of_an_hour_whatev
 
 
 def test_the_heartbeat_says_well_or_what_is_wrong() -> None:
-    with Listener() as listener:
+    with HeartbeatListener() as listener:
         heartbeat = Heartbeat(listener.url)
         assert beat(heartbeat, []) is None
         assert beat(heartbeat, ["nothing was judged", "the outbox does not drain"]) is None
@@ -153,14 +110,14 @@ def test_the_heartbeat_says_well_or_what_is_wrong() -> None:
 
 
 def test_a_question_in_the_address_stays_behind_fail() -> None:
-    with Listener() as listener:
+    with HeartbeatListener() as listener:
         beat(Heartbeat(f"{listener.url}?create=1"), ["trouble"])
         assert listener.heard[0][1] == "/ping/secret-key/fail?create=1"
 
 
 def test_a_dead_scheduler_is_heard_as_silence_and_a_judge_that_died_as_trouble(working: Engine) -> None:
     """Whoever listens misses the beats of sweeps that do not come; those that come do not cover for the judge."""
-    with Listener() as listener:
+    with HeartbeatListener() as listener:
         heartbeat = Heartbeat(listener.url)
 
         def sweep(now: datetime) -> None:
@@ -176,7 +133,7 @@ def test_a_dead_scheduler_is_heard_as_silence_and_a_judge_that_died_as_trouble(w
 
 
 def test_a_listener_that_is_away_or_refuses_is_told_and_its_address_is_not() -> None:
-    with Listener(status=503) as listener:
+    with HeartbeatListener(status=503) as listener:
         assert beat(Heartbeat(listener.url), []) == "the heartbeat was answered with HTTP 503"
     unheard = beat(Heartbeat(listener.url), ["trouble"])
     assert unheard is not None
