@@ -1,0 +1,28 @@
+"""What of a Chinese text is still English: words that are neither names, commands, settings nor units."""
+
+from __future__ import annotations
+
+import re
+
+# what RocketMQ's operators write in Latin letters in the middle of Chinese, and units
+LATIN_TERMS = frozenset(
+    {"airflow", "broker", "chrony", "code", "config", "check", "connection", "data", "docker", "docs", "false", "free"}
+    | {"hook", "id", "inflight", "iostat", "ip", "key", "keys", "metrics", "ntpd", "offsetguard", "proxies", "proxy"}
+    | {"remoting", "s", "shutdown", "swap", "tag", "true"}
+)
+_COMMAND = re.compile(r"\bmqadmin [ -~\u2026]*")
+_QUOTED = re.compile(r"'[^'\n]*'|\u201c[^\u201d\n]*\u201d|subscription not latest")
+_OPTION = re.compile(r"(?<!\S)-[a-z]\b|[0-9]\.x\b")
+_LINK = re.compile(r"https?://\S+")
+_WORD = re.compile(r"[A-Za-z%][A-Za-z0-9_.%$@#:/\\-]*")
+_IDENTIFIER = re.compile(r".[A-Z]|[0-9_.%$@#:/\\-]|^[A-Z]+$")  # lockInterval, max_lag_ms, store.log, POP
+
+
+def english_words(text: str, names: frozenset[str] = frozenset()) -> list[str]:
+    """Return the English words of a text; `names`: what stands there because somebody called it so, longest first."""
+    for pattern in (_LINK, _COMMAND, _QUOTED, _OPTION):
+        text = pattern.sub(" ", text)
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", " ", text)
+    words = (word.strip(".:-/") for word in _WORD.findall(text))
+    return [word for word in words if word.lower() not in LATIN_TERMS and word and not _IDENTIFIER.search(word)]

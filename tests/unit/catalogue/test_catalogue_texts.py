@@ -1,0 +1,163 @@
+"""Nothing is missing in any language, and every text of a language says the same figures as the English one."""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+import offsetguard
+from offsetguard.catalogue import entries as catalogue_files
+from offsetguard.catalogue.entries import entries
+from offsetguard.collect.manifest import Outcome
+from offsetguard.incidents.decision import NotificationReason
+from offsetguard.languages import FIGURE_WORDS, Language
+from offsetguard.rules.registry import ALL_RULES
+from offsetguard.rules.translation import rule_words
+from offsetguard.severity import Severity
+from offsetguard.text import named_figures
+from offsetguard_peers.chinese_text import english_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.rules.rule import Rule
+
+PACKAGE = Path(offsetguard.__file__).parent
+FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))
+SAID = [name for name in FILES if name != catalogue_files.FIGURES]
+KEYS = {key: texts for name in SAID for key, texts in entries(name).items()}
+OTHERS = [language for language in Language if language is not Language.EN]
+CHINESE = re.compile("[\u4e00-\u9fff]")
+# what has words in English only: names, and "by alice"
+WITHOUT_CHINESE = {"mail_data_docs", "slack_data_docs", "brokers", "on_brokers", "retry_max_times"}
+WITHOUT_CHINESE |= {"acknowledged", "acknowledged_saying"}
+
+
+def figures_of(template: str) -> set[tuple[str, str]]:
+    """Return the figures that a template names, each with its format; only English has plurals."""
+    parsed = string.Formatter().parse(template)
+    return {(name, shown or "") for _, name, shown, _ in parsed if name and shown != "plural"}
+
+
+def says_the_same(english: str, other: str) -> bool:
+    """Whether another language tells all figures of the English text in the same units, and names no others."""
+    return figures_of(english) <= figures_of(other) and named_figures(other) <= named_figures(english)
+
+
+@pytest.mark.parametrize("file_name", FILES)
+def test_every_key_is_there_once_and_has_a_text_in_every_language(file_name: str) -> None:
+    node = yaml.compose((PACKAGE / "catalogue" / file_name).read_text("utf-8"))
+    written = [key.value for key, _ in node.value]
+    assert len(written) == len(set(written)), "a key that is written twice: YAML takes the last one"
+    for key, texts in entries(file_name).items():
+        assert set(texts) == set(Language), key
+        assert all(text.strip() for text in texts.values()), key
+
+
+def test_no_key_stands_in_two_files() -> None:
+    assert len(KEYS) == sum(len(entries(name)) for name in SAID)
+
+
+@pytest.mark.parametrize("file_name", FILES)
+def test_every_language_names_the_same_figures_in_the_same_units(file_name: str) -> None:
+    for key, texts in entries(file_name).items():
+        for language in OTHERS:
+            assert says_the_same(texts[Language.EN], texts[language]), (key, language)
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_every_rule_has_all_its_words_in_every_language(rule: Rule) -> None:
+    """The figures are those of the English texts: only these are kept with an incident."""
+    for language in OTHERS:
+        words = rule_words(rule.id, language)
+        assert words is not None
+        assert words.title
+        assert words.recovered
+        assert set(words.texts) == set(rule.texts)
+        for variant, texts in rule.texts.items():
+            for field in ("summary", "cause", "do_next"):
+                said = getattr(words.texts[variant], field)
+                assert says_the_same(getattr(texts, field), said), (variant, field)
+
+
+def test_no_translation_is_left_of_a_rule_that_is_gone() -> None:
+    for language in OTHERS:
+        found = files("offsetguard.catalogue").joinpath("rules", language.value).iterdir()
+        assert {path.name.removesuffix(".yml") for path in found} <= {rule.id for rule in ALL_RULES}
+
+
+def test_every_language_has_words_for_figures() -> None:
+    assert set(FIGURE_WORDS) == set(Language)
+
+
+def test_words_that_a_program_puts_together_have_their_texts() -> None:
+    made = {f"outcome_{outcome.value}" for outcome in Outcome}
+    made |= {f"severity_{severity.value}" for severity in Severity}
+    made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
+    assert made <= set(KEYS)
+
+
+def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_said() -> None:
+    literals = set(_literals())
+    assert {key for key, function in literals if function} <= set(KEYS)
+    texts = {text for text, _ in literals} | set(_said_by_templates())
+    prefixes = ("outcome_", "severity_", "why_", "more_")
+    unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
+    assert not unsaid
+
+
+def test_chinese_texts_are_chinese() -> None:
+    for key, texts in {**KEYS, **entries(catalogue_files.FIGURES)}.items():
+        english, said = (re.sub(r"\{[^}]*\}", "0", texts[one]) for one in (Language.EN, Language.ZH))
+        assert CHINESE.search(said) or key in WITHOUT_CHINESE or not re.search("[A-Za-z]", english), key
+        assert not english_words(said), key
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_chinese_texts_of_rules_are_chinese(rule: Rule) -> None:
+    words = rule_words(rule.id, Language.ZH)
+    assert words is not None
+    templates = [words.title, words.recovered]
+    templates += [text for one in words.texts.values() for text in (one.summary, one.cause, one.do_next)]
+    for template in templates:
+        said = re.sub(r"\{[^}]*\}", "0", template)
+        assert CHINESE.search(said)
+        assert not english_words(said), template
+
+
+@cache
+def _literals() -> tuple[tuple[str, bool], ...]:
+    """Return every string of the source, and whether `Sentence` or `say` is called with it."""
+    found: list[tuple[str, bool]] = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append((node.value, False))
+            if isinstance(node, ast.Call) and node.args and _is_saying(node.func):
+                found += [(key, True) for key in _keys(node.args[0])]
+    return tuple(found)
+
+
+def _is_saying(function: ast.expr) -> bool:
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    return name in {"Sentence", "say"}
+
+
+def _keys(argument: ast.expr) -> Iterator[str]:
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.isidentifier():
+        yield argument.value
+    if isinstance(argument, ast.IfExp):
+        yield from (*_keys(argument.body), *_keys(argument.orelse))
+
+
+def _said_by_templates() -> Iterator[str]:
+    for path in PACKAGE.rglob("*.j2"):
+        yield from re.findall(r"say\(\"(\w+)\"", path.read_text("utf-8"))

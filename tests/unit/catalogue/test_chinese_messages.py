@@ -1,0 +1,213 @@
+"""What a rule finds in each of its cases reads as Chinese in mail and Slack, and is told by the reader's clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from offsetguard.catalogue import Sentence
+from offsetguard.incidents.decision import NotificationReason
+from offsetguard.incidents.grouping import GroupKey
+from offsetguard.incidents.incident import Incident
+from offsetguard.incidents.untold import Untold
+from offsetguard.incidents.wording import IncidentWords
+from offsetguard.languages import ENGLISH_UTC, Locale
+from offsetguard.messages.mail import render_mail
+from offsetguard.messages.slack import render_slack
+from offsetguard.pipeline.message_views import Telling, message_view
+from offsetguard.rules.registry import judge, look, rules_by_id
+from offsetguard_peers.chinese_text import english_words
+from offsetguard_peers.rule_cases import config_of, facts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.messages.view import MessageView
+
+CASES = sorted((Path(__file__).parents[1] / "rules" / "cases").glob("*.yml"))
+CHINESE = Locale.of("zh", "Asia/Shanghai")
+HOSTILE = "</td><script>\u202e{lag_ms:duration}\r\nBcc: <!channel> %s"
+NAMES = frozenset({"operations", "demo", "orders", *rules_by_id()})
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+
+
+@cache
+def cases(path: Path) -> list[dict[str, Any]]:
+    """Return the cases of one rule."""
+    found: list[dict[str, Any]] = yaml.safe_load(path.read_text("utf-8"))
+    return found
+
+
+def incidents(case: dict[str, Any]) -> Iterator[Incident]:
+    """Open an incident for each finding, explained ones too, with what could not be told beside it."""
+    facts, config = facts_of(case["facts"]), config_of(case.get("config", []))
+    judgement = judge(facts, config)
+    found, _ = look(facts, config)
+    untold = Untold(judgement.cannot_tell)
+    for finding in (*judgement.findings, *found):
+        yield Incident.opened_by(finding, facts.interval, untold.beside(finding))
+
+
+def view_of(incident: Incident, locale: Locale, *, over: bool = False) -> MessageView:
+    """Return the message about one incident, or about its end."""
+    told = Telling(language=locale.language.value, time_zone=str(locale.zone), repeat_count=2)
+    key = GroupKey("operations", incident.subject.cluster, incident.subject.rule_id)
+    return message_view(
+        key,
+        firing=() if over else (incident,),
+        resolved=((incident, None),) if over else (),
+        reason=NotificationReason.ALL_RESOLVED if over else NotificationReason.REPEAT,
+        interval_start=incident.opened_at,
+        thread_key="thread",
+        config=config_of([]),
+        telling=told,
+    )
+
+
+def mail_of(view: MessageView) -> tuple[str, str, str]:
+    """Return a mail's subject, text and HTML."""
+    mail = render_mail(view, sender="guard@example.org", receiver="ops@example.org", idempotency_key="key", sent_at=NOW)
+    parts = (mail.get_body(("plain",)), mail.get_body(("html",)))
+    text, html = (part.get_content() if part is not None else "" for part in parts)
+    return str(mail["Subject"]), text, html
+
+
+def slack_of(view: MessageView) -> str:
+    """Return all that a Slack message shows, one text per line."""
+    message = render_slack(view, idempotency_key="key")
+    return "\n".join([message.text, *_texts(message.blocks)])
+
+
+def _texts(block: Any) -> Iterator[str]:
+    if isinstance(block, dict):
+        yield from ([block["text"]] if isinstance(block.get("text"), str) else [])
+        yield from (text for below in block.values() for text in _texts(below))
+    elif isinstance(block, list):
+        yield from (text for below in block for text in _texts(below))
+
+
+def names_of(value: Any) -> Iterator[str]:
+    """Give every text of a case's facts: names, and what brokers said."""
+    if isinstance(value, dict):
+        yield from (name for below in value.values() for name in names_of(below))
+    elif isinstance(value, list):
+        yield from (name for below in value for name in names_of(below))
+    elif isinstance(value, str):
+        yield from (value, *value.split("/"), *value.split())
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_no_english_is_left_in_a_chinese_message(path: Path) -> None:
+    for case in cases(path):
+        names = NAMES.union(names_of(case["facts"]))
+        for incident in incidents(case):
+            rule_id = incident.subject.rule_id
+            over = replace(incident, resolved_at=NOW, resolution=rules_by_id()[rule_id].recovered)
+            for view in (view_of(incident, CHINESE), view_of(over, CHINESE, over=True)):
+                subject, text, _ = mail_of(view)
+                for said in (subject, text, slack_of(view)):
+                    assert not english_words(said, names), (rule_id, case["why"], said)
+
+
+def first(rule_id: str, variant: str) -> Incident:
+    """Return an incident of one rule and variant."""
+    path = next(one for one in CASES if one.stem == rule_id)
+    found = (incident for case in cases(path) for incident in incidents(case))
+    return next(one for one in found if (one.subject.rule_id, one.evidence.variant) == (rule_id, variant))
+
+
+def test_a_message_reads_as_an_operator_would_write_it() -> None:
+    subject, text, _ = mail_of(view_of(first("accumulation", "growing"), CHINESE))
+    assert subject == "[警告] demo · billing · 消息堆积"
+    assert "billing 在 orders 上堆积 600 条消息，且仍在增加" in text  # noqa: RUF001 Chinese
+    assert "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度" in text  # noqa: RUF001 Chinese
+    assert "mqadmin consumerStatus -n '10.0.0.1:9876;10.0.0.2:9876' -g billing -s" in text
+    assert "2026-11-21 18:39:00 UTC+8" in text
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_moments_in_every_text_follow_the_readers_zone(language: str) -> None:
+    """The cause names when the offsets were set: 10:39:30 UTC."""
+    incident = first("offset_reset", "moved_back")
+    for zone, shown in (("UTC", "10:39:30 UTC"), ("Asia/Kolkata", "16:09:30 UTC+5:30")):
+        view = view_of(incident, Locale.of(language, zone))
+        for said in (*mail_of(view)[1:], slack_of(view)):
+            assert shown in said
+            assert zone == "UTC" or "10:39:30" not in said
+
+
+def test_an_end_that_is_not_a_recovery_is_told_in_the_readers_language() -> None:
+    gone = Sentence("group_is_gone", consumer_group="billing")
+    incident = replace(first("accumulation", "growing"), resolved_at=NOW, resolution=gone)
+    for said in (mail_of(view_of(incident, CHINESE, over=True))[1], slack_of(view_of(incident, CHINESE, over=True))):
+        assert "消费组 billing 已不存在" in said
+
+
+def test_what_is_not_seen_any_more_says_why_in_the_readers_language() -> None:
+    because = Sentence("gave_no_offsets", brokers="broker-a")
+    incident = replace(first("accumulation", "growing"), unknown_since=NOW, unknown_because=because)
+    cause = IncidentWords(incident, CHINESE).cause
+    assert cause.startswith("目前无法观测（broker-a 没有返回位点）。此前：消费组 billing")  # noqa: RUF001 Chinese
+
+
+def test_what_a_release_before_kept_without_figures_stays_english() -> None:
+    """Better a message in English than none; the next interval brings the figures."""
+    incident = first("accumulation", "growing")
+    kept = replace(incident, evidence=replace(incident.evidence, text_figures={}))
+    assert IncidentWords(kept, CHINESE).cause == incident.evidence.cause
+    assert IncidentWords(kept, CHINESE).summary == incident.evidence.summary
+
+
+def test_an_incident_of_a_rule_or_variant_that_is_gone_stays_english() -> None:
+    incident = first("accumulation", "growing")
+    no_rule = replace(incident, subject=replace(incident.subject, rule_id="of_yesterday"), resolution="recovered")
+    no_variant = replace(incident, evidence=replace(incident.evidence, variant="of_yesterday"))
+    for one in (no_rule, no_variant):
+        assert IncidentWords(one, CHINESE).summary == incident.evidence.summary
+    assert IncidentWords(no_rule, CHINESE).resolution == "recovered"
+
+
+def test_in_english_and_utc_the_words_are_those_that_were_kept() -> None:
+    for path in CASES:
+        for case in cases(path)[:3]:
+            for incident in incidents(case):
+                words, evidence = IncidentWords(incident, ENGLISH_UTC), incident.evidence
+                assert (words.summary, words.cause, words.do_next) == (
+                    evidence.summary,
+                    evidence.cause,
+                    evidence.do_next,
+                )
+
+
+@pytest.mark.parametrize("rule_id", ["accumulation", "lock_not_released", "offset_store_not_persisting"])
+def test_hostile_names_stay_harmless_in_chinese(rule_id: str) -> None:
+    """Names are figures of the texts: they fill nothing in, break no line and become no markup."""
+    incident = first(rule_id, "default")
+    figures = {
+        name: HOSTILE if isinstance(figure, str) else figure for name, figure in incident.evidence.text_figures.items()
+    }
+    subject = replace(incident.subject, consumer_group=HOSTILE, topic=HOSTILE)
+    evidence = replace(incident.evidence, text_figures=figures)
+    view = view_of(replace(incident, subject=subject, evidence=evidence), CHINESE)
+    mail_subject, text, html = mail_of(view)
+    for said in (mail_subject, text, html, slack_of(view)):
+        assert "\u202e" not in said
+        assert "{lag_ms:duration}" in said
+    assert "\nBcc:" not in f"{mail_subject}\n{text}"
+    assert "<script" not in html
+    message = render_slack(view, idempotency_key="key")
+    assert not any("<!channel>" in said for said in (message.text, *_markup(message.blocks)))
+
+
+def _markup(block: Any) -> Iterator[str]:
+    if isinstance(block, dict):
+        yield from ([block["text"]] if block.get("type") == "mrkdwn" else [])
+        yield from (text for below in block.values() for text in _markup(below))
+    elif isinstance(block, list):
+        yield from (text for below in block for text in _markup(below))
