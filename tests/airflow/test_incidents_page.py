@@ -11,11 +11,14 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.incidents.grouping import GroupKey, ToldKey
 from offsetguard.incidents.history import EventKind, IncidentEvent
 from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.incidents.timing import Told, ToldIncident
 from offsetguard.offsets import MessageQueue
+from offsetguard.receivers import Channel
 from offsetguard.rules.rule import CannotTell, QueueEvidence, Severity
-from offsetguard.store import acknowledgements, incident_events, incidents, silences
+from offsetguard.store import acknowledgements, incident_events, incidents, silences, told
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.airflow_standalone import AirflowStandalone
@@ -87,12 +90,22 @@ def form_token(page: httpx.Response) -> str:
 
 def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStandalone, engine: Engine) -> None:
     incident = stored(engine, "seen")
+    key = ToldKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
+    known = Told(NOW, "thread", {incident.incident_id: ToldIncident(Severity.CRITICAL, NOW, NOW)})
+    with writing(engine) as session:
+        told.save(session, {key: known})
     with client(airflow) as browser:
         listed = browser.get(LIST)
         assert (listed.status_code, incident.evidence.summary in listed.text) == (200, True)
         assert f'href="{incident.incident_id}"' in listed.text
         shown = browser.get(LIST + incident.incident_id)
-        for text in (incident.evidence.cause, incident.evidence.do_next, "lock.log was not read.", "lag 24,000"):
+        for text in (
+            incident.evidence.cause,
+            incident.evidence.do_next,
+            "lock.log was not read.",
+            "lag 24,000",
+            "orders@example.org",
+        ):
             assert text in shown.text
         assert shown.headers["Content-Security-Policy"].startswith("default-src 'none';")
         assert "form-action 'self';" in shown.headers["Content-Security-Policy"]

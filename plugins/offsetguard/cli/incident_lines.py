@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident
     from offsetguard.incidents.silence import Acknowledgement, Silence
     from offsetguard.rules.rule import Figure
+    from offsetguard.store.listeners import Listener
 
 _TEXT_LIMIT = 1_000
 
@@ -24,6 +25,7 @@ def incident_as_json(
     acknowledgement: Acknowledgement | None,
     muting: Sequence[Silence],
     history: Sequence[IncidentEvent] | None = None,
+    listeners: Sequence[Listener] = (),
 ) -> dict[str, Any]:
     """Return one incident; times are ISO 8601 in UTC. `muting`: silences. `history`: None where nobody asked for it."""
     subject, evidence = incident.subject, incident.evidence
@@ -67,6 +69,18 @@ def incident_as_json(
             for queue in evidence.queues
         ]
         document["queue_count"] = evidence.queue_count
+        document["told"] = [
+            {
+                "team": one.team,
+                "channel": one.channel.value,
+                "receiver": one.receiver,
+                "first_told_at": one.told.first_told_at.isoformat() if one.told else None,
+                "severity": one.told.severity.value if one.told else None,
+                "repeats": one.told.repeats if one.told else 0,
+                "muted": one.muted.value if one.muted else None,
+            }
+            for one in listeners
+        ]
         document["history"] = [
             {"at": event.at.isoformat(), "kind": event.kind.value, "by": event.by, "text": event.text}
             for event in history
@@ -89,6 +103,7 @@ def incident_in_full(
     acknowledgement: Acknowledgement | None,
     muting: Sequence[Silence],
     history: Sequence[IncidentEvent],
+    listeners: Sequence[Listener],
     *,
     now: datetime,
 ) -> Iterator[str]:
@@ -107,6 +122,10 @@ def incident_in_full(
         yield _safe(f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}")
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
+    for one in listeners:
+        told = f"told since {format_moment(one.told.first_told_at)}" if one.told else "not told"
+        muted = f", now {one.muted.value.replace('_', ' ')}" if one.muted else ""
+        yield _safe(f"  {one.channel.value} to {one.receiver} (team {one.team}): {told}{muted}")
     for event in history:
         by = f" by {event.by}" if event.by else ""
         yield _safe(f"  {format_moment(event.at)}  {event.kind.value.replace('_', ' ')}{by}: {event.text}".rstrip(": "))

@@ -14,7 +14,7 @@ from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import author_option, format_option
 from offsetguard.errors import SilenceError
 from offsetguard.messages.hostile import harmless
-from offsetguard.store import acknowledgements, incident_events, silences
+from offsetguard.store import acknowledgements, incident_events, listeners, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard.workspace import Workspace
@@ -76,17 +76,18 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, output_fo
 @click.argument("incident_id", metavar="ID")
 @format_option("incident", "text")
 def show(*, incident_id: str, output_format: str) -> None:
-    """Show one incident: its texts, figures and queues, its history, who acknowledged it and what mutes it."""
+    """Show one incident: texts, figures, queues, history, who was told, who acknowledged it and what mutes it."""
     now = datetime.now(UTC)
     with reading(_engine()) as session:
         one = find_incident(session, incident_id)
         history = incident_events.of_incident(session, one.incident_id)
         acknowledged = acknowledgements.of(session, [one.incident_id]).get(one.incident_id)
         muting = [silence for silence in silences.active(session, now) if silence.matches(one)]
+        concerned = listeners.of_incident(session, one)
     if wants_json(output_format):
-        click.echo(json.dumps(incident_as_json(one, acknowledged, muting, history)))
+        click.echo(json.dumps(incident_as_json(one, acknowledged, muting, history, concerned)))
     else:
-        for line in incident_in_full(one, acknowledged, muting, history, now=now):
+        for line in incident_in_full(one, acknowledged, muting, history, concerned, now=now):
             click.echo(line)
 
 

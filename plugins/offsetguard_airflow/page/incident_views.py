@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident
     from offsetguard.incidents.silence import Acknowledgement, Silence
     from offsetguard.rules.rule import Figure
+    from offsetguard.store.listeners import Listener
 
 
 class SilenceLine(Record):
@@ -26,6 +27,15 @@ class SilenceLine(Record):
     author: str
     summary: str  # the comment
     until: str
+
+
+class ListenerLine(Record):
+    """One receiver: what it knows, and why it hears nothing now."""
+
+    receiver: str
+    team: str
+    told: str
+    muted: str | None
 
 
 class EventLine(Record):
@@ -93,6 +103,7 @@ class IncidentPage(Record):
     explains: tuple[str, ...]
     cannot_tell: tuple[str, ...]
     silences: tuple[SilenceLine, ...]
+    listeners: tuple[ListenerLine, ...]
     history: tuple[EventLine, ...]
 
 
@@ -119,7 +130,9 @@ def incident_page(
     incident: Incident,
     acknowledgement: Acknowledgement | None,
     muting: Sequence[Silence],
+    listeners: Sequence[Listener],
     history: Sequence[IncidentEvent],
+    *,
     now: datetime,
 ) -> IncidentPage:
     """Return the page of one incident; `muting`: silences that are about it now."""
@@ -161,6 +174,7 @@ def incident_page(
         explains=tuple(f"{one.rule_id}: {one.summary}" for one in evidence.explains),
         cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell),
         silences=tuple(silence_line(one) for one in muting),
+        listeners=tuple(_listener(one) for one in listeners),
         history=tuple(
             EventLine(at=format_moment(one.at), kind=one.kind.value.replace("_", " "), by=one.by, cause=one.text)
             for one in history
@@ -177,6 +191,17 @@ def silence_line(silence: Silence) -> SilenceLine:
         author=silence.author,
         summary=silence.comment,
         until=format_moment(silence.over_at),
+    )
+
+
+def _listener(listener: Listener) -> ListenerLine:
+    told, muted = listener.told, listener.muted
+    again = f", told again {told.repeats} time{'' if told.repeats == 1 else 's'}" if told and told.repeats else ""
+    return ListenerLine(
+        receiver=f"{listener.channel.value.replace('_', ' ')} to {listener.receiver}",
+        team=listener.team,
+        told=f"since {format_moment(told.first_told_at)}, as {told.severity.value}{again}" if told else "not told",
+        muted=muted.value.replace("_", " ") if muted else None,
     )
 
 

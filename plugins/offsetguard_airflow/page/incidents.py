@@ -23,7 +23,7 @@ from offsetguard.errors import SilenceError, StoreError
 from offsetguard.incidents.silence import Matchers, Silence, literal
 from offsetguard.messages.hostile import harmless_view
 from offsetguard.page_addresses import ACKNOWLEDGE, SILENCE
-from offsetguard.store import acknowledgements, incident_events, silences
+from offsetguard.store import acknowledgements, incident_events, listeners, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard.workspace import Workspace
@@ -110,8 +110,9 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
             incident,
             acknowledgements.of(session, [incident_id]).get(incident_id),
             _about(incident, silences.active(session, now)),
+            listeners.of_incident(session, incident),
             incident_events.of_incident(session, incident_id),
-            now,
+            now=now,
         )
     token = form_tokens.new_token(_secret(), user.get_id(), now_s=time.time())
     forms = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}

@@ -12,11 +12,15 @@ from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.errors import SilenceError
+from offsetguard.incidents.grouping import GroupKey, ToldKey
 from offsetguard.incidents.history import EventKind, IncidentEvent
 from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.incidents.muting import MuteReason
+from offsetguard.incidents.timing import Told, ToldIncident
 from offsetguard.offsets import MessageQueue
+from offsetguard.receivers import Channel
 from offsetguard.rules.rule import QueueEvidence, Severity
-from offsetguard.store import incident_events, incidents
+from offsetguard.store import incident_events, incidents, told
 from offsetguard.store.database import open_database, writing
 
 if TYPE_CHECKING:
@@ -75,6 +79,10 @@ def run(tmp_path: Path) -> Callable[..., Result]:
         incidents.save(session, [BILLING, HARMLESS, OVER, PENDING])
         opened = IncidentEvent(BILLING.incident_id, START, EventKind.OPENED, "critical: billing is offline")
         incident_events.record(session, [opened])
+        key = ToldKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
+        knows = ToldIncident(Severity.CRITICAL, START, START, repeats=2)
+        muted = {OVER.incident_id: MuteReason.SILENCE}
+        told.save(session, {key: Told(START, "thread", {BILLING.incident_id: knows}, muted)})
     engine.dispose()
 
     def run_command(*arguments: str, **environment: str) -> Result:
@@ -104,6 +112,16 @@ def test_incidents_that_are_over_say_how_they_ended(run: Callable[..., Result]) 
     assert shown.startswith(f"{OVER.incident_id}  CRITICAL  billing is offline")
     assert "after 9 min: recovered: clients are online" in shown
     assert BILLING.incident_id not in shown
+
+
+def test_one_incident_says_who_was_told_and_from_whom_it_is_kept(run: Callable[..., Result]) -> None:
+    (shown,) = lines(run("incidents", "show", "3fa2"))
+    told_of = {"team": "orders", "channel": "mail", "receiver": "orders@example.org"}
+    assert shown["told"] == [
+        {**told_of, "first_told_at": START.isoformat(), "severity": "critical", "repeats": 2, "muted": None}
+    ]
+    text = run("incidents", "show", OVER.incident_id, "--format", "table").output
+    assert "mail to orders@example.org (team orders): not told, now muted by silence" in text
 
 
 def test_names_from_the_cluster_cannot_steer_the_terminal(run: Callable[..., Result]) -> None:
