@@ -73,6 +73,7 @@ class DailyReportView(Record):
     time_zone: str = "UTC"
     incidents: tuple[ReportedIncident, ...] = ()  # worst first, at most INCIDENTS_LISTED
     hidden_incidents: int = 0
+    critical_count: int = 0  # of all of them
     opened_count: int = 0  # on this day
     resolved_count: int = 0  # on this day
     open_count: int = 0  # at its end

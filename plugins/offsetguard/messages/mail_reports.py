@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from offsetguard.messages.daily_report import DailyReportView, DataQuality, ForecastQuality, ReportedIncident
 
 CALM = "calm"  # the status of a day without incidents
-CRITICAL = "critical"
 
 
 def report_texts(view: DailyReportView, words: Catalogue) -> MailTexts:
@@ -51,8 +50,9 @@ def report_texts(view: DailyReportView, words: Catalogue) -> MailTexts:
 def _what(view: DailyReportView, count: int, words: Catalogue) -> str:
     if not count:
         return words.say("report_nothing")
-    critical = sum(one.severity == CRITICAL for one in view.incidents)
-    return words.say("report_some_critical" if critical else "report_some", count=count, critical=critical)
+    if not view.critical_count:
+        return words.say("report_some", count=count)
+    return words.say("report_some_critical", count=count, critical=view.critical_count)
 
 
 def _counts(view: DailyReportView, words: Catalogue) -> Iterator[tuple[str, str]]:

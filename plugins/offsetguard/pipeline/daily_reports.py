@@ -111,6 +111,7 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
         time_zone=route.time_zone,
         incidents=tuple(listed[:INCIDENTS_LISTED]),
         hidden_incidents=max(0, len(listed) - INCIDENTS_LISTED),
+        critical_count=sum(one.severity == Severity.CRITICAL for one in listed),
         opened_count=sum(one.opened_at >= span.start for one in seen),
         resolved_count=sum(not _open_at(one, span.end) for one in seen),
         open_count=sum(_open_at(one, span.end) for one in seen),

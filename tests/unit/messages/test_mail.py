@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import email
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email import policy
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsetguard.messages.mail import render_mail
-from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
+from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -128,6 +128,84 @@ def test_of_what_a_finding_explains_ten_are_named_and_the_rest_is_counted(
     assert "Cannot tell" not in text
 
 
+def test_the_picture_of_the_lag_comes_with_the_mail_and_says_in_words_what_it_shows(
+    view: MessageView, incident: IncidentView
+) -> None:
+    mail = mail_of(view)
+    assert [one.get_content_type() for one in mail.walk()] == [
+        "multipart/alternative",
+        "text/plain",
+        "multipart/related",
+        "text/html",
+        "image/png",
+    ]
+    (picture,) = (one for one in mail.walk() if one.get_content_type() == "image/png")
+    assert picture.get_content_disposition() == "inline"
+    words = (
+        "Lag of order-group from 2026-11-21 06:45:00 to 07:15:00 UTC: "
+        "0 at first, at most 6,000 at 07:05, 5,120 at the end"
+    )
+    source = f'src="cid:{str(picture["Content-ID"]).strip("<>")}"'
+    html = part(mail, "html")
+    assert f'alt="{words}"' in html
+    assert source in html
+    many = tuple(incident.model_copy(update={"incident_id": str(n)}) for n in range(10))
+    pictures = [one for one in mail_of(view.model_copy(update={"firing": many})).walk() if one["Content-ID"]]
+    assert len(pictures) == len({one["Content-ID"] for one in pictures}) == 3, "the worst three only"
+    without = incident.model_copy(update={"lag_curve": incident.lag_curve[:2]})
+    assert "image" not in {
+        one.get_content_maintype() for one in mail_of(view.model_copy(update={"firing": (without,)})).walk()
+    }
+
+
+def test_a_chinese_reader_gets_a_chinese_mail_by_their_clock(view: MessageView) -> None:
+    mail = mail_of(view.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"}))
+    assert mail["Subject"] == "[严重] orders-cluster · order-group · messages pile up"
+    assert mail["X-OffsetGuard-Severity"] == "critical", "filters read the same in every language"
+    text = part(mail, "plain")
+    for words in ("消费组                  order-group", "2026-11-21 14:45:00 UTC+8", "处理建议", "预计消费完"):
+        assert words in text
+    assert 'lang="zh-CN"' in part(mail, "html")
+
+
+def test_what_a_reader_must_know_first_stands_on_top(view: MessageView) -> None:
+    changes = {
+        "late": True,
+        "escalated_from": "billing",
+        "repeat_count": 2,
+        "muted_count": 312,
+        "muted_by": ("a line",),
+    }
+    mail = mail_of(view.model_copy(update=changes))
+    assert part(mail, "plain").splitlines()[2:7] == [
+        "Told late, because a replay or backfill was asked to tell.",
+        "Escalated: team billing has not acknowledged it.",
+        "Told again 2 times since the last news.",
+        "312 findings below this: muted while it lasts.",
+        "a line",
+    ]
+
+
+def test_hidden_incidents_are_counted_in_subject_and_text(view: MessageView) -> None:
+    mail = mail_of(view.model_copy(update={"hidden_firing": 9_999, "group_count": 10_000}))
+    assert mail["Subject"] == "[CRITICAL] orders-cluster · 10,000 consumer groups · messages pile up"
+    for kind in ("plain", "html"):
+        assert "and 9,999 more findings" in part(mail, kind)
+
+
+@pytest.mark.parametrize(
+    ("team", "list_id"),
+    [
+        ("orders", "<orders.offsetguard.example.com>"),
+        ("Orders", "<orders.offsetguard.example.com>"),
+        ("订单", "<3d5436ea.offsetguard.example.com>"),
+        ("a b", "<a-b-c8687a08.offsetguard.example.com>"),
+    ],
+)
+def test_a_list_id_names_the_team_for_filters(view: MessageView, team: str, list_id: str) -> None:
+    assert mail_of(view.model_copy(update={"team": team}))["List-Id"] == list_id
+
+
 def test_headers_thread_by_the_firing_spell_and_never_cause_automatic_answers(view: MessageView) -> None:
     first, again, other = mail_of(view), mail_of(view, "key 2"), mail_of(view.model_copy(update={"thread_key": "2"}))
     assert first["Message-ID"] == mail_of(view)["Message-ID"] != again["Message-ID"]
@@ -138,7 +216,12 @@ def test_headers_thread_by_the_firing_spell_and_never_cause_automatic_answers(vi
 
 
 def test_the_same_message_is_the_same_bytes(view: MessageView) -> None:
-    arguments = {"sender": "a@example.com", "receiver": "b@example.com", "idempotency_key": "k", "sent_at": SENT_AT}
+    arguments: dict[str, Any] = {
+        "sender": "a@example.com",
+        "receiver": "b@example.com",
+        "idempotency_key": "k",
+        "sent_at": SENT_AT,
+    }
     assert render_mail(view, **arguments).as_bytes() == render_mail(view, **arguments).as_bytes()
 
 
@@ -186,124 +269,9 @@ def test_the_html_loads_nothing_and_links_only_where_it_says(view: MessageView) 
     assert outline.links == ours | {f"{page}#acknowledge", f"{page}#silence"}
 
 
-hostile = st.one_of(
-    st.sampled_from(
-        [
-            "<script>alert(1)</script>",
-            '"><img src=x onerror=alert(1)>',
-            "' style='x",
-            "a\r\nBcc: victim@example.com\r\n\r\nbody",
-            "\u202egnp.exe",
-            "{{ 7 * 7 }}{% raw %}",
-            "=?utf-8?q?a=0D=0ABcc:_x?=",
-            "&lt;b&gt;",
-            "]]>-->",
-            "*_~`<!channel>",
-            "\ud800",
-            "",
-        ]
-    ),
-    st.text(st.characters() | st.sampled_from("<>&\"'\r\n\u202e\u2028\0"), max_size=40),
-)
-figures = st.tuples(st.builds(FigureView, label=hostile, value=hostile))
-queues = st.tuples(st.builds(QueueView, topic=hostile, broker_name=hostile, queue_id=st.just(3), figures=figures))
-incidents = st.builds(
-    IncidentView,
-    incident_id=hostile,
-    consumer_group=st.none() | hostile,
-    topic=st.none() | hostile,
-    severity=st.sampled_from(["critical", "warning", "info"]),
-    state=hostile,
-    summary=hostile,
-    cause=hostile,
-    do_next=hostile,
-    opened_at=st.just(SENT_AT),
-    last_seen_at=st.just(SENT_AT),
-    resolved_at=st.none() | st.just(SENT_AT),
-    resolution=st.none() | hostile,
-    peak=st.none() | hostile,
-    figures=figures,
-    queues=st.just(()) | queues,
-    queue_count=st.integers(0, 5),
-    explains=st.lists(hostile, max_size=2).map(tuple),
-    explained_count=st.integers(0, 5),
-    cannot_tell=st.lists(hostile, max_size=2).map(tuple),
-    cannot_tell_count=st.integers(0, 5),
-    lag_curve=st.sampled_from([(), tuple(LagPoint(at=SENT_AT + timedelta(minutes=n), lag=n) for n in range(3))]),
-    drain_ms=st.none() | st.just((0, 10_000)),
-    loss_ms=st.none() | st.just((5_000, 10_000)),
-    muted_count=st.integers(0, 2),
-    muted_when_resolved=st.none() | hostile,
-    acknowledged_at=st.just(SENT_AT),
-    acknowledged_by=st.none() | hostile,
-    acknowledgement=st.none() | hostile,
-    incident_url=st.none() | hostile,
-    acknowledge_url=st.none() | hostile.map("http://airflow.example/{}".format),
-    silence_url=st.none() | hostile,
-)
-views = st.builds(
-    MessageView,
-    team=hostile,
-    cluster=hostile,
-    rule_id=hostile,
-    severity=st.sampled_from(["critical", "warning", "info"]),
-    title=hostile,
-    reason=st.sampled_from(NotificationReason),
-    interval_start=st.just(SENT_AT),
-    thread_key=hostile,
-    firing=st.lists(incidents, max_size=3).map(tuple),
-    resolved=st.lists(incidents, max_size=2).map(tuple),
-    page_url=st.none() | hostile | hostile.map("http://airflow.example/{}".format),
-    data_docs_url=st.none() | hostile,
-    language=hostile | st.sampled_from(["en", "zh"]),
-    time_zone=hostile | st.just("Asia/Shanghai"),
-    hidden_firing=st.integers(0, 2),
-    hidden_resolved=st.integers(0, 2),
-    muted_count=st.integers(0, 2),
-    muted_by=st.lists(hostile, max_size=2).map(tuple),
-    repeat_count=st.integers(0, 2),
-    escalated_from=st.none() | hostile,
-    late=st.booleans(),
-)
 FAST = settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-OUR_HEADERS = {
-    "Subject", "From", "To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted",
-    "List-Id", "Precedence", "X-Auto-Response-Suppress", "X-OffsetGuard-Cluster", "X-OffsetGuard-Rule",
-    "X-OffsetGuard-Severity", "MIME-Version", "Content-Type",
-}  # fmt: skip
-
-
-@FAST
-@given(hostile_view=views)
-def test_no_text_can_add_a_header_a_recipient_or_a_line_to_one(hostile_view: MessageView) -> None:
-    mail = mail_of(hostile_view)
-    assert set(mail.keys()) == OUR_HEADERS
-    assert len(mail.keys()) == len(OUR_HEADERS)
-    assert [address.addr_spec for address in mail["To"].addresses] == ["orders@example.com"]
-    assert mail.defects == []
-    for value in mail.values():
-        assert len(str(value).splitlines()) <= 1
-
-
-@pytest.fixture
-def our_tags(view: MessageView, resolved_incident: IncidentView) -> set[tuple[str, str]]:
-    """Collect the tags and attributes of a mail that has every part."""
-    elsewhere = resolved_incident.model_copy(update={"topic": "another topic than that of its queues"})
-    lists = {"firing": (elsewhere,) * 51, "resolved": (elsewhere,) * 41}
-    everything = view.model_copy(update={**lists, "late": True})
-    return Outline(part(mail_of(everything), "html")).tags
-
-
-@FAST
-@given(hostile_view=views)
-def test_no_text_can_add_a_tag_an_attribute_or_a_link(
-    our_tags: set[tuple[str, str]], hostile_view: MessageView
-) -> None:
-    outline = Outline(part(mail_of(hostile_view), "html"))
-    assert outline.tags <= our_tags
-    assert all(link.startswith(("http://", "https://")) for link in outline.links)
 
 
 @FAST

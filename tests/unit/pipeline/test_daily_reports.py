@@ -149,10 +149,15 @@ def test_a_report_has_the_incidents_of_its_team_and_day_worst_first_with_the_tim
         ("billing-short", 1, False),
         ("billing-open", 4, True),
     ]
-    assert (view.opened_count, view.resolved_count, view.open_count) == (3, 2, 2)
+    assert (view.opened_count, view.resolved_count, view.open_count, view.critical_count) == (3, 2, 2, 3)
     assert view.severity == "critical"
     assert (view.incidents[0].title, view.incidents[0].peak) == ("consumers are offline", "lag 20,000")
     assert (view.language, view.time_zone, view.day) == ("en", "Asia/Shanghai", DAY)
+
+
+def test_a_report_is_written_in_the_language_of_its_route(engine: Engine) -> None:
+    view = write(engine, incident("billing", START + HOUR), language="zh")
+    assert (view.language, view.incidents[0].title, view.incidents[0].peak) == ("zh", "消费者不在线", "堆积量 20,000")
 
 
 def test_incidents_that_do_not_fit_are_counted(engine: Engine) -> None:

@@ -1,0 +1,185 @@
+"""No text of any field of a mail can add a tag, a link, a header, a recipient or a line to one.
+
+What is hostile is made of the views' own fields: a field that comes later is tried without another line here.
+"""
+
+from __future__ import annotations
+
+import email
+from datetime import UTC, datetime, timedelta
+from email import policy
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from offsetguard.messages.daily_report import DailyReportView, DataQuality, ForecastQuality, ReportedIncident
+from offsetguard.messages.digest import digest
+from offsetguard.messages.mail import render_mail
+from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
+
+    from offsetguard.messages.any_view import AnyView
+    from offsetguard.messages.view import Record
+
+SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
+FAST = settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+OUR_HEADERS = {
+    "Subject", "From", "To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted",
+    "List-Id", "Precedence", "X-Auto-Response-Suppress", "X-OffsetGuard-Cluster", "X-OffsetGuard-Rule",
+    "X-OffsetGuard-Severity", "MIME-Version", "Content-Type",
+}  # fmt: skip
+
+hostile = st.one_of(
+    st.sampled_from(
+        [
+            "<script>alert(1)</script>",
+            '"><img src=x onerror=alert(1)>',
+            "' style='x",
+            "a\r\nBcc: victim@example.com\r\n\r\nbody",
+            "\u202egnp.exe",
+            "{{ 7 * 7 }}{% raw %}{lag:messages}",
+            "=?utf-8?q?a=0D=0ABcc:_x?=",
+            "&lt;b&gt;",
+            "]]>-->",
+            "*_~`<!channel>",
+            "\ud800",
+            "",
+        ]
+    ),
+    st.text(st.characters() | st.sampled_from("<>&\"'\r\n\u202e\u2028\0"), max_size=40),
+)
+links = st.none() | hostile | hostile.map("http://airflow.example/{}".format)
+moments = st.just(SENT_AT)
+severities = st.sampled_from(["critical", "warning", "info"])
+FIXED = {
+    "severity": severities | hostile,
+    "kind": None,  # says which view it is: not text of anybody's
+    "language": hostile | st.sampled_from(["en", "zh"]),
+    "time_zone": hostile | st.just("Asia/Shanghai"),
+    "lag_curve": st.sampled_from([(), tuple(LagPoint(at=SENT_AT + timedelta(minutes=n), lag=n) for n in range(3))]),
+    "drain_ms": st.none() | st.just((0, 10_000)),
+    "loss_ms": st.none() | st.just((5_000, 10_000)),
+    "reason": st.sampled_from(NotificationReason),
+    "day": moments.map(datetime.date),
+}
+BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
+    str: hostile,
+    str | None: st.none() | hostile,
+    tuple[str, ...]: st.lists(hostile, max_size=2).map(tuple),
+    int: st.integers(0, 3),
+    bool: st.booleans(),
+    datetime: moments,
+    datetime | None: st.none() | moments,
+}
+
+
+def tuples(of: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(of, max_size=most).map(tuple)
+
+
+def hostile_views(model: type[Record], **given_fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Make views whose every field is hostile; one of a type that nobody here knows must be given."""
+    known = {**FIXED, **given_fields}
+    fields = {
+        name: links if name.endswith("_url") else known[name] if name in known else BY_TYPE[field.annotation]
+        for name, field in model.model_fields.items()
+    }
+    return st.builds(model, **{name: values for name, values in fields.items() if values is not None})
+
+
+figures = tuples(hostile_views(FigureView))
+queues = tuples(hostile_views(QueueView, figures=figures))
+incidents = hostile_views(IncidentView, figures=figures, queues=queues)
+messages = hostile_views(MessageView, severity=severities, firing=tuples(incidents, 3), resolved=tuples(incidents))
+digests = st.builds(digest, st.lists(messages, min_size=1, max_size=2), thread_key=hostile)
+reports = hostile_views(
+    DailyReportView,
+    incidents=tuples(hostile_views(ReportedIncident)),
+    forecasts=tuples(hostile_views(ForecastQuality)),
+    data=tuples(hostile_views(DataQuality)),
+)
+EVERY_KIND = pytest.mark.parametrize("kind", [messages, digests, reports], ids=["message", "digest", "daily report"])
+
+
+def mail_of(view: AnyView) -> EmailMessage:
+    """Render and read back from the bytes that go to the server."""
+    rendered = render_mail(
+        view, sender="offsetguard@example.com", receiver="orders@example.com", idempotency_key="key", sent_at=SENT_AT
+    )
+    return email.message_from_bytes(rendered.as_bytes(), policy=policy.default)
+
+
+def part(mail: EmailMessage, kind: str) -> str:
+    body = mail.get_body((kind,))
+    assert body is not None
+    return str(body.get_content()).replace("\r\n", "\n")
+
+
+class Outline(HTMLParser):
+    """What a browser would make of the HTML: tags with their attributes' names, links, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[tuple[str, str]] = set()
+        self.links: set[str] = set()
+        self.sources: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags |= {(tag, name) for name, _ in attrs} | {(tag, "")}
+        self.links |= {value or "" for name, value in attrs if name == "href"}
+        self.sources += [
+            value or "" for name, value in attrs if name in {"src", "background"} or "url(" in (value or "")
+        ]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@EVERY_KIND
+@FAST
+@given(data=st.data())
+def test_no_text_can_add_a_header_a_recipient_or_a_line_to_one(
+    kind: st.SearchStrategy[AnyView], data: st.DataObject
+) -> None:
+    mail = mail_of(data.draw(kind))
+    assert set(mail.keys()) == OUR_HEADERS
+    assert len(mail.keys()) == len(OUR_HEADERS)
+    assert [address.addr_spec for address in mail["To"].addresses] == ["orders@example.com"]
+    assert mail.defects == []
+    for value in mail.values():
+        assert len(str(value).splitlines()) <= 1
+    for below in mail.walk():
+        assert set(below.keys()) <= OUR_HEADERS | {"Content-Transfer-Encoding", "Content-Disposition", "Content-ID"}
+
+
+TAGS = {
+    "a", "b", "body", "br", "div", "head", "html", "img", "meta", "span", "style", "table", "td", "title", "tr",
+}  # fmt: skip
+ATTRIBUTES = {
+    "align", "alt", "cellpadding", "cellspacing", "charset", "class", "content", "href", "lang", "name", "role", "src",
+    "style", "title", "width",
+}  # fmt: skip
+
+
+@EVERY_KIND
+@FAST
+@given(data=st.data())
+def test_no_text_can_add_a_tag_an_attribute_a_link_or_a_source(
+    kind: st.SearchStrategy[AnyView], data: st.DataObject
+) -> None:
+    mail = mail_of(data.draw(kind))
+    outline = Outline(part(mail, "html"))
+    assert {tag for tag, _ in outline.tags} <= TAGS
+    assert {name for _, name in outline.tags} - {""} <= ATTRIBUTES
+    assert all(link.startswith(("http://", "https://")) for link in outline.links)
+    assert all(source.startswith("cid:lag") for source in outline.sources)
+    assert not set(part(mail, "plain")) & set("\r\0\u202e\u2028\x1b")
