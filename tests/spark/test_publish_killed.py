@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,6 +59,7 @@ STEPS_BEFORE_SHOWN = (
     "show",
 )
 AMIDST = ("write", "state", "facts", "results", "forward")  # killed once more there, after a first commit
+LOOKS_APART_S = 0.005  # less than between two commits, and the job has the processor
 LARGEST_FILE_BYTES = 200_000  # enough for metadata and the catalog, not for the rows
 
 
@@ -97,7 +99,7 @@ class Jobs:
             assert seen[-1].startswith(f"{step}:"), seen
             before = self.commits()
             while amidst and job.process.is_alive() and self.commits() == before:
-                pass
+                time.sleep(LOOKS_APART_S)
             job.kill()
 
     def commits(self) -> list[tuple[str, str]]:
