@@ -1,18 +1,23 @@
-"""**At 3 a.m.:** a failed run means that warnings wait in the outbox; none is lost and none is sent twice. The next sweep tries again. Look when it stays red for more than ten minutes: then mail *and* Slack, or the configuration, are out of order.
+"""**At 3 a.m.:** a failed run means that warnings wait in the outbox; none is lost. The next sweep tries again. Look when it stays red for more than ten minutes: then mail *and* Slack, or the configuration, are out of order.
 
 ## What it does
-Sends the messages of the outbox by SMTP and Slack. A message is logged as sent only after the receiver accepted it; until then it stays in the outbox with the reason, and is tried again with growing pauses.
+Sends the messages of the outbox by SMTP, Slack and webhooks, each receiver on its own: one that hangs holds up no other. A message is logged as sent only after the receiver accepted it; until then it stays in the outbox with the reason, and is tried again with growing pauses. `docs/delivery.md` says what holds when something dies.
 
 Runs as soon as `collect_and_judge` has written a message (asset `offsetguard_outbox`), and as a sweep for what had to wait.
+
+After each sweep it tells the heartbeat (`delivery.heartbeat_url` or `delivery.heartbeat_connection`) that all is well, or what has stopped: a cluster that is not judged any more, an outbox that does not drain. `offsetguard health` says the same.
 
 ## When it is red
 The task fails when a receiver refused or could not be reached; its log has one line per message with the reason and the time of the next attempt.
 
 | the log says | do |
 |---|---|
-| connection ... is not defined | create the Airflow connection that `delivery.mail_connection` or `delivery.slack_connection` names |
+| connection ... does not exist | create the Airflow connection that `delivery.mail_connection`, `delivery.slack_connection` or `slack_webhooks` names |
 | SMTP refuses the login, Slack says `invalid_auth` | correct the password or token in that connection |
 | Slack says `channel_not_found`, `not_in_channel` | invite the app into the channel, or correct `teams:` in config/offsetguard.yml |
+| accepted, but that could not be logged | our database did not answer; those messages are sent once more |
+| the database did not answer | nothing was lost; see that PostgreSQL runs, or that the disk of SQLite is not full |
+| nothing of cluster ... was judged | `collect_and_judge` does not run, or fails |
 | cannot be reached, timed out | the network or the server; nothing to do here |
 """
 

@@ -8,8 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from offsetguard.channels.mail import MailChannel, TlsMode
 from offsetguard.channels.receipt import Unavailable
 from offsetguard.channels.slack import SlackChannel
+from offsetguard.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.errors import ConfigError
-from offsetguard_airflow.hooks.channels import mail_channel, slack_channel
+from offsetguard_airflow.hooks.channels import mail_channel, slack_channel, slack_webhook
 from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
 from offsetguard_airflow.hooks.spark_connect import spark_connect_server
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
@@ -40,6 +41,40 @@ def test_a_slack_connection_gives_token_and_address(monkeypatch: pytest.MonkeyPa
         "http://127.0.0.1:1/api/",
         3,
     )
+
+
+WEBHOOKS = {
+    '{"conn_type": "slackwebhook", "password": "https://hooks.slack.com/services/T/B/x"}': (
+        "https://hooks.slack.com/services/T/B/x",
+        10,
+    ),
+    '{"conn_type": "slackwebhook", "password": "T/B/x", "extra": {"timeout": 3}}': (
+        "https://hooks.slack.com/services/T/B/x",
+        3,
+    ),
+    '{"conn_type": "slackwebhook", "host": "http://127.0.0.1:1/services", "password": "/T/B/x"}': (
+        "http://127.0.0.1:1/services/T/B/x",
+        10,
+    ),
+}
+
+
+@pytest.mark.parametrize("connection", WEBHOOKS)
+def test_a_webhook_connection_means_what_the_slack_provider_says(
+    connection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", connection)
+    channel = slack_webhook("hook")
+    assert isinstance(channel, SlackWebhookChannel)
+    assert (channel.name, channel.url, channel.timeout_s) == ("hook", *WEBHOOKS[connection])
+    assert "T/B/x" not in repr(channel)
+
+
+def test_a_webhook_connection_without_an_address_says_what_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "slackwebhook"}')
+    channel = slack_webhook("hook")
+    assert isinstance(channel, Unavailable)
+    assert "has not got a password; create one of type slackwebhook" in channel.reason
 
 
 @pytest.mark.parametrize("uri", ["slack://", "smtp://"])

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select, update
 
 from offsetguard.messages.any_view import AnyView, read_view
-from offsetguard.messages.view import MessageView
-from offsetguard.receivers import Channel as Channel  # noqa: PLC0414 callers take it from here until they changed
+from offsetguard.receivers import Channel
 from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import OutboxRow
@@ -61,14 +60,6 @@ class OutboxMessage:
         return read_view(self.view_json)
 
 
-@dataclass(frozen=True, slots=True)
-class EnqueuedView:
-    """The newest message about one (team, cluster, rule)."""
-
-    enqueued_at: datetime
-    view: MessageView
-
-
 def enqueue(
     session: Session, *, idempotency_key: str, channel: Channel, receiver: str, view: AnyView, now: datetime
 ) -> bool:
@@ -100,24 +91,6 @@ def known_keys(session: Session, idempotency_keys: Iterable[str]) -> set[str]:
     """Return those of some keys whose messages are in the outbox, whatever became of them."""
     key = OutboxRow.idempotency_key
     return set(session.scalars(select(key).where(key.in_(idempotency_keys))))
-
-
-def newest_enqueued(session: Session, *, team: str, cluster: str, rule_id: str) -> EnqueuedView | None:
-    """Return what a team was last told about a rule in a cluster, whatever became of the sending."""
-    query = (
-        select(OutboxRow)
-        .where(OutboxRow.team == team, OutboxRow.cluster == cluster, OutboxRow.rule_id == rule_id)
-        .order_by(OutboxRow.interval_start.desc(), OutboxRow.id.desc())
-        .limit(1)
-    )
-    row = session.scalars(query).one_or_none()
-    return None if row is None else EnqueuedView(row.created_at, MessageView.model_validate_json(row.view_json))
-
-
-def told_rules(session: Session, cluster: str) -> set[tuple[str, str]]:
-    """Return the (team, rule id) pairs that there ever was a message about."""
-    query = select(OutboxRow.team, OutboxRow.rule_id).where(OutboxRow.cluster == cluster).distinct()
-    return {(team, rule_id) for team, rule_id in session.execute(query)}
 
 
 @dataclass(frozen=True, slots=True)

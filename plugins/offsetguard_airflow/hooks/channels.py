@@ -68,7 +68,8 @@ def slack_channel(conn_id: str) -> SlackChannel | Unavailable:
     if connection is None or not connection.password:
         return Unavailable(
             f"Airflow connection {conn_id!r} {_what_lacks(connection, 'a password')}; create one of type slack "
-            "with the bot token (xoxb-..., scope chat:write) as password (delivery.slack_connection names it)"
+            "with the bot token (xoxb-..., scopes chat:write and channels:history) as password "
+            "(delivery.slack_connection names it)"
         )
     extra = connection.extra_dejson
     options = {name: extra[name] for name in ("base_url", "proxy") if extra.get(name)}
