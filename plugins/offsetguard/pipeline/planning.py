@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.config.teams import RECEIVER_LISTS
 from offsetguard.incidents.decision import Decision, NotificationReason
+from offsetguard.incidents.escalation import steps
 from offsetguard.incidents.timing import NOTHING_TOLD, Candidate, Timing, Told, ToldIncident, decide_in_time
 from offsetguard.messages.digest import digest
 from offsetguard.pipeline.audience import Audience, Circumstances
@@ -172,16 +173,22 @@ class _Planner:
         return decision
 
     def _route_of_told(self, key: ToldKey, told: Told) -> Route:
-        """Return the route of the worst incident that was told, where none of them fires any more."""
+        """Return how the receiver heard of the worst incident that was told, where none of them fires any more."""
         worst = min(told.firing, key=lambda one: (-told.firing[one].severity.rank, one), default=None)
         incident = None if worst is None else self._incidents.by_id([worst]).get(worst)
-        return self._config.route(
-            key.group.team,
-            key.group.cluster,
-            rule_id=key.group.rule_id,
-            severity=Severity.CRITICAL if worst is None else told.firing[worst].severity,
-            consumer_group=None if incident is None else incident.subject.consumer_group,
-        )
+        group = key.group
+
+        def route_of(team: str) -> Route:
+            return self._config.route(
+                team,
+                group.cluster,
+                rule_id=group.rule_id,
+                severity=Severity.CRITICAL if worst is None else told.firing[worst].severity,
+                consumer_group=None if incident is None else incident.subject.consumer_group,
+            )
+
+        routes = [route_of(group.team), *(route_of(step.team) for step in steps(group.team, route_of))]
+        return next((one for one in routes if (key.channel, key.receiver) in one.receivers), routes[0])
 
     def _news(
         self, group: GroupKey, reason: NotificationReason, told: Told, heard: Sequence[Heard], route: Route

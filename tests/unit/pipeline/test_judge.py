@@ -270,6 +270,17 @@ def test_a_replay_does_not_take_the_place_of_the_judgement_that_is_still_to_come
     assert judge(engine, facts(0, group("a", 20_000))).messages
 
 
+def test_a_replay_tells_what_is_newer_than_all_that_was_judged_when_asked_to_and_says_that_it_is_late(
+    engine: Engine,
+) -> None:
+    judge(engine, facts(1))
+    past = judge(engine, facts(0, group("a", 20_000)), replay=True, notify_late=True)
+    assert (past.mode, past.messages, past.opened) == (Mode.HISTORY, (), ())
+    (message,) = judge(engine, facts(2, group("a", 20_000)), replay=True, notify_late=True).messages
+    assert (message.view.reason, message.view.late) == (NotificationReason.FIRST, True)
+    assert judge(engine, facts(3, group("a", 20_000))).messages == (), "it was told"
+
+
 def test_a_dry_run_says_what_would_be_told_and_writes_nothing(engine: Engine) -> None:
     report = judge(engine, facts(0, group("a", 20_000)), dry_run=True)
     assert told(report) == [("operations@example.org", "operations", NotificationReason.FIRST)]
