@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.config import config
+from offsetguard.config_checks.unmatched import groups_not_seen
+from offsetguard.config_file import read_config_file
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:
@@ -71,6 +73,31 @@ def test_a_table_shows_clusters_teams_and_what_each_pattern_sets(tmp_path: Path)
         "FILE: nothing wrong",
     ]
     assert exit_code == 0
+
+
+def test_routes_stand_in_the_table_and_a_note_is_no_problem(tmp_path: Path) -> None:
+    routes = """
+routes:
+  - team: operators
+    severity: critical
+    slack_webhooks: [hook]
+    mail: []
+    quiet_hours: [{days: [sat, sun], from: "00:00", to: "24:00"}]
+"""
+    exit_code, lines = run(tmp_path, RIGHT.replace("    max_lag_messages: 50\n", "") + routes, "--format", "table")
+    assert (exit_code, lines[0]) == (
+        1,
+        "FILE:17: routes[0].quiet_hours[0].to: '24:00' is not a time of day: write '22:00' (in quotes)",
+    )
+    right = routes.replace("24:00", "23:59")
+    exit_code, lines = run(tmp_path, RIGHT.replace("    max_lag_messages: 50\n", "") + right, "--format", "table")
+    assert lines[8:10] == [
+        "Routes; for each field the first line that sets it wins",
+        "  line 13: team operators, severity critical: mail none, slack_webhooks hook, "
+        "quiet_hours days sat + sun from 00:00 to 23:59 severity_below critical",
+    ]
+    assert lines[10].startswith("FILE:15: routes[0].slack_webhooks: note: a Slack webhook can only add messages")
+    assert (exit_code, lines[11:]) == (0, ["FILE: nothing wrong"])
 
 
 def test_a_field_that_an_entry_above_always_sets_first_is_a_problem(tmp_path: Path) -> None:
@@ -150,6 +177,17 @@ def test_a_pattern_that_no_group_of_the_cluster_matches_is_told_with_what_was_me
             )
         ],
     )
+
+
+def test_a_route_whose_group_no_cluster_has_is_told_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "offsetguard.yml"
+    file.write_text(RIGHT + "routes: [{consumer_group: 'ordr-*', language: zh}, {language: en}]\n", encoding="utf-8")
+    read = read_config_file(file)
+    groups = {"orders": frozenset({"order-1", "order-settlement"})}
+    assert [f"{one.field}: {one.what}" for one in groups_not_seen(read, groups)] == [
+        "routes[0].consumer_group: no consumer group of orders matches 'ordr-*'; did you mean 'order-1'?"
+    ]
+    assert list(groups_not_seen(read, {})) == [], "a cluster that was not seen whole may have it"
 
 
 def test_a_group_on_any_broker_of_the_cluster_matches(tmp_path: Path) -> None:
