@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, catalogue
+from offsetguard.incidents.muting import MuteReason
 from offsetguard.incidents.wording import IncidentWords
 from offsetguard.languages import Locale
 from offsetguard.pipeline.message_views import Telling, message_view
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from offsetguard.incidents.decision import NotificationReason
     from offsetguard.incidents.grouping import GroupKey
     from offsetguard.incidents.incident import Incident
+    from offsetguard.incidents.muting import Mute
     from offsetguard.messages.view import MessageView
     from offsetguard.pipeline.audience import Audience, Circumstances, Heard
     from offsetguard.pipeline.outlooks import Outlooks
@@ -100,12 +102,19 @@ class Writer:
             time_zone=news.route.time_zone,
             outlooks=outlooks,
             muted={one: muted_by[one] for one in ids if one in muted_by},
-            muted_when_resolved={one: mute.text for one, mute in mutes.items() if mute is not None},
+            muted_when_resolved={
+                one: self._mute_text(mute, news.route) for one, mute in mutes.items() if mute is not None
+            },
             acknowledged={one: acknowledged[one] for one in ids if one in acknowledged},
             repeat_count=news.repeat_count,
             escalated_from=from_teams.pop() if len(from_teams) == 1 else None,
             late=late,
         )
+
+    def _mute_text(self, mute: Mute, route: Route) -> str:
+        """Return what mutes: of trouble above it the summary, in the reader's language."""
+        above = self._incidents.by_id([mute.by]).get(mute.by) if mute.reason is MuteReason.INHIBITION else None
+        return mute.text if above is None else IncidentWords(above, _locale(route)).summary
 
     def _endings(self, news: News) -> Iterator[tuple[Incident, str | None]]:
         """Give each incident that was told and fires no more for this receiver, with how it ended for it."""
@@ -118,7 +127,11 @@ class Writer:
     def _still_open(self, incident: Incident, group: GroupKey, route: Route) -> str:
         """Say why a receiver hears no more of an incident that goes on."""
         if not incident.evidence.severity.is_sent:
-            locale = Locale.of(route.language.value, route.time_zone)
+            locale = _locale(route)
             return catalogue(locale).say("needs_nobody", summary=IncidentWords(incident, locale).summary)
         team = self._audience.team_of(incident)
         return Sentence("handed_over", team=team) if team != group.team else Sentence("told_to_others")
+
+
+def _locale(route: Route) -> Locale:
+    return Locale.of(route.language, route.time_zone)

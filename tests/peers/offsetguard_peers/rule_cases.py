@@ -139,7 +139,7 @@ def _group(entry: dict[str, Any]) -> GroupFacts:
     )
     counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
     said = dict(_field(*item) for item in entry.items())
-    return GroupFacts(**{"topic": "orders", "topic_kind": "normal", **unknown, **counts, **said})  # type: ignore[arg-type]
+    return GroupFacts(**{"topic": "orders", "topic_kind": "normal", **unknown, **counts, **said})
 
 
 def _move(entry: dict[str, Any]) -> OffsetMoveFacts:
