@@ -1,4 +1,4 @@
-"""Published rows as the typed records of `facts.py`: a field is the column of its name.
+"""Published rows as the typed records of `facts`: a field is the column of its name.
 
 A column that a row does not have, or that is NULL because an earlier release wrote the row, is the field's default.
 """

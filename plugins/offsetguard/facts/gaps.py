@@ -1,0 +1,44 @@
+"""What was not seen, and what was seen to be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantResult:
+    """What one invariant found in the interval."""
+
+    invariant_id: str
+    table_name: str
+    violation_means: str
+    rows_checked: int
+    violations: int
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionGap:
+    """Something that was asked for and not seen: a broker, or requests to one."""
+
+    address: str
+    broker_name: str | None  # None: a name server
+    broker_id: int | None
+    what: str  # e.g. "GET_TOPIC_STATS_INFO orders"
+    outcome: str  # refused, timed_out, unreachable, connection_lost, undecodable
+    reason: str
+    first_missed_at: datetime | None = None  # start of the first of the rounds in a row with one of its kind
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenBrokerFacts:
+    """A master that gave no offsets; its groups are those that the last round to see it saw there."""
+
+    broker_name: str
+    unseen_since: datetime | None  # start of the first round without it; None: not known
+    consumer_groups: tuple[str, ...] = ()  # the first ones by name
+    consumer_group_count: int | None = None  # all of them; None: not known
