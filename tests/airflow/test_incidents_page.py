@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -30,9 +31,11 @@ HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{ 7*7 }}\u202
 
 
 @pytest.fixture(scope="module")
-def engine(airflow: AirflowStandalone) -> Engine:
+def engine(airflow: AirflowStandalone) -> Iterator[Engine]:
     """Open the database that the API server reads."""
-    return open_database(airflow.environment["OFFSETGUARD_DATABASE_URL"])
+    opened = open_database(airflow.environment["OFFSETGUARD_DATABASE_URL"])
+    yield opened
+    opened.dispose()
 
 
 def stored(engine: Engine, name: str, *, group: str | None = None, **more: object) -> Incident:
@@ -224,6 +227,7 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
     """With a real browser, in the frame that Airflow puts plugins' pages into."""
     incident = stored(engine, "by hand")
     with open_page(height=1400) as page:
+        page.set_default_timeout(120_000)
         page.goto(airflow.base_url)
         page.wait_for_url("**/auth/login**")
         log_in(page, airflow.username, airflow.password)
