@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
@@ -35,9 +36,11 @@ _COLOURS_KEPT = 32  # a drawing of five colours with soft edges: a palette makes
 _ONE_AT_A_TIME = threading.Lock()  # matplotlib is not made for threads, and deliverers have some
 
 
-def draw(points: Sequence[LagPoint], zone: tzinfo) -> bytes:
+@lru_cache(maxsize=64)
+def draw(points: tuple[LagPoint, ...], zone: tzinfo) -> bytes:
     """Return a PNG of WIDTH x HEIGHT at double density; the same points are the same bytes.
 
+    Remembers the newest ones: all receivers of a message get the same.
     `points`: oldest first, at least LEAST_LAG_POINTS, or ValueError. `zone`: of the times that it shows.
     """
     if len(points) < LEAST_LAG_POINTS:
@@ -63,10 +66,10 @@ def _drawn(points: Sequence[LagPoint], zone: tzinfo) -> bytes:
         _write_value(axes, seconds, lags, n)
     _write_times(axes, seconds, [point.at for point in points], marked, zone)
     drawn, reduced = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=_DPI * SHARPNESS)
-    with Image.open(drawn) as picture:
-        palette = picture.convert("RGB").quantize(_COLOURS_KEPT, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-        palette.save(reduced, "PNG", optimize=True)
+    figure.savefig(drawn, format="rgba", dpi=_DPI * SHARPNESS)
+    picture = Image.frombytes("RGBA", (WIDTH * SHARPNESS, HEIGHT * SHARPNESS), drawn.getvalue()).convert("RGB")
+    palette = picture.quantize(_COLOURS_KEPT, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    palette.save(reduced, "PNG", optimize=True)
     return reduced.getvalue()
 
 

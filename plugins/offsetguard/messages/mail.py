@@ -25,7 +25,8 @@ from offsetguard.messages.digest import DigestView
 from offsetguard.messages.hostile import harmless, harmless_view, shorten
 from offsetguard.messages.mail_digests import digest_texts
 from offsetguard.messages.mail_reports import report_texts
-from offsetguard.messages.mail_texts import message_texts
+from offsetguard.messages.mail_texts import message_texts, shortened
+from offsetguard.messages.view import MessageView
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,7 +71,7 @@ def message_id(key: str, domain: str) -> str:
 
 
 def _texts(view: AnyView, idempotency_key: str, domain: str) -> MailTexts:
-    safe = harmless_view(view)
+    safe = harmless_view(shortened(view) if isinstance(view, MessageView) else view)
     words = wording.reader(safe)
     if isinstance(safe, DigestView):
         return digest_texts(safe, words)

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from offsetguard.catalogue import Catalogue
     from offsetguard.messages.view import IncidentView, MessageView
 
-INCIDENTS_IN_FULL = 10
-INCIDENTS_IN_SHORT = 40
+INCIDENTS_IN_FULL = 6  # more of them make a mail that Gmail cuts: at 102 kB
+INCIDENTS_IN_SHORT = 44
 QUEUES_SHOWN = 10
+QUEUES_OF_SEVERAL = 3  # of each incident, where there are several
 BESIDE_SHOWN = 10
 PICTURES = 3  # for the worst incidents: a picture takes a twentieth of a second, and 5 KB of the mail
 
@@ -30,6 +31,20 @@ def message_texts(view: MessageView, words: Catalogue, cid_of: Callable[[int], s
     firing = view.firing[:INCIDENTS_IN_FULL]
     pictures = _pictures(firing, words, cid_of)
     return fill("message", _Rendering(view, words).words() | {"in_full": firing, "pictures": pictures}, pictures)
+
+
+def shortened(view: MessageView) -> MessageView:
+    """Return the view without the incidents that a mail only counts: what nobody reads need not be made harmless."""
+    most = INCIDENTS_IN_FULL + INCIDENTS_IN_SHORT
+    return view.model_copy(
+        update={
+            "firing": view.firing[:most],
+            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - most),
+            "resolved": view.resolved[:most],
+            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - most),
+            "group_count": view.group_count or len({one.consumer_group for one in view.firing or view.resolved}),
+        }
+    )
 
 
 def _pictures(firing: tuple[IncidentView, ...], words: Catalogue, cid_of: Callable[[int], str]) -> dict[str, Picture]:
@@ -84,7 +99,7 @@ class _Rendering:
             "more_firing": wording.more(len(view.firing) + view.hidden_firing - listed, "finding", words),
             "resolved": resolved,
             "more_resolved": wording.more(len(view.resolved) + view.hidden_resolved - len(resolved), "finding", words),
-            "queues_shown": QUEUES_SHOWN,
+            "queues_shown": QUEUES_SHOWN if len(view.firing) == 1 else QUEUES_OF_SEVERAL,
             "rows": lambda incident: tuple(self.rows(incident)),
             "ended_rows": lambda incident: tuple(self.ended_rows(incident)),
             "links": lambda incident: tuple(self.links(incident)),

@@ -225,9 +225,16 @@ def test_the_same_message_is_the_same_bytes(view: MessageView) -> None:
     assert render_mail(view, **arguments).as_bytes() == render_mail(view, **arguments).as_bytes()
 
 
-def test_a_hundred_groups_give_ten_in_full_forty_by_line_and_a_count(view: MessageView, incident: IncidentView) -> None:
+def test_a_hundred_groups_give_six_in_full_more_by_line_and_a_count(view: MessageView, incident: IncidentView) -> None:
     many = tuple(
-        incident.model_copy(update={"consumer_group": f"group-{n:03d}", "summary": f"group-{n:03d} is behind"})
+        incident.model_copy(
+            update={
+                "consumer_group": f"group-{n:03d}",
+                "summary": f"group-{n:03d} is behind",
+                "queues": incident.queues * 10,
+                "figures": incident.figures * 4,
+            }
+        )
         for n in range(100)
     )
     mail = mail_of(view.model_copy(update={"firing": many}))
