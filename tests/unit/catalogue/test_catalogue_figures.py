@@ -86,8 +86,8 @@ def test_a_moment_is_told_by_the_readers_clock_in_every_language(zone: str, mome
 def test_a_span_names_the_day_and_the_zone_once_where_they_are_the_same(
     zone: str, start: tuple[int, int], end: tuple[int, int], shown: tuple[str, str]
 ) -> None:
-    moments = (datetime(2026, 11, 21, *at, tzinfo=UTC) for at in (start, end))
-    assert format_from_to(*moments, Locale.of("en", zone)) == shown
+    first, last = (datetime(2026, 11, 21, *at, tzinfo=UTC) for at in (start, end))
+    assert format_from_to(first, last, Locale.of("en", zone)) == shown
 
 
 def test_a_span_over_a_change_of_the_clock_names_both_distances_from_utc() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
+from offsetguard.catalogue import Sentence
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue
@@ -16,6 +19,7 @@ from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severit
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard.store.models import IncidentRow
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -65,6 +69,32 @@ def test_an_incident_comes_back_as_it_went_in(engine: Engine) -> None:
     save(engine, INCIDENT)
     assert stored(engine) == [INCIDENT]
     assert list(stored(engine)[0].evidence.figures) == list(INCIDENT.evidence.figures)
+
+
+def test_words_come_back_as_sentences_that_another_language_can_say(engine: Engine) -> None:
+    because = Sentence("gave_no_offsets", brokers="broker-a")
+    evidence = replace(
+        INCIDENT.evidence,
+        text_figures={"reasons": Sentence("reasons", shown=(because,)), "since": START},
+        explains=(Explained("accumulation", None, "orders", "summary", "growing", {"effective_lag": 5}),),
+        cannot_tell=(CannotTell("lock_contention", "billing", frozenset({"b"}), because),),
+    )
+    save(engine, replace(INCIDENT, evidence=evidence, unknown_because=because))
+    (kept,) = stored(engine)
+    assert kept.evidence == evidence
+    said = (kept.unknown_because, kept.evidence.cannot_tell[0].because, kept.evidence.text_figures["reasons"])
+    assert [getattr(one, "key", None) for one in said] == ["gave_no_offsets", "gave_no_offsets", "reasons"]
+
+
+def test_an_incident_that_a_release_before_kept_has_english_words_and_no_figures_of_texts(engine: Engine) -> None:
+    save(engine, INCIDENT)
+    with writing(engine) as session:
+        row = session.scalars(select(IncidentRow)).one()
+        record = json.loads(row.record_json)
+        del record["resolution"], record["evidence"]["text_figures"]
+        record["evidence"]["explains"] = [one[:4] for one in record["evidence"]["explains"]]
+        row.record_json = json.dumps(record)
+    assert stored(engine) == [INCIDENT]
 
 
 def test_an_incident_about_the_whole_cluster_has_neither_group_nor_topic(engine: Engine) -> None:
