@@ -10,10 +10,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.catalogue import catalogue
 from offsetguard.incidents.escalation import steps
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.intervals import Interval
+from offsetguard.languages import Locale
 from offsetguard.pipeline.audience import Audience, Circumstances
+from offsetguard.time_zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config.routes import Route
     from offsetguard.config_file import ConfigFile
+    from offsetguard.incidents.muting import Mute
     from offsetguard.incidents.silence import Silence
     from offsetguard.severity import Severity
     from offsetguard.yaml_lines import Path
@@ -105,7 +109,7 @@ class _Respondent:
             "language": route.language.value,
             "time_zone": route.time_zone,
             **{name: getattr(route, name) for name in _SPANS},
-            "muted": None if mute is None else {"reason": mute.reason.value, "by": mute.by, "text": str(mute.text)},
+            "muted": None if mute is None else _muted(mute, route),
             "escalation": [
                 {
                     "team": step.team,
@@ -130,6 +134,12 @@ class _Respondent:
 
     def _place(self, where: Path) -> str:
         return f"{self.file.path}:{self.file.document.line(where)}"
+
+
+def _muted(mute: Mute, route: Route) -> dict[str, str]:
+    """Return the mute in English, by the clock of the route."""
+    words = catalogue(Locale(zone=zone_of(route.time_zone)))
+    return {"reason": mute.reason.value, "by": mute.by, "text": words.read(mute.text)}
 
 
 def _receivers(route: Route) -> list[dict[str, str]]:

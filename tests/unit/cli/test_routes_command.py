@@ -200,7 +200,7 @@ def test_the_default_team_hears_for_a_team_that_nobody_can_be_told_of(folder: Pa
 def test_text_shows_mutes_and_escalation_with_their_lines(folder: Path) -> None:
     text = run(folder, "--group", "order-1", "--at", NIGHT, "--format", "table").output.replace(f"{folder}/", "")
     assert "critical, every rule but messages_lost:" in text
-    assert "  but not now  quiet hours until 2026-11-23 07:00 " in text
+    assert "  but not now  quiet hours until 2026-11-23 07:00:00 UTC+8" in text
     assert (
         "  escalation   unless acknowledged, after 2 repeats or 1 h: team boss, Slack webhook boss_hook, "
         "by offsetguard.yml:16, offsetguard.yml:17, offsetguard.yml:18" in text
