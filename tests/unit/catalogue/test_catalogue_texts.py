@@ -55,6 +55,7 @@ def says_the_same(english: str, other: str) -> bool:
 @pytest.mark.parametrize("file_name", FILES)
 def test_every_key_is_there_once_and_has_a_text_in_every_language(file_name: str) -> None:
     node = yaml.compose((PACKAGE / "catalogue" / file_name).read_text("utf-8"))
+    assert isinstance(node, yaml.MappingNode)
     written = [key.value for key, _ in node.value]
     assert len(written) == len(set(written)), "a key that is written twice: YAML takes the last one"
     for key, texts in entries(file_name).items():
