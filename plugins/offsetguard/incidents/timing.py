@@ -40,8 +40,8 @@ class ToldIncident:
     """How a receiver knows an incident that was told to it and whose end was not."""
 
     severity: Severity  # as it was told last
-    first_told_at: datetime  # start of an interval, as all moments here
-    severity_told_at: datetime  # when this severity was told first
+    first_told_at: datetime  # start of an interval, as all moments here but the next
+    severity_told_at: datetime  # by the clock, when this severity was decided to be told: to compare with people's acts
     repeats: int = 0  # messages that told it again without anything new
 
 

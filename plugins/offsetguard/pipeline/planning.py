@@ -208,15 +208,15 @@ class _Planner:
         )
 
     def _told_incident(self, heard: Heard, told: Told, reason: NotificationReason) -> ToldIncident:
-        severity, start = heard.incident.evidence.severity, self._given.interval.start
+        severity, now = heard.incident.evidence.severity, self._given.now
         known = told.firing.get(heard.incident.incident_id)
         if known is None:
-            return ToldIncident(severity, start, start)
+            return ToldIncident(severity, self._given.interval.start, now)
         repeated = reason is NotificationReason.REPEAT and heard.mute is None
         return ToldIncident(
             severity,
             known.first_told_at,
-            start if severity.rank > known.severity.rank else known.severity_told_at,
+            now if severity.rank > known.severity.rank else known.severity_told_at,
             known.repeats + 1 if repeated else known.repeats,
         )
 

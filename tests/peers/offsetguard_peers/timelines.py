@@ -169,7 +169,8 @@ class Course:
                 (incident,) = (
                     one for one in incident_store.open_incidents(session, "demo") if one.subject.consumer_group == name
                 )
-                acknowledgements.acknowledge(session, incident, author="bob", comment="looking", now=now)
+                at = now + timedelta(seconds=10)  # after the judgement of the minute before, whose message is at hand
+                acknowledgements.acknowledge(session, incident, author="bob", comment="looking", now=at)
 
     def table(self) -> str:
         return "\n".join(str(shown(minute, message)) for minute, message in self.said)
