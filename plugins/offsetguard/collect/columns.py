@@ -191,7 +191,7 @@ def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
 
 
 def text_array(values: Sequence[str | None]) -> pa.Array:
-    """Return texts as an Arrow array; half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
+    """Return texts as an Arrow array; what UTF-8 or PostgreSQL cannot hold becomes "?": half a surrogate pair, NUL."""
     import pyarrow as pa  # noqa: PLC0415 as above
 
     _check_all(values, {str}, "a text")
@@ -202,6 +202,7 @@ def text_array(values: Sequence[str | None]) -> pa.Array:
     else:
         encoded = [text.encode("utf-8", "replace") for text in texts]
         data, lengths = b"".join(encoded), map(len, encoded)
+    data = data.replace(b"\0", b"?")
     ends = array("i", accumulate(lengths, initial=0))
     buffers = [_which_are_known(values), pa.py_buffer(ends), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.string(), len(values), buffers)

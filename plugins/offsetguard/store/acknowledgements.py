@@ -10,6 +10,7 @@ from offsetguard.errors import SilenceError
 from offsetguard.incidents.history import EventKind, IncidentEvent
 from offsetguard.incidents.silence import Acknowledgement
 from offsetguard.store import incident_events
+from offsetguard.store.columns import NAME_LIMIT, storable
 from offsetguard.store.models import AcknowledgementRow
 
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident
 
 _IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
-_MAX_NAME = 255  # of the column
 
 
 def acknowledge(session: Session, incident: Incident, *, author: str, comment: str, now: datetime) -> Acknowledgement:
     """Keep that somebody looks after an open incident, in its history, too; raises SilenceError when it is over."""
     if incident.is_over:
         raise SilenceError(f"incident {incident.incident_id} is resolved: there is nothing to acknowledge any more")
-    given = Acknowledgement(incident.incident_id, author.strip()[:_MAX_NAME], comment.strip(), now)
+    author, comment = storable(author).strip()[:NAME_LIMIT], storable(comment).strip()
+    given = Acknowledgement(incident.incident_id, author, comment, now)
     session.add(
         AcknowledgementRow(incident_id=given.incident_id, author=given.author, comment=given.comment, at=given.at)
     )

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Dialect
 
 
+NAME_LIMIT = 255  # characters of the column of a name
+
+
+def storable(text: str) -> str:
+    """Return a text that people or clusters gave as every database can hold it: PostgreSQL refuses NUL."""
+    return text.replace("\0", "\ufffd")
+
+
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware moment in UTC, microseconds; SQLite would lose the zone."""
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from sqlalchemy import insert, select
 
 from offsetguard.incidents.history import EventKind, IncidentEvent
+from offsetguard.store.columns import NAME_LIMIT, storable
 from offsetguard.store.models import IncidentEventRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sqlalchemy.orm import Session
-
-_MAX_NAME = 255  # of the column `by`
 
 
 def record(session: Session, events: Iterable[IncidentEvent]) -> None:
@@ -24,8 +23,8 @@ def record(session: Session, events: Iterable[IncidentEvent]) -> None:
             "incident_id": event.incident_id,
             "at": event.at,
             "kind": event.kind.value,
-            "text": event.text,
-            "by": None if event.by is None else event.by[:_MAX_NAME],
+            "text": storable(event.text),
+            "by": None if event.by is None else storable(event.by)[:NAME_LIMIT],
         }
         for event in events
     ]

@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from offsetguard.store.columns import UtcDateTime
+from offsetguard.store.columns import NAME_LIMIT, UtcDateTime
 
 # SQLite counts rows by itself only in a column of type INTEGER
 _RowNumber = BigInteger().with_variant(Integer(), "sqlite")
@@ -27,7 +27,7 @@ class Base(DeclarativeBase):
             "fk": "fk_%(table_name)s_%(column_0_name)s",
         }
     )
-    type_annotation_map = {datetime: UtcDateTime(), str: String(255), int: BigInteger()}  # noqa: RUF012 SQLAlchemy's form
+    type_annotation_map = {datetime: UtcDateTime(), str: String(NAME_LIMIT), int: BigInteger()}  # noqa: RUF012 SQLAlchemy's form
 
 
 class PublishedIntervalRow(Base):

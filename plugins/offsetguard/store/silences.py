@@ -10,6 +10,7 @@ from sqlalchemy import or_, select, update
 from offsetguard.incidents.silence import Matchers, Silence
 from offsetguard.rules.rule import Severity
 from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.columns import NAME_LIMIT, storable
 from offsetguard.store.models import SilenceRow
 
 if TYPE_CHECKING:
@@ -17,14 +18,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-_MAX_NAME = 255  # of the column
-
 
 def add(session: Session, silence: Silence) -> Silence:
-    """Keep a new silence and return it with its id."""
+    """Keep a new silence and return it as it was kept, with its id."""
+    silence = replace(silence, author=storable(silence.author)[:NAME_LIMIT], comment=storable(silence.comment))
     row = SilenceRow(
         matchers=silence.matchers.named,
-        author=silence.author[:_MAX_NAME],
+        author=silence.author,
         comment=silence.comment,
         starts_at=silence.starts_at,
         ends_at=silence.ends_at,

@@ -28,14 +28,15 @@ from offsetguard.tables import ColumnType
 
 BEIJING = timezone(timedelta(hours=8))
 moments = st.datetimes(datetime(1900, 1, 1), datetime(9999, 12, 31), timezones=st.sampled_from([UTC, BEIJING]))  # noqa: DTZ001
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 VALUES: dict[ColumnType, st.SearchStrategy[Any]] = {
-    ColumnType.STRING: st.text(st.characters(exclude_categories=["Cs"])),
+    ColumnType.STRING: TEXTS,
     ColumnType.INT32: st.integers(-(2**31), 2**31 - 1),
     ColumnType.INT64: st.integers(-(2**63), 2**63 - 1),
     ColumnType.FLOAT64: st.floats(allow_nan=False),
     ColumnType.BOOLEAN: st.booleans(),
     ColumnType.TIMESTAMP: moments,
-    ColumnType.STRING_LIST: st.lists(st.text(st.characters(exclude_categories=["Cs"]))),
+    ColumnType.STRING_LIST: st.lists(TEXTS),
 }
 columns = st.sampled_from(ColumnType).flatmap(
     lambda kind: st.tuples(st.just(kind), st.lists(st.none() | VALUES[kind], max_size=40))
@@ -72,6 +73,12 @@ def test_a_value_that_does_not_fit_is_named(kind: ColumnType, value: object, wor
 
 def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
     assert arrow_array(ColumnType.STRING, ["a\ud800b"]).to_pylist() == ["a?b"]
+
+
+@pytest.mark.parametrize(("hostile", "kept"), [("a\0b", "a?b"), ("größe\0", "größe?"), ("\0", "?")])
+def test_nul_which_postgresql_cannot_hold_becomes_a_question_mark(hostile: str, kept: str) -> None:
+    assert arrow_array(ColumnType.STRING, [hostile, None, "c"]).to_pylist() == [kept, None, "c"]
+    assert arrow_array(ColumnType.STRING_LIST, [[hostile, "c"]]).to_pylist() == [[kept, "c"]]
 
 
 @given(moments)

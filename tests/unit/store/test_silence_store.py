@@ -46,6 +46,21 @@ def test_a_silence_comes_back_as_it_went_in(engine: Engine) -> None:
         assert silences.by_id(session, 4711) is None
 
 
+def test_nul_from_a_form_is_kept_as_a_mark_that_every_database_holds(engine: Engine) -> None:
+    with writing(engine) as session:
+        incidents.save(session, [INCIDENT])
+        silence = silences.add(session, replace(SILENCE, author="li\0", comment="load\0test"))
+        given = acknowledgements.acknowledge(session, INCIDENT, author="li\0", comment="restart\0ing", now=NOW)
+        muted = IncidentEvent(INCIDENT.incident_id, NOW, EventKind.MUTED, "by\0", "a\0")
+        incident_events.record(session, [muted])
+    assert (silence.author, silence.comment) == ("li\ufffd", "load\ufffdtest")
+    with reading(engine) as session:
+        assert silences.by_id(session, silence.id or 0) == silence
+        assert acknowledgements.of(session, [INCIDENT.incident_id]) == {INCIDENT.incident_id: given}
+        history = incident_events.of_incident(session, INCIDENT.incident_id)
+    assert [(one.text, one.by) for one in history] == [("restart\ufffding", "li\ufffd"), ("by\ufffd", "a\ufffd")]
+
+
 def test_only_silences_that_mute_now_are_active_and_later_ones_are_not_over(engine: Engine) -> None:
     later = replace(SILENCE, starts_at=NOW + HOUR, ends_at=NOW + 2 * HOUR)
     over = replace(SILENCE, starts_at=NOW - 2 * HOUR, ends_at=NOW - HOUR)
