@@ -85,7 +85,7 @@ def decide_in_time(interval: Interval, told: Told, firing: Sequence[Candidate], 
     worse = [one for one in audible if _is_worse(one, told)]
     known = {one.incident_id for one in firing} & told.firing.keys()
     decision = decide(
-        now=interval.end,  # a repeat interval has passed when it ends within this interval
+        now=interval.start + timedelta.resolution,  # `decide` wants more than the span, and exactly the span is enough
         last_sent=_last_sent(told),
         firing={*known, *(one.incident_id for one in new), *(f"{one.incident_id} worse" for one in worse)},
         resolved=told.firing.keys() - known,
