@@ -222,11 +222,11 @@ class _Planner:
 
 
 def _messages(views: Sequence[tuple[ToldKey, News, MessageView]], interval: Interval) -> Iterator[PlannedMessage]:
-    """Give the mails, one digest to whoever would get too many, then everything else."""
-    mails: defaultdict[tuple[str, str, str], list[tuple[ToldKey, News, MessageView]]] = defaultdict(list)
+    """Give the mails, a digest for each team of which a receiver would get too many, then everything else."""
+    mails: defaultdict[tuple[str, str, str, str], list[tuple[ToldKey, News, MessageView]]] = defaultdict(list)
     for key, news, view in views:
         if key.channel is Channel.MAIL:
-            mails[key.receiver, view.language, view.time_zone].append((key, news, view))
+            mails[key.receiver, key.group.team, view.language, view.time_zone].append((key, news, view))
     for (receiver, *_), found in mails.items():
         messages = [_message(key, view, interval) for key, _, view in found]
         if len(found) <= min(news.route.digest_above for _, news, _ in found):
