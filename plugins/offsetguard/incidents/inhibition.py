@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from offsetguard.rules.inhibitions import Inhibition
 
 
+_MUTING = frozenset(one.muting for one in INHIBITIONS)
+
+
+def can_mute(incident: Incident) -> bool:
+    """Whether an incident is of a kind that mutes others."""
+    return incident.subject.rule_id in _MUTING
+
+
 class Inhibitors:
     """The open incidents that mute others, highest first."""
 
@@ -49,7 +57,7 @@ class Inhibitors:
 
 
 def _mutes_at_all(source: Incident, inhibition: Inhibition) -> bool:
-    """Only what is told to somebody may mute; trouble that is no more than INFO is told to nobody."""
+    """Only what is told to somebody may mute (what silences and hours keep back is left out before); trouble that is no more than INFO is told to nobody."""
     said = not inhibition.variants or source.evidence.variant in inhibition.variants
     return said and source.is_open and source.evidence.severity.is_sent
 

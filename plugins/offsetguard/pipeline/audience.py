@@ -1,7 +1,8 @@
 """Who hears of which open incident in an interval, and what mutes it for whom.
 
 One incident is heard by the receivers of its team's route and, once it was escalated, by those of the teams that its
-escalation reached. Mutes are looked for in the order of `MuteReason`; the first one that holds is the one.
+escalation reached. Mutes are looked for in the order of `MuteReason`; the first one that holds is the one. Trouble
+that is itself silenced, in maintenance or in quiet hours, and was told to nobody before, mutes nothing below it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from offsetguard.incidents.escalation import level_due, steps
 from offsetguard.incidents.grouping import GroupKey, ToldKey
 from offsetguard.incidents.history import EventKind, IncidentEvent
 from offsetguard.incidents.incident import worst_first
-from offsetguard.incidents.inhibition import Inhibitors
+from offsetguard.incidents.inhibition import Inhibitors, can_mute
 from offsetguard.incidents.muting import Mute, MuteReason
 from offsetguard.incidents.quiet_hours import maintenance_mute, quiet_mute
 from offsetguard.incidents.silencing import silence_mute
@@ -66,8 +67,10 @@ class Audience:
         self._config = config
         self._given = given
         sent = [incident for incident in open_incidents if incident.evidence.severity.is_sent]
-        self._inhibitors = Inhibitors(sent)
         self._zones: dict[str, tzinfo] = {}
+        unheard = {one.incident_id for one in sent if can_mute(one) and self._is_unheard(one)}
+        self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unheard)
+        self._unheard = Inhibitors(one for one in sent if one.incident_id in unheard)
         self.escalated: list[Incident] = []  # with their new levels
         self.history: list[IncidentEvent] = []
         self.muted_by: Counter[str] = Counter()  # incident id -> how many it mutes
@@ -93,13 +96,24 @@ class Audience:
 
     def mute_of(self, incident: Incident, route: Route, before: MuteReason | None = None) -> Mute | None:
         """Return what mutes an incident on a route, whoever looks after it; `before`: what did so an interval ago."""
+        return self._mute_from_above(incident, before) or self._mute_by_people(incident, route)
+
+    def _mute_by_people(self, incident: Incident, route: Route) -> Mute | None:
         given = self._given
         return (
-            self._mute_from_above(incident, before)
-            or maintenance_mute(incident, route.maintenance, given.interval.start)
+            maintenance_mute(incident, route.maintenance, given.interval.start)
             or silence_mute(incident, given.silences, given.now)
             or (quiet_mute(incident, route.quiet_hours, self._zone(route), given.now) if route.quiet_hours else None)
         )
+
+    def _is_unheard(self, incident: Incident) -> bool:
+        """Whether nobody of its own team hears of an incident or ever did: it cannot speak for what lies below it."""
+        team = self.team_of(incident)
+        route = self.route_of(team, incident)
+        group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
+        keys = (ToldKey(group, channel, receiver) for channel, receiver in route.receivers)
+        known = any(incident.incident_id in self._given.told.get(key, NOTHING_TOLD).firing for key in keys)
+        return not known and self._mute_by_people(incident, route) is not None
 
     def _tell(self, incident: Incident) -> None:
         team = self.team_of(incident)
@@ -132,6 +146,8 @@ class Audience:
         mute = self._inhibitors.mute(incident)
         if mute is not None or before not in _ABOVE:
             return mute
+        if self._unheard.mute(incident) is not None:
+            return None  # the trouble goes on, and nobody hears of it any more
         unseen = incident.unknown_since is not None or incident.good_count > 0
         return Mute(MuteReason.UNTIL_SEEN, "", Sentence("muted_until_seen")) if unseen else None
 
