@@ -19,8 +19,9 @@ import socket
 import ssl
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from offsetguard.channels.bounded import LIMIT_S, TookTooLong, bounded
 from offsetguard.channels.receipt import Receipt
 from offsetguard.errors import DeliveryError
 
@@ -33,13 +34,34 @@ if TYPE_CHECKING:
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
 
 
+@dataclass(slots=True)
+class _Conversation:
+    """One mail, seen by who sends it and by who waits for that."""
+
+    given_up: threading.Event  # set: nobody waits any more, so nothing may be handed over
+    before_data: Callable[[], None] | None
+    session: smtplib.SMTP | None = None  # as soon as there is something to hang up
+    refused: dict[str, tuple[int, bytes]] | None = None  # None: not accepted yet
+
+    def hang_up(self) -> None:
+        """End it, wherever it is."""
+        if self.session is not None and self.session.sock is not None:
+            with contextlib.suppress(OSError):
+                self.session.sock.shutdown(socket.SHUT_RDWR)
+
+
 class _Session(smtplib.SMTP):
-    before_data: Callable[[], None] | None = None
+    def __init__(self, conversation: _Conversation, host: str, port: int, **options: Any) -> None:
+        self._conversation = conversation
+        conversation.session = self  # before the greeting, which may not come
+        super().__init__(host, port, **options)
 
     def data(self, msg: ReadableBuffer | str) -> tuple[int, bytes]:
         """Send the text of the mail, after telling whoever wants to know."""
-        if self.before_data is not None:
-            self.before_data()
+        if self._conversation.before_data is not None:
+            self._conversation.before_data()
+        if self._conversation.given_up.is_set():
+            raise TimeoutError
         return super().data(msg)
 
 
@@ -57,7 +79,7 @@ class TlsMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MailChannel:
-    """An SMTP server; `timeout_s` bounds each step of the conversation, three times as much the whole of it."""
+    """An SMTP server; `timeout_s` bounds each step of a conversation, `limit_s` the whole of it, greeting included."""
 
     host: str
     port: int = 25
@@ -66,18 +88,38 @@ class MailChannel:
     tls_mode: TlsMode = TlsMode.NONE
     timeout_s: float = 10.0
 
-    def send(self, mail: EmailMessage, *, before_data: Callable[[], None] | None = None) -> Receipt:
+    @property
+    def limit_s(self) -> float:
+        """How long a whole conversation may last: never as long as a claim in the outbox."""
+        return min(_CONVERSATION_STEPS * self.timeout_s, LIMIT_S)
+
+    def send(
+        self, mail: EmailMessage, *, before_data: Callable[[], None] | None = None, waiting_s: float = 0.0
+    ) -> Receipt:
         """Send to the receivers in `To`; returns the Message-ID once the server has accepted all of the mail.
 
         `before_data` is called when the receivers were accepted and the text goes out: from then on, until this
-        returns or raises, nobody can know whether the mail was accepted.
+        returns or raises, nobody can know whether the mail was accepted. It may wait for `waiting_s`, for which the
+        server is not to blame.
         Raises DeliveryError, classified as in the table above.
         """
-        with self._failures_told(), self._session() as session:
-            session.before_data = before_data
-            refused = session.send_message(mail)
-        if refused:
-            raise _recipients_refused(self._name, refused)
+        conversation = _Conversation(threading.Event(), before_data)
+
+        def converse(given_up: threading.Event) -> None:
+            conversation.given_up = given_up
+            with self._session(conversation) as session:
+                conversation.refused = session.send_message(mail)
+
+        with self._failures_told():
+            try:
+                bounded(self.limit_s + waiting_s, converse, f"mail {self.host}")
+            except TookTooLong:
+                conversation.hang_up()
+                if conversation.refused is None:
+                    raise
+                # else only the farewell is missing
+        if conversation.refused:
+            raise _recipients_refused(self._name, conversation.refused)
         return Receipt(str(mail["Message-ID"]))
 
     @property
@@ -85,13 +127,13 @@ class MailChannel:
         return f"SMTP server {self.host}:{self.port}"
 
     @contextlib.contextmanager
-    def _session(self) -> Iterator[_Session]:
+    def _session(self, conversation: _Conversation) -> Iterator[_Session]:
         context = ssl.create_default_context()
         if self.tls_mode is TlsMode.TLS:
-            session: _Session = _TlsSession(self.host, self.port, timeout=self.timeout_s, context=context)
+            session: _Session = _TlsSession(conversation, self.host, self.port, timeout=self.timeout_s, context=context)
         else:
-            session = _Session(self.host, self.port, timeout=self.timeout_s)
-        with _hung_up_after(session, _CONVERSATION_STEPS * self.timeout_s), contextlib.closing(session):
+            session = _Session(conversation, self.host, self.port, timeout=self.timeout_s)
+        with contextlib.closing(session):
             if self.tls_mode is TlsMode.STARTTLS:
                 session.starttls(context=context)
             if self.user:
@@ -122,28 +164,13 @@ class MailChannel:
         except smtplib.SMTPNotSupportedError as error:
             reason = f"{self._name} cannot do what the connection asks for ({error}); check TLS mode and login"
             raise DeliveryError(reason, permanent=False) from error
+        except TookTooLong as error:
+            reason = f"{self._name} took longer than {self.limit_s:g} s for one mail"
+            raise DeliveryError(reason, permanent=False) from error
         except TimeoutError as error:
             raise DeliveryError(f"{self._name} did not answer within {self.timeout_s:g} s", permanent=False) from error
         except (smtplib.SMTPException, OSError) as error:  # refused, unknown host, TLS
             raise DeliveryError(f"{self._name} cannot be reached: {error}", permanent=False) from error
-
-
-@contextlib.contextmanager
-def _hung_up_after(session: smtplib.SMTP, limit_s: float) -> Iterator[None]:
-    """End a conversation that goes on and on: socket time-outs alone let a server drip one byte at a time."""
-    timer = threading.Timer(limit_s, _hang_up, [session])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _hang_up(session: smtplib.SMTP) -> None:
-    if session.sock is not None:
-        with contextlib.suppress(OSError):
-            session.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _recipients_refused(server: str, refused: dict[str, tuple[int, bytes]]) -> DeliveryError:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from offsetguard.channels.receipt import Receipt
-    from offsetguard.pipeline.in_doubt import InDoubt
+    from offsetguard.pipeline.in_doubt import InDoubt, Turn
     from offsetguard.pipeline.sending import Way
     from offsetguard.store.outbox import OutboxMessage
     from offsetguard.store.outbox_claims import Lane
@@ -78,10 +78,11 @@ class LaneService:
             message = self._claim(lane, deliveries)
             if message is None:
                 break
+            turn = self.in_doubt.turn(lane.channel)
             try:
-                delivery, again_at = self._deliver(message, way, claimed_at + self.claim_ms / 1000)
+                delivery, again_at = self._deliver(message, way, turn, claimed_at + self.claim_ms / 1000)
             finally:
-                self.in_doubt.leave()
+                turn.leave()
             deliveries.append(delivery)
             if delivery.result is Result.NOT_LOGGED:
                 break  # the next message could not be logged either
@@ -101,7 +102,9 @@ class LaneService:
                 raise
             return None  # the sweep asks again, and tells when the database is still gone
 
-    def _deliver(self, message: OutboxMessage, way: Way, claim_ends_at: float) -> tuple[Delivery, datetime | None]:
+    def _deliver(
+        self, message: OutboxMessage, way: Way, turn: Turn, claim_ends_at: float
+    ) -> tuple[Delivery, datetime | None]:
         """Try one message; the time is when the lane may go on, None for at once."""
         try:
             receipt = send(
@@ -109,7 +112,7 @@ class LaneService:
                 way,
                 mail_from=self.mail_from,
                 engine=self.engine,
-                in_doubt=self.in_doubt,
+                turn=turn,
                 now=self.clock.now(),
             )
         except DeliveryError as error:

@@ -12,6 +12,7 @@ from offsetguard.errors import DeliveryError
 from offsetguard.messages.mail import render_mail
 from offsetguard.messages.slack import render_slack
 from offsetguard.messages.view import MessageView
+from offsetguard.pipeline.in_doubt import LONGEST_WAIT_S
 from offsetguard.receivers import Channel
 from offsetguard.store import notification_log
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from offsetguard.channels.receipt import Receipt
     from offsetguard.channels.slack_webhook import SlackWebhookChannel
     from offsetguard.messages.slack import SlackMessage
-    from offsetguard.pipeline.in_doubt import InDoubt
+    from offsetguard.pipeline.in_doubt import Turn
     from offsetguard.store.outbox import OutboxMessage
     from offsetguard.store.outbox_claims import Lane
 
@@ -55,12 +56,10 @@ class CannotRender(Exception):
     """A defect of ours in one message; the text says which."""
 
 
-def send(
-    message: OutboxMessage, way: Way, *, mail_from: str, engine: Engine, in_doubt: InDoubt, now: datetime
-) -> Receipt:
+def send(message: OutboxMessage, way: Way, *, mail_from: str, engine: Engine, turn: Turn, now: datetime) -> Receipt:
     """Hand a message over; returns the receipt once its receiver has accepted all of it.
 
-    Where the receiver cannot be asked later what it has, the caller's thread is `in_doubt` when this returns or raises.
+    Where the receiver cannot be asked later what it has, the caller may have the `turn` when this returns or raises.
     Raises DeliveryError (classified), CannotRender, and SQLAlchemyError when the log could not be read.
     """
     if isinstance(way, Unavailable):
@@ -76,11 +75,11 @@ def send(
             )
         except Exception as error:
             raise _defect(error) from error
-        return way.send(mail, before_data=in_doubt.enter)
+        return way.send(mail, before_data=turn.enter, waiting_s=LONGEST_WAIT_S)
     rendered = _slack(message)
     if isinstance(way, SlackChannel):
         return _tell_slack(message, rendered, way, engine)
-    in_doubt.enter()
+    turn.enter()
     return way.send(rendered)
 
 

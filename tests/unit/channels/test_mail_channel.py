@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 import threading
+import time
 from email.message import EmailMessage
 from typing import TYPE_CHECKING
 
@@ -133,29 +134,61 @@ def test_whoever_wants_to_know_is_told_just_before_the_text_goes_out(smtp: SmtpS
     assert told == [0], "nothing was handed over"
 
 
-def test_a_server_that_drips_one_byte_at_a_time_is_hung_up_on() -> None:
-    """Each byte comes within the time-out, the answer never does."""
+@contextlib.contextmanager
+def dripping(*lines: bytes, drop: bytes) -> Iterator[int]:
+    """Answer with lines, one for each that comes, then drop by drop and never to the end; gives the port."""
     listener = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 
     def drip() -> None:
         connection, _ = listener.accept()
-        with connection:
-            connection.sendall(b"220 slow\r\n250")
+        with connection, contextlib.suppress(OSError), connection.makefile("rb") as heard:
+            for number, line in enumerate(lines):
+                if number:
+                    heard.readline()
+                if number and lines[number - 1].startswith(b"354"):
+                    while heard.readline() not in (b".\r\n", b""):
+                        pass
+                connection.sendall(line)
             while not ended.wait(0.1):
-                try:
-                    connection.sendall(b"-")
-                except OSError:
-                    return
+                connection.sendall(drop)
 
     thread = threading.Thread(target=drip)
     thread.start()
-    with pytest.raises(DeliveryError) as caught:  # the server would go on for ever
-        MailChannel("127.0.0.1", listener.getsockname()[1], timeout_s=0.3).send(mail())
-    ended.set()
-    thread.join()
-    listener.close()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        ended.set()
+        thread.join()
+        listener.close()
+
+
+DRIPS: dict[str, tuple[tuple[bytes, ...], bytes]] = {
+    "the greeting": ((), b"2"),
+    "the answer to EHLO": ((b"220 slow\r\n", b"250"), b"-"),
+}
+
+
+@pytest.mark.parametrize("what", DRIPS)
+def test_a_server_that_drips_one_byte_at_a_time_is_hung_up_on(what: str) -> None:
+    """Each byte comes within the time-out, the answer never does."""
+    lines, drop = DRIPS[what]
+    with dripping(*lines, drop=drop) as port, pytest.raises(DeliveryError) as caught:
+        MailChannel("127.0.0.1", port, timeout_s=0.3).send(mail())  # the server would go on for ever
     assert not caught.value.permanent
+
+
+def test_a_mail_that_was_accepted_counts_although_the_farewell_never_ends() -> None:
+    answers = (b"220 hello\r\n", *[b"250 ok\r\n"] * 3, b"354 go on\r\n", b"250 queued\r\n")
+    with dripping(*answers, drop=b"2") as port:
+        assert MailChannel("127.0.0.1", port, timeout_s=2).send(mail()).text == "<1@example.com>"
+
+
+def test_time_that_the_sender_waits_before_the_text_is_not_the_server_s(smtp: SmtpServer) -> None:
+    impatient = channel(smtp, timeout_s=1.0)
+    waits_s = impatient.limit_s + 0.5
+    impatient.send(mail(), before_data=lambda: time.sleep(waits_s), waiting_s=60)
+    assert len(smtp.mails) == 1
 
 
 def test_the_password_is_not_in_the_text_of_the_channel() -> None:

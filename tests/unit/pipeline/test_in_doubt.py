@@ -3,51 +3,93 @@
 from __future__ import annotations
 
 import threading
+import time
+from typing import TYPE_CHECKING
 
-from offsetguard.pipeline.in_doubt import InDoubt
+from offsetguard.channels.bounded import LIMIT_S
+from offsetguard.channels.mail import MailChannel
+from offsetguard.pipeline.in_doubt import LONGEST_WAIT_S, InDoubt
+from offsetguard.receivers import Channel
+from offsetguard.store.outbox_claims import CLAIM_MS
+
+if TYPE_CHECKING:
+    from offsetguard.pipeline.in_doubt import Turn
+
+NEVER_S = 3_600.0  # a test that waits for it hangs
+
+
+def in_background(turn: Turn, seen: list[str], name: str) -> threading.Thread:
+    def enter() -> None:
+        turn.enter()
+        seen.append(name)
+
+    thread = threading.Thread(target=enter, daemon=True)
+    thread.start()
+    return thread
 
 
 def test_the_second_waits_until_the_first_has_left() -> None:
-    in_doubt = InDoubt(turn_s=60.0)
+    in_doubt = InDoubt(turn_s=NEVER_S, longest_wait_s=NEVER_S)
     seen: list[str] = []
-
-    def second() -> None:
-        in_doubt.enter()
-        seen.append("second")
-        in_doubt.leave()
-
-    in_doubt.enter()
-    thread = threading.Thread(target=second)
-    thread.start()
+    first, second = in_doubt.turn(Channel.MAIL), in_doubt.turn(Channel.SLACK_WEBHOOK)
+    first.enter()
+    thread = in_background(second, seen, "second")
     thread.join(0.2)
     assert seen == [], "the first is still in doubt"
     seen.append("first")
-    in_doubt.leave()
+    first.leave()
     thread.join()
     assert seen == ["first", "second"]
 
 
 def test_who_stays_too_long_loses_the_turn_and_takes_nothing_away_when_it_leaves_late() -> None:
-    in_doubt = InDoubt(turn_s=0.05)
-    entered, may_leave = threading.Event(), threading.Event()
-
-    def slow() -> None:
-        in_doubt.enter()
-        entered.set()
-        may_leave.wait()
-        in_doubt.leave()
-
-    thread = threading.Thread(target=slow)
-    thread.start()
-    entered.wait()
-    in_doubt.enter()  # returns although the other has not left
-    may_leave.set()
+    in_doubt = InDoubt(turn_s=0.05, short_turn_s=NEVER_S, longest_wait_s=NEVER_S)
+    slow, second, third = (in_doubt.turn(Channel.MAIL) for _ in range(3))
+    slow.enter()
+    second.enter()  # returns although the other has not left
+    slow.leave()
+    seen: list[str] = []
+    thread = in_background(third, seen, "third")
+    thread.join(0.2)
+    assert seen == [], "it is the second one's turn"
+    second.leave()
     thread.join()
-    in_doubt.leave()
 
 
-def test_leaving_without_a_turn_is_nothing() -> None:
-    in_doubt = InDoubt()
-    in_doubt.leave()
-    in_doubt.enter()
-    in_doubt.leave()
+def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_one_turn() -> None:
+    in_doubt = InDoubt(turn_s=0.2, short_turn_s=NEVER_S, longest_wait_s=NEVER_S)
+    seen: list[str] = []
+    threads = [in_background(in_doubt.turn(Channel.SLACK_WEBHOOK), seen, "webhook") for _ in range(16)]
+    while len(seen) < 2:  # the first has lost its turn, the second would keep it for ever
+        time.sleep(0.01)
+    for _ in range(8):
+        mail = in_doubt.turn(Channel.MAIL)
+        mail.enter()
+        mail.leave()
+    assert len(seen) == 2, "webhooks wait for webhooks, mail does not"
+    assert sum(thread.is_alive() for thread in threads) == 14
+
+
+def test_webhooks_that_never_answer_do_not_hold_up_one_that_does() -> None:
+    in_doubt = InDoubt(turn_s=0.2, short_turn_s=0.01, longest_wait_s=NEVER_S)
+    for _ in range(17):
+        in_doubt.turn(Channel.SLACK_WEBHOOK).enter()  # none of them leaves
+
+
+def test_nobody_waits_for_longer_than_a_claim_allows() -> None:
+    in_doubt = InDoubt(turn_s=NEVER_S, longest_wait_s=0.05)
+    in_doubt.turn(Channel.MAIL).enter()
+    in_doubt.turn(Channel.MAIL).enter()
+    for timeout_s in (0.5, 10.0, 30.0, 600.0):
+        limit_s = MailChannel("h", timeout_s=timeout_s).limit_s
+        assert limit_s <= LIMIT_S
+        assert limit_s + LONGEST_WAIT_S < CLAIM_MS / 1000, "nobody else may try the same mail meanwhile"
+
+
+def test_a_turn_that_is_over_is_not_entered_late() -> None:
+    """A call that nobody waits for any more may come so far all the same."""
+    in_doubt = InDoubt(turn_s=NEVER_S, longest_wait_s=NEVER_S)
+    late = in_doubt.turn(Channel.MAIL)
+    late.leave()
+    late.enter()
+    in_doubt.turn(Channel.MAIL).enter()
