@@ -36,11 +36,11 @@ async def look_whether_all_is_well() -> None:
 
 
 def _look() -> None:
-    from offsetguard.pipeline.own_health import beat, look
+    from offsetguard.pipeline.own_health import look
     from offsetguard.store.database import open_database
     from offsetguard.workspace import Workspace
     from offsetguard_airflow.configuration import configuration
-    from offsetguard_airflow.hooks.heartbeat import open_heartbeat
+    from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 
     workspace = Workspace.from_environment()
     config = configuration(workspace, _log.error).config
@@ -49,6 +49,5 @@ def _look() -> None:
     engine.dispose()
     for trouble in troubles:
         _log.error("%s", trouble)
-    heartbeat = open_heartbeat(config.delivery) if troubles else None
-    if heartbeat is not None and (unheard := beat(heartbeat, troubles)):
-        _log.error("%s; whoever listens will raise the alarm", unheard)
+    if troubles:
+        tell_heartbeat(config.delivery, troubles, _log)

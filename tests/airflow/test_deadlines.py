@@ -59,6 +59,15 @@ def test_a_missed_deadline_tells_the_heartbeat_what_has_stopped(
         assert listener.heard == [("POST", "/ping/secret-key/fail", "nothing of cluster main was judged so far")]
 
 
+def test_a_heartbeat_connection_that_is_missing_is_logged_and_the_trouble_all_the_same(
+    workspace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asyncio.run(look_whether_all_is_well())
+    said = "\n".join(caplog.messages)
+    assert "nothing of cluster main was judged so far" in said
+    assert "(delivery.heartbeat_connection names it)" in said
+
+
 def test_a_run_that_merely_failed_tells_nothing_while_all_is_well(
     workspace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,13 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
-
-    from offsetguard.config import Config
-    from offsetguard.pipeline.delivery_report import DeliveryReport
 
 
 class DeliverOperator(BaseOperator):
@@ -28,6 +25,7 @@ class DeliverOperator(BaseOperator):
         from offsetguard.workspace import Workspace
         from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.hooks.channels import open_channels
+        from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 
         workspace = Workspace.from_environment()
         config = configuration(workspace, self.log.error).config
@@ -40,19 +38,7 @@ class DeliverOperator(BaseOperator):
         troubles = [] if report.troubles else [one.text for one in look(engine, config, now=datetime.now(UTC))]
         for trouble in troubles:
             self.log.error("%s", trouble)
-        self._tell_the_heartbeat(config, report, troubles)
+        # a message that will be tried again is not yet trouble, one that nobody will get is
+        tell_heartbeat(config.delivery, [*troubles, *report.lasting_reasons], self.log)
         if report.reasons:
             raise AirflowException("not delivered, kept in the outbox: " + "; ".join(report.reasons))
-
-    def _tell_the_heartbeat(self, config: Config, report: DeliveryReport, troubles: list[str]) -> None:
-        """Say well or not; a message that will be tried again is not yet trouble, one that nobody will get is."""
-        from offsetguard.pipeline.own_health import beat
-        from offsetguard_airflow.hooks.heartbeat import open_heartbeat
-
-        try:
-            heartbeat = open_heartbeat(config.delivery)
-        except AirflowNotFoundException as error:
-            self.log.error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
-            return
-        if heartbeat is not None and (unheard := beat(heartbeat, [*troubles, *report.lasting_reasons])):
-            self.log.error("%s; whoever listens will raise the alarm", unheard)
