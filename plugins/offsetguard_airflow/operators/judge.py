@@ -14,7 +14,7 @@ from offsetguard_airflow.assets import OUTBOX, OUTBOX_CHANGES
 from offsetguard_airflow.run_interval import interval_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from airflow.sdk.definitions.context import Context
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EVERY_GROUP = "*"
 LINES_PER_LIST = 20  # of what one finding explains, and of what could not be told
+_LINE_LIMIT = 4_000  # characters
 
 
 class JudgeOperator(BaseOperator):
@@ -96,28 +97,41 @@ class JudgeOperator(BaseOperator):
         if report.messages and not report.dry_run:
             context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
 
-    def _log_rest(self, entries: Sequence[object]) -> None:
-        if len(entries) > LINES_PER_LIST:
-            self.log.info("  and %d more", len(entries) - LINES_PER_LIST)
-
     def _log_report(self, report: JudgeReport) -> None:
-        if report.already_judged:
-            self.log.info("%s was judged before: nothing is changed or sent", report.interval.name)
-        for finding in report.findings:
-            about = " ".join(name for name in (finding.consumer_group, finding.topic) if name)
-            level = logging.WARNING if finding.severity.is_sent else logging.INFO
-            self.log.log(level, "%s %s %s: %s", finding.severity.value, finding.rule.id, about, finding.cause)
-            for one in finding.explains[:LINES_PER_LIST]:
-                self.log.info("  also explains %s: %s", one.rule_id, one.summary)
-            self._log_rest(finding.explains)
-        for entry in report.cannot_tell[:LINES_PER_LIST]:
-            self.log.info("cannot tell: %s %s: %s", entry.rule_id, entry.consumer_group or "", entry.because)
-        self._log_rest(report.cannot_tell)
-        verb = "would be" if report.dry_run else "were"
-        self.log.info("%d incidents %s opened, %d resolved", len(report.opened), verb, len(report.resolved))
-        for decision in report.decisions:
-            key, muted = decision.key, f", {decision.muted_count} muted" if decision.muted_count else ""
-            about = f"team {key.group.team}, rule {key.group.rule_id}, {key.channel.value} to {key.receiver}"
-            self.log.info("%s: %s%s", about, decision.decision.reason.value, muted)
-        for message in report.messages:
-            self.log.info("message by %s to %s %s written", message.channel.value, message.receiver, verb)
+        for level, line in report_lines(report):
+            self.log.log(level, "%s", line)
+
+
+def report_lines(report: JudgeReport) -> Iterator[tuple[int, str]]:
+    """Yield what a judgement came to, as lines with their levels; no name from the cluster can steer a terminal."""
+    from offsetguard.messages.hostile import harmless
+
+    return ((level, harmless(line, _LINE_LIMIT)) for level, line in _lines(report))
+
+
+def _lines(report: JudgeReport) -> Iterator[tuple[int, str]]:
+    if report.already_judged:
+        yield logging.INFO, f"{report.interval.name} was judged before: nothing is changed or sent"
+    for finding in report.findings:
+        about = " ".join(name for name in (finding.consumer_group, finding.topic) if name)
+        level = logging.WARNING if finding.severity.is_sent else logging.INFO
+        yield level, f"{finding.severity.value} {finding.rule.id} {about}: {finding.cause}"
+        for one in finding.explains[:LINES_PER_LIST]:
+            yield logging.INFO, f"  also explains {one.rule_id}: {one.summary}"
+        yield from _rest(finding.explains)
+    for entry in report.cannot_tell[:LINES_PER_LIST]:
+        yield logging.INFO, f"cannot tell: {entry.rule_id} {entry.consumer_group or ''}: {entry.because}"
+    yield from _rest(report.cannot_tell)
+    verb = "would be" if report.dry_run else "were"
+    yield logging.INFO, f"{len(report.opened)} incidents {verb} opened, {len(report.resolved)} resolved"
+    for decision in report.decisions:
+        key, muted = decision.key, f", {decision.muted_count} muted" if decision.muted_count else ""
+        about = f"team {key.group.team}, rule {key.group.rule_id}, {key.channel.value} to {key.receiver}"
+        yield logging.INFO, f"{about}: {decision.decision.reason.value}{muted}"
+    for message in report.messages:
+        yield logging.INFO, f"message by {message.channel.value} to {message.receiver} {verb} written"
+
+
+def _rest(entries: Sequence[object]) -> Iterator[tuple[int, str]]:
+    if len(entries) > LINES_PER_LIST:
+        yield logging.INFO, f"  and {len(entries) - LINES_PER_LIST} more"
