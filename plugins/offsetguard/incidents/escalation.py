@@ -1,8 +1,8 @@
 """Escalation: who else is told of an incident that nobody acknowledges. Pure.
 
 A step leads from a team to the one of its route's `escalate_to`. It is due after so many repeats, or so long after the
-incident was first told, as the route says; whichever comes first. Steps of a chain follow each other: the second is
-due when its own repeats or time have come on top of the first's. Each step is taken once and never taken back.
+incident was first told, as the route says; whichever comes first. Steps of a chain follow each other, and each counts
+from when the team that it leads from first heard. Each step is taken once and never taken back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One level: the team that is told additionally, and when, counted from the beginning of the chain."""
+    """One level: the team that is told additionally, and when, counted from when `from_team` first heard."""
 
     team: str
     from_team: str
@@ -32,18 +32,13 @@ class Step:
 def steps(team: str, route_of: Callable[[str], Route]) -> tuple[Step, ...]:
     """Return the chain that begins at a team; it ends where no route leads on, or would lead back."""
     found: list[Step] = []
-    repeats, wait_ms = 0, 0
     seen = {team}
     while True:
         route = route_of(team)
-        following, more_repeats, more_ms = route.escalate_to, route.escalate_after_repeats, route.escalate_after_ms
-        if following is None or following in seen or (more_repeats is None and more_ms is None):
+        following, repeats, wait_ms = route.escalate_to, route.escalate_after_repeats, route.escalate_after_ms
+        if following is None or following in seen or (repeats is None and wait_ms is None):
             return tuple(found)
-        repeats += more_repeats or 0
-        wait_ms += more_ms or 0
-        found.append(
-            Step(following, team, None if more_repeats is None else repeats, None if more_ms is None else wait_ms)
-        )
+        found.append(Step(following, team, repeats, wait_ms))
         seen.add(following)
         team = following
 
@@ -51,7 +46,7 @@ def steps(team: str, route_of: Callable[[str], Route]) -> tuple[Step, ...]:
 def level_due(chain: tuple[Step, ...], *, level: int, repeats: int, first_told_at: datetime, interval: Interval) -> int:
     """Return the level that an unacknowledged incident has now: at least `level`, at most one more.
 
-    `repeats`: how often it was told again; `first_told_at`: when its own team first heard of it.
+    `repeats`, `first_told_at`: how often the team that the next step leads from was told again, and since when it knows.
     """
     if level >= len(chain):
         return level

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from offsetguard.incidents.escalation import Step
     from offsetguard.incidents.incident import Incident
     from offsetguard.incidents.silence import Acknowledgement, Silence
-    from offsetguard.incidents.timing import Told
+    from offsetguard.incidents.timing import Told, ToldIncident
     from offsetguard.intervals import Interval
 
 _ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})
@@ -168,12 +168,10 @@ class Audience:
         self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey], *, muted: bool
     ) -> Incident:
         """Raise the level of an incident by one when that is due; the next level may be due in the next interval."""
-        told = [
-            known
-            for key in own
-            if (known := self._given.told.get(key, NOTHING_TOLD).firing.get(incident.incident_id)) is not None
-        ]
-        if muted or not told or any(self._acknowledgement(incident, key) is not None for key in own):
+        if muted or any(self._acknowledgement(incident, key) is not None for key in own):
+            return incident
+        told = self._told_to_last(incident, chain, own)
+        if not told:
             return incident
         level = level_due(
             chain,
@@ -189,6 +187,20 @@ class Audience:
         self.escalated.append(incident)
         self._happened(incident, EventKind.ESCALATED, f"escalated from team {step.from_team} to team {step.team}")
         return incident
+
+    def _told_to_last(self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey]) -> list[ToldIncident]:
+        """Return how the team that the next step leads from knows an incident: by receivers that none before it has."""
+        level = min(incident.escalation_level, len(chain))
+        before: set[ToldKey] = set()
+        heard_by = set(own)
+        for step in chain[:level]:
+            receivers = self.route_of(step.team, incident).receivers
+            further = {ToldKey(own[0].group, channel, receiver) for channel, receiver in receivers} - heard_by - before
+            if further:  # empty: the step added nobody, and those before it go on to count
+                before |= heard_by
+                heard_by = further
+        rows = (self._given.told.get(key, NOTHING_TOLD).firing.get(incident.incident_id) for key in heard_by)
+        return [known for known in rows if known is not None]
 
     def _muted_before(self, incident: Incident, own: Iterable[ToldKey]) -> MuteReason | None:
         known = (self._given.told.get(key, NOTHING_TOLD).muted.get(incident.incident_id) for key in own)

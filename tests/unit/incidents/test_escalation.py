@@ -1,4 +1,4 @@
-"""Who else is told: a chain of teams, each step once, after the repeats or the time of all steps before it."""
+"""Who else is told: a chain of teams, each step once, after the repeats or the time of the team before it."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def chain(*entries: Entry) -> tuple[Step, ...]:
     return steps("ops", lambda team: config.route(team, "demo", rule_id="accumulation", severity=Severity.WARNING))
 
 
-def test_steps_add_up_what_the_routes_say() -> None:
+def test_steps_wait_for_what_the_route_of_the_team_before_says() -> None:
     assert chain(Entry("ops", "boss", repeats=2, minutes=30), Entry("boss", "chief", minutes=15)) == (
         Step("boss", "ops", 2, 1_800_000),
-        Step("chief", "boss", None, 2_700_000),
+        Step("chief", "boss", None, 900_000),
     )
 
 
@@ -56,7 +56,7 @@ def test_a_team_without_such_a_route_has_no_chain() -> None:
     assert chain(Entry("boss", "chief", minutes=5)) == ()
 
 
-CHAIN = (Step("boss", "ops", 2, 1_800_000), Step("chief", "boss", None, 2_700_000))
+CHAIN = (Step("boss", "ops", 2, 1_800_000), Step("chief", "boss", None, 900_000))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ CHAIN = (Step("boss", "ops", 2, 1_800_000), Step("chief", "boss", None, 2_700_00
         (0, 2, 1, 1),
         (0, 0, 30, 1),
         (0, 9, 99, 1),  # one level an interval: the first team up is not passed over
-        (1, 9, 44, 1),
-        (1, 0, 45, 2),
+        (1, 9, 14, 1),
+        (1, 0, 15, 2),
         (2, 99, 999, 2),  # nobody is left
         (3, 99, 999, 3),  # the chain was longer once
     ],
