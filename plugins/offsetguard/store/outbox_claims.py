@@ -7,7 +7,8 @@
        '--outbox.redrive-- failed
 
 A lane is one receiver. Within it the oldest message goes first, and no message of a thread goes before an earlier one
-of it is sent or failed: never "resolved" before the warning that it resolves.
+of it is sent or failed: never "resolved" before the warning that it resolves. A digest is of many threads, so it waits
+for everything before it, and everything after it waits for it.
 A claim is a compare-and-set on (status, claimed_until), with row locks that others skip on PostgreSQL: two deliverers
 never hold one row at once. A deliverer that dies between the receiver's acceptance and `mark_accepted` leaves a row
 that is sent once more.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import aliased
 
+from offsetguard.messages.digest import DIGEST
 from offsetguard.receivers import Channel
 from offsetguard.store.changed_rows import count_changed
 from offsetguard.store.database import reading, writing
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 CLAIM_MS = 120_000  # longer than any channel's time-outs together
 MAX_ERROR_LENGTH = 2_000
+WAITS_FOR_EARLIER = "not tried: an earlier message of the same thread, or a digest, has to go first"
 
 
 class Lane(NamedTuple):
@@ -137,12 +140,10 @@ def say_what_waits_for_whom(engine: Engine, *, now: datetime) -> int:
     """Write the reason to messages that are due and may not go yet, since an earlier one of their thread waits."""
     where = (_free_at(now), OutboxRow.last_error.is_(None), ~_is_first_of_its_thread())
     with reading(engine) as session:
-        waiting = session.scalars(select(OutboxRow.id).where(*where)).all()
-    if not waiting:  # nearly always: no write lock for it
-        return 0
+        if session.scalar(select(OutboxRow.id).where(*where).limit(1)) is None:  # nearly always: no write lock for it
+            return 0
     with writing(engine) as session:
-        reason = "not tried: an earlier message of the same thread has to go first"
-        return _count_changed(session, (OutboxRow.id.in_(waiting), OutboxRow.last_error.is_(None)), last_error=reason)
+        return _count_changed(session, where, last_error=WAITS_FOR_EARLIER)
 
 
 def _of(lane: Lane) -> ColumnElement[bool]:
@@ -155,15 +156,23 @@ def _free_at(now: datetime) -> ColumnElement[bool]:
 
 
 def _is_first_of_its_thread() -> ColumnElement[bool]:
-    earlier = aliased(OutboxRow)
-    found = select(earlier.id).where(
-        earlier.thread_key == OutboxRow.thread_key,
-        earlier.receiver == OutboxRow.receiver,
-        earlier.channel == OutboxRow.channel,
-        earlier.status == Status.PENDING.value,
-        earlier.id < OutboxRow.id,
+    of_the_thread, digest = aliased(OutboxRow), aliased(OutboxRow)
+    # two questions, since each has an index of its own
+    return ~_earlier(of_the_thread, of_the_thread.thread_key == OutboxRow.thread_key) & ~_earlier(
+        digest, or_(digest.rule_id == DIGEST, OutboxRow.rule_id == DIGEST)
     )
-    return ~found.exists()
+
+
+def _earlier(other: type[OutboxRow], related: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return whether another message to the same receiver that is related was written before and waits."""
+    found = select(other.id).where(
+        other.status == Status.PENDING.value,
+        other.channel == OutboxRow.channel,
+        other.receiver == OutboxRow.receiver,
+        other.id < OutboxRow.id,
+        related,
+    )
+    return found.correlate(OutboxRow).exists()
 
 
 def _held_by(message: OutboxMessage) -> tuple[ColumnElement[bool], ...]:

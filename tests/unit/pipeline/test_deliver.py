@@ -18,6 +18,7 @@ from offsetguard.pipeline.delivery_report import Result
 from offsetguard.pipeline.sending import Channels
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.outbox import Status
+from offsetguard.store.outbox_claims import WAITS_FOR_EARLIER
 from offsetguard_peers.delivery_world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
 from offsetguard_peers.slack_server import Failure
 from offsetguard_peers.smtp_server import Conduct
@@ -265,7 +266,7 @@ def test_a_resolution_never_overtakes_the_warning_that_it_resolves(world: World)
     assert deliver_due(world.engine, world.channels, now=NOW).retried == 1
     world.put("resolved", "orders@example.com", RESOLVED)
     assert deliver_due(world.engine, world.channels, now=NOW + timedelta(seconds=5)).deliveries == ()
-    assert world.rows()["resolved"].last_error == "not tried: an earlier message of the same thread has to go first"
+    assert world.rows()["resolved"].last_error == WAITS_FOR_EARLIER
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 2
     subjects = [str(mail.message["Subject"]).split()[0] for mail in world.smtp.mails]
     assert subjects == ["[CRITICAL]", "[RESOLVED]"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import event
 
+from offsetguard.messages.digest import digest
 from offsetguard.messages.view import MessageView, NotificationReason
 from offsetguard.receivers import Channel
 from offsetguard.store import notification_log, outbox, outbox_claims
@@ -122,8 +125,50 @@ def test_what_waits_for_an_earlier_message_of_its_thread_says_so(engine: Engine)
     reasons = {row.idempotency_key: row.last_error for row in outbox.messages(engine)}
     assert reasons == {
         "warning": None,
-        "resolved": "not tried: an earlier message of the same thread has to go first",
+        "resolved": outbox_claims.WAITS_FOR_EARLIER,
     }
+
+
+def test_more_may_wait_for_an_earlier_message_than_a_statement_may_have_values(engine: Engine) -> None:
+    most = 40
+
+    def lower_the_limit(connection: Any, *_: object) -> None:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)  # else 32,766 and more
+
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "checkout", lower_the_limit)
+    for number in range(most + 2):
+        put(engine, f"key {number}", thread="thread 1")
+    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == most + 1
+    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 0
+
+
+def test_nothing_overtakes_a_digest_and_a_digest_overtakes_nothing(engine: Engine) -> None:
+    """It may hold the warning that a later message resolves, or the end of an earlier one."""
+    put(engine, "warning of one", thread="thread 1")
+    put_digest(engine, "digest")
+    put(engine, "resolved", thread="thread 2")
+    slack = Lane(Channel.SLACK, "#alerts")
+    put(engine, "elsewhere", thread="thread 2", lane=slack)
+    warning = claimed(engine)
+    assert (warning.idempotency_key, claim(engine)) == ("warning of one", None)
+    outbox_claims.mark_accepted(engine, warning, accepted_at=NOW, receipt="<1@offsetguard>")
+    sent = claimed(engine)
+    outbox_claims.mark_retry(engine, sent, next_attempt_at=NOW + timedelta(minutes=30), error="451 later")
+    assert (sent.idempotency_key, claim(engine)) == ("digest", None), "the end waits for the warning in the digest"
+    assert claimed(engine, lane=slack).idempotency_key == "elsewhere"
+    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 1
+    again = claimed(engine, NOW + timedelta(minutes=30))
+    outbox_claims.mark_accepted(engine, again, accepted_at=NOW, receipt="<2@offsetguard>")
+    assert claimed(engine).idempotency_key == "resolved"
+
+
+def put_digest(engine: Engine, key: str) -> None:
+    view = digest([VIEW, VIEW], thread_key=key)
+    with writing(engine) as session:
+        outbox.enqueue(
+            session, idempotency_key=key, channel=ORDERS.channel, receiver=ORDERS.receiver, view=view, now=NOW
+        )
 
 
 def test_postponed_messages_wait_with_the_reason_and_others_are_not_concerned(engine: Engine) -> None:
