@@ -1,6 +1,7 @@
 """What our channels and Spark make of Airflow connections."""
 
 import sys
+from collections.abc import Callable
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -84,6 +85,29 @@ def test_an_incomplete_connection_stops_only_its_own_channel(uri: str, monkeypat
     assert isinstance(channel, Unavailable)
     assert "'half'" in channel.reason
     assert "create one of type" in channel.reason
+
+
+MALFORMED = [
+    (mail_channel, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "10s"}}', "'10s'"),
+    (mail_channel, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "nan"}}', "'nan'"),
+    (slack_channel, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": -1}}', "not -1"),
+    (slack_channel, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": null}}', "not None"),
+    (slack_channel, '{"conn_type": "slack", "password": "hunter2", "extra": "[1]"}', "is malformed"),
+    (slack_webhook, '{"conn_type": "slackwebhook", "password": "hunter2", "extra": {"timeout": "1e9"}}', "'1e9'"),
+    (slack_webhook, '{"conn_type": "slackwebhook", "password": "hunter2", "nonsense": ', "'half'"),
+]
+
+
+@pytest.mark.parametrize(("open_one", "connection", "said"), MALFORMED)
+def test_a_malformed_connection_stops_only_its_own_channel_and_shows_no_secret(
+    open_one: Callable[[str], object], connection: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HALF", connection)
+    channel = open_one("half")
+    assert isinstance(channel, Unavailable)
+    assert "Airflow connection 'half'" in channel.reason
+    assert said in channel.reason
+    assert "hunter2" not in channel.reason
 
 
 def test_rocketmq_credentials_are_login_password_and_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,10 +46,15 @@ class Channels:
     webhook: Callable[[str], SlackWebhookChannel | Unavailable] = field(default=_no_webhooks)
 
     def way(self, lane: Lane) -> Way:
-        """Return the way to a receiver."""
+        """Return the way to a receiver; whatever keeps a webhook from being opened concerns that webhook alone."""
         if lane.channel is Channel.MAIL:
             return self.mail
-        return self.slack if lane.channel is Channel.SLACK else self.webhook(lane.receiver)
+        if lane.channel is Channel.SLACK:
+            return self.slack
+        try:
+            return self.webhook(lane.receiver)
+        except Exception as error:  # noqa: BLE001 the code of others; its text may have the address
+            return Unavailable(f"webhook {lane.receiver!r} could not be opened: {type(error).__name__}")
 
 
 class CannotRender(Exception):

@@ -1,24 +1,55 @@
 """Mail and Slack channels from the Airflow connections that the configuration names.
 
-A connection that is missing or incomplete stops only its own channel: its messages wait in the outbox with the reason.
+A connection that is missing, incomplete or malformed stops only its own channel: its messages wait in the outbox with
+the reason. Secrets are in no reason, so what others' code says of a connection that it cannot read is not in it either.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import math
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, AirflowRuntimeError
+
+from offsetguard.channels.receipt import Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow.sdk import Connection
 
     from offsetguard.channels.mail import MailChannel, TlsMode
-    from offsetguard.channels.receipt import Unavailable
     from offsetguard.channels.slack import SlackChannel
     from offsetguard.channels.slack_webhook import SlackWebhookChannel
     from offsetguard.config import Delivery
     from offsetguard.pipeline.sending import Channels
+
+
+_Channel = TypeVar("_Channel")
+
+
+class _Malformed(ValueError):
+    """A part of a connection that is not what it has to be; the text says what to do and has no secret."""
+
+
+def _stops_only_itself(open_one: Callable[[str], _Channel | Unavailable]) -> Callable[[str], _Channel | Unavailable]:
+    """Let a connection that cannot be read count as one that is not there."""
+
+    @functools.wraps(open_one)
+    def opened(conn_id: str) -> _Channel | Unavailable:
+        try:
+            return open_one(conn_id)
+        except _Malformed as error:
+            return Unavailable(f"Airflow connection {conn_id!r} is malformed: {error}")
+        except (ValueError, TypeError, AttributeError) as error:
+            what = f"is malformed ({type(error).__name__}); correct it under Admin > Connections"
+        except (AirflowException, AirflowRuntimeError, OSError) as error:
+            what = f"could not be read ({type(error).__name__})"
+        return Unavailable(f"Airflow connection {conn_id!r} {what}")
+
+    return opened
 
 
 def open_channels(delivery: Delivery) -> Channels:
@@ -33,6 +64,7 @@ def open_channels(delivery: Delivery) -> Channels:
     )
 
 
+@_stops_only_itself
 def mail_channel(conn_id: str) -> MailChannel | Unavailable:
     """Open SMTP as the provider's connection type `smtp` describes it.
 
@@ -40,7 +72,6 @@ def mail_channel(conn_id: str) -> MailChannel | Unavailable:
     (STARTTLS unless it is true), `timeout` in seconds.
     """
     from offsetguard.channels.mail import MailChannel
-    from offsetguard.channels.receipt import Unavailable
 
     connection = _connection(conn_id)
     if connection is None or not connection.host:
@@ -55,13 +86,13 @@ def mail_channel(conn_id: str) -> MailChannel | Unavailable:
         connection.login or None,
         connection.password or None,
         mode,
-        float(connection.extra_dejson.get("timeout", 10)),
+        _timeout_s(connection),
     )
 
 
+@_stops_only_itself
 def slack_channel(conn_id: str) -> SlackChannel | Unavailable:
     """Open Slack by the provider's type `slack`: password = bot token; extra `base_url`, `timeout`, `proxy`."""
-    from offsetguard.channels.receipt import Unavailable
     from offsetguard.channels.slack import SlackChannel
 
     connection = _connection(conn_id)
@@ -73,16 +104,16 @@ def slack_channel(conn_id: str) -> SlackChannel | Unavailable:
         )
     extra = connection.extra_dejson
     options = {name: extra[name] for name in ("base_url", "proxy") if extra.get(name)}
-    return SlackChannel.with_token(connection.password, timeout_s=int(extra.get("timeout", 10)), **options)
+    return SlackChannel.with_token(connection.password, timeout_s=math.ceil(_timeout_s(connection)), **options)
 
 
+@_stops_only_itself
 def slack_webhook(conn_id: str) -> SlackWebhookChannel | Unavailable:
     """Open an incoming webhook by the provider's type `slackwebhook`.
 
     Password: the whole address, or what comes after the host's `https://hooks.slack.com/services`; extra `timeout`,
     `proxy`.
     """
-    from offsetguard.channels.receipt import Unavailable
     from offsetguard.channels.slack_webhook import SlackWebhookChannel
 
     connection = _connection(conn_id)
@@ -93,7 +124,7 @@ def slack_webhook(conn_id: str) -> SlackWebhookChannel | Unavailable:
         )
     extra = connection.extra_dejson
     address = _webhook_address(connection)
-    return SlackWebhookChannel(conn_id, address, int(extra.get("timeout", 10)), extra.get("proxy") or None)
+    return SlackWebhookChannel(conn_id, address, math.ceil(_timeout_s(connection)), extra.get("proxy") or None)
 
 
 def _webhook_address(connection: Connection) -> str:
@@ -106,6 +137,19 @@ def _webhook_address(connection: Connection) -> str:
     return f"{base.rstrip('/')}/{password.lstrip('/')}"
 
 
+def _timeout_s(connection: Connection) -> float:
+    value = connection.extra_dejson.get("timeout", 10)
+    try:
+        timeout_s = float(value)
+    except (ValueError, TypeError):
+        timeout_s = math.nan
+    if not 0 < timeout_s <= _LONGEST_TIMEOUT_S:
+        said = repr(value)[:100]
+        raise _Malformed(f"write seconds, up to {_LONGEST_TIMEOUT_S:g}, as timeout into its extra, not {said}")
+    return timeout_s
+
+
+_LONGEST_TIMEOUT_S = 3_600.0
 _USUAL_PORT = {"none": 25, "starttls": 587, "tls": 465}
 
 

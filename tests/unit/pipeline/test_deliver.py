@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from offsetguard.channels.slack_webhook import SlackWebhookChannel
     from offsetguard.pipeline.delivery_report import DeliveryReport
 
 World = DeliveryWorld
@@ -244,6 +245,18 @@ def test_a_missing_connection_keeps_messages_with_the_reason(world: World) -> No
     assert reason in deliver_due(world.engine, without, now=NOW).reasons[0]
     assert world.rows()["s"].last_error == reason
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
+
+
+def test_a_webhook_that_cannot_be_opened_stops_nobody_else_and_shows_no_secret(world: World) -> None:
+    world.put("h", "hook")
+    world.put("m", "orders@example.com")
+
+    def raises(name: str) -> SlackWebhookChannel:
+        raise RuntimeError(f"{name}: hunter2")
+
+    report = deliver_due(world.engine, replace(world.channels, webhook=raises), now=NOW)
+    assert (report.sent, report.retried) == (1, 1)
+    assert world.rows()["h"].last_error == "webhook 'hook' could not be opened: RuntimeError"
 
 
 def test_a_receiver_that_hangs_costs_one_time_out_and_holds_nobody_up(world: World) -> None:
