@@ -4,7 +4,8 @@ Time is the start of the judged interval, so that the same intervals always give
 unevenly they are judged. A span has passed in the first interval that begins so long after another as it is long.
 
 group_wait      from the opening of the oldest incident that may be told to the first message of a spell
-group_interval  from any message to the next one with news: new incidents, resolved ones. What is worse does not wait
+group_interval  from any message to the next one with news: new incidents, resolved ones, a new spell after the end of
+                all. What is worse than all that was told does not wait
 repeat_interval from any message to one without news; exactly, whatever group_interval is
 """
 
@@ -54,11 +55,17 @@ class Told:
     firing: Mapping[str, ToldIncident] = field(default_factory=dict)  # by incident id
     muted: Mapping[str, MuteReason] = field(default_factory=dict)  # firing incidents, told before or not
     repeat_count: int = 0  # messages without news, one after the other
+    ended: Severity | None = None  # after a spell, for group_interval: the worst that was told in the end
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is left that a later message could be about."""
-        return not self.firing and not self.muted
+        """Nothing is left that a later message could be about, or would have to wait for."""
+        return self.at is None and not self.muted
+
+    @property
+    def worst(self) -> Severity | None:
+        """The worst that is told, or was when the spell ended; None: nothing was told."""
+        return max((one.severity for one in self.firing.values()), key=lambda one: one.rank, default=self.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +111,31 @@ def _in_time(
         oldest = min(one.opened_at for one in audible if one.incident_id not in told.firing)
         if not _passed(oldest, interval, timing.group_wait_ms):
             reason = NotificationReason.GROUP_WAIT
+        elif _is_too_young(told, interval, timing) and not _raises_severity(audible, told):
+            reason = NotificationReason.GROUP_INTERVAL
     elif reason is NotificationReason.NEW_FIRING and _raises_severity(audible, told):
         reason = NotificationReason.WORSE
     elif reason is NotificationReason.ALL_RESOLVED and not timing.send_resolved:
         reason = NotificationReason.RESOLVED_UNWANTED
     elif reason in _NEWS:
-        if told.at is not None and not _passed(told.at, interval, timing.group_interval_ms):
+        if _is_too_young(told, interval, timing):
             reason = NotificationReason.GROUP_INTERVAL
     elif not audible and firing:  # nothing new, or a repeat: the worst incident's mute says why
         reason = next(NotificationReason(one.muted.value) for one in firing if one.muted is not None)
     return reason
+
+
+def after_silence(interval: Interval, told: Told, timing: Timing, reason: NotificationReason) -> Told:
+    """Return what is still to be known of what was told, after an interval in which nothing was sent for `reason`.
+
+    The last message of a spell is remembered until the group interval has passed, so that trouble which comes and goes
+    is not told more often than that.
+    """
+    if reason is NotificationReason.RESOLVED_UNWANTED:
+        told = Told(at=told.at, thread_key=told.thread_key, muted=told.muted, ended=told.worst)
+    if not told.firing and not _is_too_young(told, interval, timing):
+        return Told(muted=told.muted)
+    return told
 
 
 def _last_sent(told: Told) -> LastSent | None:
@@ -127,10 +149,15 @@ def _is_worse(one: Candidate, told: Told) -> bool:
 
 def _raises_severity(audible: Sequence[Candidate], told: Told) -> bool:
     """Whether an incident got worse than it was told, or a new one is worse than all that were told."""
-    worst = max((one.severity.rank for one in told.firing.values()), default=-1)
+    worst = -1 if told.worst is None else told.worst.rank
     return any(
         _is_worse(one, told) or (one.incident_id not in told.firing and one.severity.rank > worst) for one in audible
     )
+
+
+def _is_too_young(told: Told, interval: Interval, timing: Timing) -> bool:
+    """Whether the last message is too young for the next one with news."""
+    return told.at is not None and not _passed(told.at, interval, timing.group_interval_ms)
 
 
 def _passed(since: datetime, interval: Interval, span_ms: int) -> bool:

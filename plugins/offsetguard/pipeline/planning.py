@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 from offsetguard.config.teams import RECEIVER_LISTS
 from offsetguard.incidents.decision import Decision, NotificationReason
 from offsetguard.incidents.escalation import steps
-from offsetguard.incidents.timing import NOTHING_TOLD, Candidate, Timing, Told, ToldIncident, decide_in_time
+from offsetguard.incidents.timing import (
+    NOTHING_TOLD,
+    Candidate,
+    Timing,
+    Told,
+    ToldIncident,
+    after_silence,
+    decide_in_time,
+)
 from offsetguard.messages.digest import digest
 from offsetguard.pipeline.audience import Audience, Circumstances
 from offsetguard.pipeline.news import KnownIncidents, News, Writer
@@ -138,10 +146,11 @@ class _Planner:
             return GroupDecision(key, Decision(send=False, reason=NotificationReason.RECEIVER_REMOVED))
         route = heard[0].route if heard else self._route_of_told(key, told)
         muted = {one.incident.incident_id: one.mute.reason for one in heard if one.mute is not None}
-        decision = self._decision(told, heard, route)
+        timing = _timing(route)
+        decision = self._decision(told, heard, timing)
         if not decision.send:
-            over = decision.reason is NotificationReason.RESOLVED_UNWANTED
-            self.told[key] = Told(muted=muted) if over else replace(told, muted=muted)
+            kept = replace(told, muted=muted)
+            self.told[key] = after_silence(self._given.interval, kept, timing, decision.reason)
             return GroupDecision(key, decision, muted_count=len(muted))
         news = self._news(key.group, decision.reason, told, heard, route)
         self.told[key] = Told(
@@ -150,13 +159,11 @@ class _Planner:
             firing={one.incident.incident_id: self._told_incident(one, told, decision.reason) for one in news.shown},
             muted=muted,
             repeat_count=news.repeat_count,
+            ended=None if news.shown else told.worst,
         )
         return GroupDecision(key, decision, news, len(muted))
 
-    def _decision(self, told: Told, heard: Sequence[Heard], route: Route) -> Decision:
-        timing = Timing(
-            route.group_wait_ms, route.group_interval_ms, route.repeat_interval_ms, send_resolved=route.send_resolved
-        )
+    def _decision(self, told: Told, heard: Sequence[Heard], timing: Timing) -> Decision:
         candidates = [
             Candidate(
                 one.incident.incident_id,
@@ -183,7 +190,7 @@ class _Planner:
                 team,
                 group.cluster,
                 rule_id=group.rule_id,
-                severity=Severity.CRITICAL if worst is None else told.firing[worst].severity,
+                severity=told.worst or Severity.CRITICAL,
                 consumer_group=None if incident is None else incident.subject.consumer_group,
             )
 
@@ -219,6 +226,12 @@ class _Planner:
             now if severity.rank > known.severity.rank else known.severity_told_at,
             known.repeats + 1 if repeated else known.repeats,
         )
+
+
+def _timing(route: Route) -> Timing:
+    return Timing(
+        route.group_wait_ms, route.group_interval_ms, route.repeat_interval_ms, send_resolved=route.send_resolved
+    )
 
 
 def _messages(views: Sequence[tuple[ToldKey, News, MessageView]], interval: Interval) -> Iterator[PlannedMessage]:

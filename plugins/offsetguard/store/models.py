@@ -229,6 +229,7 @@ class ToldRow(Base):
     firing_json: Mapped[str] = mapped_column(Text)  # incident id -> [severity, first told, severity told, repeats]
     muted_json: Mapped[str] = mapped_column(Text)  # incident id -> muting.MuteReason
     repeat_count: Mapped[int]
+    ended: Mapped[str | None]  # the worst severity that was told in the spell that has ended
 
 
 class ForecastRow(Base):

@@ -1,6 +1,7 @@
 """What each receiver was last told about each (team, cluster, rule): written by the judge, in its transaction.
 
-A row is there as long as something that was told still fires, or something that fires is kept from the receiver.
+A row is there as long as something that was told still fires, something that fires is kept from the receiver, or the
+last message of a spell is so young that the next spell has to wait.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ def _values(key: ToldKey, told: Told) -> dict[str, Any]:
         ),
         "muted_json": json.dumps({one: reason.value for one, reason in sorted(told.muted.items())}),
         "repeat_count": told.repeat_count,
+        "ended": None if told.ended is None else told.ended.value,
     }
 
 
@@ -89,6 +91,7 @@ def _told(row: ToldRow) -> Told:
         },
         muted={incident_id: MuteReason(reason) for incident_id, reason in json.loads(row.muted_json).items()},
         repeat_count=row.repeat_count,
+        ended=None if row.ended is None else Severity(row.ended),
     )
 
 

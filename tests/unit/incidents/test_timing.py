@@ -11,9 +11,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.incidents.decision import NotificationReason
+from offsetguard.incidents.decision import Decision, NotificationReason
 from offsetguard.incidents.muting import MuteReason
-from offsetguard.incidents.timing import NOTHING_TOLD, Candidate, Timing, Told, ToldIncident, decide_in_time
+from offsetguard.incidents.timing import (
+    NOTHING_TOLD,
+    Candidate,
+    Timing,
+    Told,
+    ToldIncident,
+    after_silence,
+    decide_in_time,
+)
 from offsetguard.intervals import Interval
 from offsetguard.severity import Severity
 
@@ -23,9 +31,10 @@ CASES = yaml.safe_load((Path(__file__).parent / "timings.yml").read_text(encodin
 OF_THE_AUDIENCE = {"escalated", "receiver_removed"}  # decided before or after the spans: tests/unit/pipeline
 
 
-def told(minutes_ago: int, firing: dict[str, str]) -> Told:
+def told(minutes_ago: int, firing: dict[str, str], ended: str | None = None) -> Told:
     at = START - minutes_ago * MINUTE
-    return Told(at, "thread", {name: ToldIncident(Severity(severity), at, at) for name, severity in firing.items()})
+    known = {name: ToldIncident(Severity(severity), at, at) for name, severity in firing.items()}
+    return Told(at, "thread", known, ended=Severity(ended) if ended else None)
 
 
 def candidate(name: str, severity: str, minutes: int, muted: str | None = None) -> Candidate:
@@ -74,9 +83,11 @@ def _at(minute: int, course: list[tuple[str, int, int, str]]) -> list[Candidate]
     ]
 
 
-def _after(told_before: Told, interval: Interval, firing: list[Candidate]) -> Told:
+def _after(told_before: Told, interval: Interval, firing: list[Candidate], timing: Timing, decision: Decision) -> Told:
+    if not decision.send:
+        return after_silence(interval, told_before, timing, decision.reason)
     known = {one.incident_id: ToldIncident(one.severity, interval.start, interval.start) for one in firing}
-    return Told(interval.start, "thread", known)
+    return Told(interval.start, "thread", known, ended=None if known else told_before.worst)
 
 
 @given(course=courses, timing=timings)
@@ -94,10 +105,8 @@ def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_
             )
             unchanged = {one.incident_id for one in firing} == set(known.firing)
             assert not (quiet and unchanged), "the same state was told twice"
-            known = _after(known, interval, firing)
-            assert not decide_in_time(interval, known, firing, timing).send
-        elif decision.reason is NotificationReason.RESOLVED_UNWANTED:
-            known = NOTHING_TOLD
+        known = _after(known, interval, firing, timing, decision)
+        assert not decide_in_time(interval, known, firing, timing).send
         longest = timedelta(milliseconds=timing.group_wait_ms + timing.group_interval_ms)
         for one in firing:
             assert one.incident_id in known.firing or interval.start - one.opened_at < longest
@@ -111,7 +120,25 @@ def test_whoever_was_told_that_something_fires_is_told_its_end(
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        if decide_in_time(interval, known, firing, timing).send:
-            known = _after(known, interval, firing)
+        known = _after(known, interval, firing, timing, decide_in_time(interval, known, firing, timing))
     if timing.send_resolved:
         assert not known.firing
+
+
+@given(course=courses, timing=timings)
+def test_no_news_follows_a_message_within_the_group_interval_unless_they_are_worse(
+    course: list[tuple[str, int, int, str]], timing: Timing
+) -> None:
+    """However often trouble comes and goes: the spans hold over the end of a spell."""
+    known, last, worst_told = NOTHING_TOLD, None, -1
+    for minute in range(60):
+        interval = Interval(START + minute * MINUTE)
+        firing = _at(minute, course)
+        decision = decide_in_time(interval, known, firing, timing)
+        worst = max((one.severity.rank for one in firing), default=-1)
+        if decision.send:
+            waited = last is None or interval.start - last >= timedelta(milliseconds=timing.group_interval_ms)
+            assert waited or worst > worst_told or decision.reason is NotificationReason.REPEAT
+            last, worst_told = interval.start, worst if firing else worst_told
+        known = _after(known, interval, firing, timing, decision)
+    assert known.is_empty

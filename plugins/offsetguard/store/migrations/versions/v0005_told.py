@@ -1,4 +1,7 @@
-"""What each receiver was last told; taken from the newest messages, so that an upgrade tells nobody anything again."""
+"""What each receiver was last told; taken from the newest messages, so that an upgrade does not tell it again.
+
+What a message only counted, since it had more incidents than it keeps, is not known by name, and is told once more.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,7 @@ def upgrade() -> None:
         sa.Column("firing_json", sa.Text(), nullable=False),
         sa.Column("muted_json", sa.Text(), nullable=False),
         sa.Column("repeat_count", sa.BigInteger(), nullable=False),
+        sa.Column("ended", sa.String(255), nullable=True),
         sa.PrimaryKeyConstraint("key", name="pk_told"),
     )
     op.create_index("ix_told_cluster", "told", ["cluster"])
@@ -79,4 +83,5 @@ def _last_told() -> Iterator[dict[str, Any]]:
             "firing_json": json.dumps(firing),
             "muted_json": "{}",
             "repeat_count": 0,
+            "ended": None,
         }
