@@ -46,7 +46,8 @@ def steps(team: str, route_of: Callable[[str], Route]) -> tuple[Step, ...]:
 def level_due(chain: tuple[Step, ...], *, level: int, repeats: int, first_told_at: datetime, interval: Interval) -> int:
     """Return the level that an unacknowledged incident has now: at least `level`, at most one more.
 
-    `repeats`, `first_told_at`: how often the team that the next step leads from was told again, and since when it knows.
+    `repeats`, `first_told_at`: how often the team that the next step leads from was told again, and since when it
+    knows.
     """
     if level >= len(chain):
         return level

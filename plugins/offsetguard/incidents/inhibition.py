@@ -57,7 +57,10 @@ class Inhibitors:
 
 
 def _mutes_at_all(source: Incident, inhibition: Inhibition) -> bool:
-    """Only what is told to somebody may mute (what silences and hours keep back is left out before); trouble that is no more than INFO is told to nobody."""
+    """Only what is told to somebody may mute; trouble that is no more than INFO is told to nobody.
+
+    What people keep back is left out by the audience, which knows who would hear of it.
+    """
     said = not inhibition.variants or source.evidence.variant in inhibition.variants
     return said and source.is_open and source.evidence.severity.is_sent
 
