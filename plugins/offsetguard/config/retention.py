@@ -13,4 +13,4 @@ class Retention:
     __pydantic_config__ = NO_OTHER_FIELDS
 
     snapshots_days: Annotated[int, Number(ge=1)] = 7  # what was seen; also landed files, which facts are made of again
-    facts_days: Annotated[int, Number(ge=1)] = 90  # what was made of it; also the records of cycles and of judgements
+    facts_days: Annotated[int, Number(ge=1)] = 90  # what was made of it; also incidents and messages that are over

@@ -21,7 +21,7 @@ from offsetguard.housekeeping.table_files import exchange
 from offsetguard.iceberg_catalog import NAMESPACE
 from offsetguard.publish_lock import only_publisher
 from offsetguard.reading.catalog import open_catalog
-from offsetguard.store import broker_marks, cycles, forecasts, judged_intervals, settled_intervals
+from offsetguard.store import ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
 from offsetguard.tables import PUBLISHED
 
@@ -65,6 +65,9 @@ class HousekeepingReport:
     deleted_cycles: int = 0
     deleted_judgements: int = 0
     deleted_forecasts: int = 0
+    deleted_incidents: int = 0  # resolved ones, with their histories and acknowledgements
+    deleted_messages: int = 0  # sent ones, with what the notification log says of them
+    deleted_silences: int = 0
     deleted_snapshots: int = 0  # landed ones
 
     def as_dict(self) -> dict[str, Any]:
@@ -155,6 +158,7 @@ class Housekeeper:
             judgements = judged_intervals.delete_older(session, records_from)
             deleted_forecasts = forecasts.delete_older(session, snapshots_from, records_from)
             broker_marks.delete_older(session, now - broker_marks.KEPT_FOR)
+        aged = ageing.delete_older(self.engine, records_from)
         return HousekeepingReport(
             tables=reports,
             settled_intervals=newly_settled,
@@ -163,6 +167,9 @@ class Housekeeper:
             deleted_cycles=deleted_cycles,
             deleted_judgements=judgements,
             deleted_forecasts=deleted_forecasts,
+            deleted_incidents=aged.incidents,
+            deleted_messages=aged.messages,
+            deleted_silences=aged.silences,
             deleted_snapshots=delete_landed(self.workspace.landing_folder, snapshots_from),
         )
 

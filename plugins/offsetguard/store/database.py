@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0006"  # a test compares it with the files
+NEWEST_REVISION = "0007"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01
@@ -36,6 +36,24 @@ def open_database(url: str) -> Engine:
     except OperationalError as error:
         engine.dispose()
         raise _cannot_be_opened(url, error) from error
+    return engine
+
+
+def open_migrated(url: str) -> Engine:
+    """Open a database whose tables are of this release, and change nothing; raises StoreError where they are not."""
+    engine = connect(url)
+    try:
+        revision = _revision(engine)
+    except OperationalError as error:
+        engine.dispose()
+        raise _cannot_be_opened(url, error) from error
+    if revision != NEWEST_REVISION:
+        engine.dispose()
+        found = "has no tables of OffsetGuard yet" if revision is None else f"is of revision {revision}"
+        raise StoreError(
+            f"{_shown(url)} {found}, and this release needs {NEWEST_REVISION}: the next task of the DAG, or "
+            "`offsetguard health`, brings it there; restart what still runs an earlier release"
+        )
     return engine
 
 
@@ -155,5 +173,8 @@ def _revision(engine: Engine) -> str | None:
 
 
 def _cannot_be_opened(url: str, error: OperationalError) -> StoreError:
-    shown = make_url(url).render_as_string(hide_password=True)
-    return StoreError(f"{shown}: cannot be opened: {error.orig}; check OFFSETGUARD_DATABASE_URL")
+    return StoreError(f"{_shown(url)}: cannot be opened: {error.orig}; check OFFSETGUARD_DATABASE_URL")
+
+
+def _shown(url: str) -> str:
+    return make_url(url).render_as_string(hide_password=True)

@@ -117,14 +117,20 @@ class IncidentRow(Base):
     is_pending: Mapped[bool] = mapped_column(default=False)  # nobody was told yet
     record_json: Mapped[str] = mapped_column(Text)  # incidents.incident.Evidence and counts: see `store.incidents`
 
-    __table_args__ = (Index("ix_incidents_cluster_opened_at", "cluster", "opened_at"),)
+    __table_args__ = (
+        Index("ix_incidents_cluster_opened_at", "cluster", "opened_at"),
+        Index("ix_incidents_resolved_at", "resolved_at"),
+    )
 
 
 class IncidentEventRow(Base):
     """One thing that happened to an incident; see `incidents.history.IncidentEvent`."""
 
     __tablename__ = "incident_events"
-    __table_args__ = (Index("ix_incident_events_incident", "incident_id", "id"),)
+    __table_args__ = (
+        Index("ix_incident_events_incident", "incident_id", "id"),
+        Index("ix_incident_events_kind", "kind", "at"),
+    )
 
     id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
     incident_id: Mapped[str] = mapped_column(String(32))
@@ -164,7 +170,7 @@ class SilenceRow(Base):
 
 
 class OutboxRow(Base):
-    """One message to one receiver; stays here whatever becomes of it."""
+    """One message to one receiver; stays here until it is accepted, and then as long as `store.ageing` says."""
 
     __tablename__ = "outbox"
 
@@ -189,7 +195,8 @@ class OutboxRow(Base):
         Index("ix_outbox_status_next_attempt_at", "status", "next_attempt_at"),
         Index("ix_outbox_lane", "status", "channel", "receiver", "id"),
         Index("ix_outbox_thread", "thread_key", "receiver", "status"),
-        Index("ix_outbox_last_sent", "team", "cluster", "rule_id", "interval_start"),
+        Index("ix_outbox_created_at", "status", "created_at"),
+        Index("ix_outbox_team", "team", "created_at"),
     )
 
 

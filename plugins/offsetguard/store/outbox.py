@@ -104,7 +104,11 @@ class Backlog:
 
 def backlog(session: Session) -> Backlog:
     """Return how much waits, and since when."""
-    query = select(OutboxRow.status, func.count(), func.min(OutboxRow.created_at)).group_by(OutboxRow.status)
+    query = (
+        select(OutboxRow.status, func.count(), func.min(OutboxRow.created_at))
+        .where(OutboxRow.status.in_([Status.PENDING.value, Status.FAILED.value]))  # few; all the others were sent
+        .group_by(OutboxRow.status)
+    )
     found = {status: (count, oldest) for status, count, oldest in session.execute(query)}
     waiting, oldest = found.get(Status.PENDING.value, (0, None))
     return Backlog(waiting, oldest, found.get(Status.FAILED.value, (0, None))[0])

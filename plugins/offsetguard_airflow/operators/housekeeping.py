@@ -31,10 +31,14 @@ class HousekeepingOperator(BaseOperator):
         report = Housekeeper(workspace, retention, engine, self.log.info).clean(now=datetime.now(UTC))
         send(of_housekeeping(report))
         self.log.info(
-            "%d intervals settled; deleted: %d landed snapshots, %d intervals, %d cycles, %d judgements",
+            "%d intervals settled; deleted: %d landed snapshots, %d intervals, %d cycles, %d judgements, %d incidents, "
+            "%d messages, %d silences",
             report.settled_intervals,
             report.deleted_snapshots,
             report.deleted_intervals,
             report.deleted_cycles,
             report.deleted_judgements,
+            report.deleted_incidents,
+            report.deleted_messages,
+            report.deleted_silences,
         )

@@ -14,8 +14,10 @@ from offsetguard.housekeeping.clean import Housekeeper
 from offsetguard.housekeeping.leftovers import local_path
 from offsetguard.housekeeping.table_files import live_files, ranges_of_rows
 from offsetguard.housekeeping.unpacking import unpack
+from offsetguard.incidents.silence import Matchers, Silence
 from offsetguard.intervals import Interval
-from offsetguard.store import published_intervals
+from offsetguard.store import published_intervals, silences
+from offsetguard.store.database import reading, writing
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS
 from offsetguard.workspace import Workspace
@@ -140,6 +142,18 @@ def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: FactsWa
     assert report.deleted_intervals == 2
     assert published_intervals.get(warehouse.engine, "demo", interval(0)) is None
     assert report.tables["topic_facts"].aged_files == 1, "both were packed into one"
+
+
+def test_what_is_over_goes_with_the_facts_of_its_day_and_the_report_counts_it(warehouse: FactsWarehouse) -> None:
+    kept_from = MIDNIGHT - timedelta(days=Retention().facts_days)
+    for ends_at in (kept_from, kept_from - timedelta(microseconds=1)):
+        began = ends_at - timedelta(hours=1)
+        with writing(warehouse.engine) as session:
+            silences.add(session, Silence(Matchers("demo"), "li", "load test", began, ends_at, began))
+    report = housekeeper(warehouse).clean(now=interval(12 * 60).start)
+    assert (report.deleted_incidents, report.deleted_messages, report.deleted_silences) == (0, 0, 1)
+    with reading(warehouse.engine) as session:
+        assert [one.ends_at for one in silences.newest(session, limit=9)] == [kept_from]
 
 
 def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(warehouse: FactsWarehouse) -> None:

@@ -67,6 +67,20 @@ def test_many_may_open_an_empty_database_at_once(database_url: str) -> None:
         engine.dispose()
 
 
+def test_who_only_reads_is_told_of_an_older_database_and_changes_nothing(database_url: str) -> None:
+    with pytest.raises(StoreError, match=rf"has no tables of OffsetGuard yet.* needs {database.NEWEST_REVISION}"):
+        database.open_migrated(database_url)
+    engine = database.connect(database_url)
+    assert inspect(engine).get_table_names() == []
+    database.migrate(engine)
+    database.open_migrated(database_url).dispose()
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    with pytest.raises(StoreError, match="is of revision 0001"):
+        database.open_migrated(database_url)
+    engine.dispose()
+
+
 def test_opening_a_migrated_database_runs_no_migration(database_url: str) -> None:
     open_database(database_url).dispose()
     statements: list[str] = []

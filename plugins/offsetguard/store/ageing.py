@@ -1,0 +1,116 @@
+"""What is over long enough is deleted: resolved incidents, sent messages and silences, with all that belongs to them.
+
+What somebody may still need stays however old it is: what a receiver was told and whose end it was not told, messages
+that wait or were refused, the threads of both, and the newest receipt of each receiver. Each batch is a transaction of
+its own, so that no judgement waits for long.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import delete, func, or_, select
+from sqlalchemy.orm import aliased
+
+from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.database import writing
+from offsetguard.store.models import (
+    AcknowledgementRow,
+    IncidentEventRow,
+    IncidentRow,
+    NotificationLogRow,
+    OutboxRow,
+    SilenceRow,
+    ToldRow,
+)
+from offsetguard.store.outbox import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+_Id = TypeVar("_Id", int, str)
+
+ROWS_PER_TRANSACTION = 500  # SQLite and PostgreSQL bound the number of parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Aged:
+    """How much was deleted."""
+
+    incidents: int
+    messages: int
+    silences: int
+
+
+def delete_older(engine: Engine, moment: datetime) -> Aged:
+    """Delete what was over before a moment, and nothing that is still needed."""
+    return Aged(
+        incidents=_in_batches(engine, lambda session, after: _incidents(session, moment, after)),
+        messages=_in_batches(engine, lambda session, after: _messages(session, moment, after)),
+        silences=_silences(engine, moment),
+    )
+
+
+def _in_batches(engine: Engine, batch: Callable[[Session, _Id | None], tuple[int, _Id | None]]) -> int:
+    """Run transactions until one finds nothing more; each gives how many went, and the last id that it looked at."""
+    count = 0
+    after: _Id | None = None
+    while True:
+        with writing(engine) as session:
+            gone, after = batch(session, after)
+        count += gone
+        if after is None:
+            return count
+
+
+def _incidents(session: Session, moment: datetime, after: str | None) -> tuple[int, str | None]:
+    row = IncidentRow
+    query = select(row.incident_id).where(row.resolved_at < moment, row.incident_id > (after or ""))
+    seen = session.scalars(query.order_by(row.incident_id).limit(ROWS_PER_TRANSACTION)).all()
+    needed = _told_incidents(session) if seen else set()
+    gone = [one for one in seen if one not in needed]
+    for kept in (IncidentEventRow, AcknowledgementRow, IncidentRow):
+        session.execute(delete(kept).where(kept.incident_id.in_(gone)))
+    return len(gone), _last(seen)
+
+
+def _told_incidents(session: Session) -> set[str]:
+    """Return the incidents whose end somebody is still to hear, or that are kept from somebody."""
+    rows = session.execute(select(ToldRow.firing_json, ToldRow.muted_json))
+    return {incident_id for told in rows for document in told for incident_id in json.loads(document)}
+
+
+def _messages(session: Session, moment: datetime, after: int | None) -> tuple[int, int | None]:
+    row, other = OutboxRow, aliased(OutboxRow)
+    goes_on = select(other.id).where(
+        other.thread_key == row.thread_key, or_(other.status != Status.SENT.value, other.created_at >= moment)
+    )
+    newest = select(func.max(NotificationLogRow.id)).group_by(NotificationLogRow.channel, NotificationLogRow.receiver)
+    query = select(row.id).where(
+        row.status == Status.SENT.value,
+        row.created_at < moment,
+        row.id > (after or 0),
+        ~goes_on.exists(),
+        row.thread_key.not_in(select(ToldRow.thread_key)),
+        row.id.not_in(select(NotificationLogRow.outbox_id).where(NotificationLogRow.id.in_(newest))),
+    )
+    gone = session.scalars(query.order_by(row.id).limit(ROWS_PER_TRANSACTION)).all()
+    session.execute(delete(NotificationLogRow).where(NotificationLogRow.outbox_id.in_(gone)))
+    session.execute(delete(OutboxRow).where(OutboxRow.id.in_(gone)))
+    return len(gone), _last(gone)
+
+
+def _silences(engine: Engine, moment: datetime) -> int:
+    over = or_(SilenceRow.ends_at < moment, SilenceRow.expired_at < moment)
+    with writing(engine) as session:
+        return count_changed(session, delete(SilenceRow).where(over))
+
+
+def _last(seen: Sequence[_Id]) -> _Id | None:
+    return seen[-1] if seen else None

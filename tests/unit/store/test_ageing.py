@@ -1,0 +1,174 @@
+"""What is over long enough is deleted with all that belongs to it, and nothing that somebody may still need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import func, select
+
+from offsetguard.incidents.grouping import GroupKey, ToldKey
+from offsetguard.incidents.history import EventKind, IncidentEvent
+from offsetguard.incidents.incident import Evidence, Incident, Subject
+from offsetguard.incidents.muting import MuteReason
+from offsetguard.incidents.silence import Matchers, Silence
+from offsetguard.incidents.timing import Told, ToldIncident
+from offsetguard.messages.daily_report import DailyReportView
+from offsetguard.receivers import Channel
+from offsetguard.severity import Severity
+from offsetguard.store import (
+    acknowledgements,
+    ageing,
+    incident_events,
+    incidents,
+    notification_log,
+    outbox,
+    outbox_claims,
+    silences,
+    told,
+)
+from offsetguard.store.database import reading, writing
+from offsetguard.store.models import AcknowledgementRow, IncidentEventRow, IncidentRow, NotificationLogRow, SilenceRow
+from offsetguard.store.outbox_claims import Lane
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from offsetguard.store.models import Base
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+DAY = timedelta(days=1)
+OLD = NOW - DAY
+EVIDENCE = Evidence(Severity.WARNING, "OK", "default", "behind", "", "", {}, (), 0, frozenset())
+KEY = ToldKey(GroupKey("orders", "main", "accumulation"), Channel.MAIL, "orders@example.org")
+
+
+def incident(name: str, resolved_at: datetime | None) -> Incident:
+    subject = Subject("main", "accumulation", name, "orders")
+    opened = NOW - 9 * DAY
+    return Incident(name, subject, opened, opened, 1, EVIDENCE, counted_at=opened, resolved_at=resolved_at)
+
+
+def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None:
+    """Keep an incident that somebody acknowledged before it ended."""
+    with writing(engine) as session:
+        incidents.save(session, [incident(name, None)])
+        acknowledgements.acknowledge(session, incident(name, None), author="li", comment="", now=OLD)
+        incident_events.record(session, [IncidentEvent(name, OLD, EventKind.OPENED, "")])
+        incidents.save(session, [incident(name, resolved_at)])
+
+
+def send(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
+    """Write a message and let its receiver accept it."""
+    write(engine, key, thread=thread, at=at, receiver=receiver)
+    message = outbox_claims.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
+    assert message is not None
+    assert message.idempotency_key == key
+    assert outbox_claims.mark_accepted(engine, message, accepted_at=at, receipt=f"<{key}>")
+
+
+def write(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
+    view = DailyReportView(
+        team="orders",
+        severity="info",
+        interval_start=at,
+        ends_at=at,
+        day=at.date(),
+        thread_key=thread,
+        language="en",
+        time_zone="UTC",
+    )
+    with writing(engine) as session:
+        assert outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=at)
+
+
+def is_told(engine: Engine, known: Told) -> None:
+    with writing(engine) as session:
+        told.save(session, {KEY: known})
+
+
+def names(engine: Engine, row: type[Base], column: str) -> set[object]:
+    with reading(engine) as session:
+        return set(session.scalars(select(getattr(row, column))))
+
+
+def keys(engine: Engine) -> set[str]:
+    return {message.idempotency_key for message in outbox.messages(engine)}
+
+
+def test_incidents_that_ended_before_the_moment_go_with_their_history_and_acknowledgements(engine: Engine) -> None:
+    keep(engine, "ended", OLD)
+    keep(engine, "ended just now", NOW)
+    keep(engine, "open")
+    assert ageing.delete_older(engine, NOW).incidents == 1
+    for row in (IncidentRow, IncidentEventRow, AcknowledgementRow):
+        assert names(engine, row, "incident_id") == {"ended just now", "open"}
+
+
+def test_an_incident_whose_end_somebody_has_not_heard_stays(engine: Engine) -> None:
+    for name in ("told", "muted", "of nobody"):
+        keep(engine, name, OLD)
+    firing = {"told": ToldIncident(Severity.WARNING, OLD, OLD)}
+    is_told(engine, Told(OLD, "thread", firing, {"muted": MuteReason.SILENCE}))
+    assert ageing.delete_older(engine, NOW).incidents == 1
+    assert names(engine, IncidentRow, "incident_id") == {"told", "muted"}
+
+
+def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of_a_receiver(engine: Engine) -> None:
+    send(engine, "warning", thread="over", at=OLD)
+    send(engine, "resolved", thread="over", at=OLD)
+    send(engine, "newest", thread="newest", at=OLD)
+    send(engine, "only one", thread="only one", at=OLD, receiver="billing@example.org")
+    assert ageing.delete_older(engine, NOW).messages == 2
+    assert keys(engine) == {"newest", "only one"}
+    assert {entry.receipt for entry in notification_log.newest(engine)} == {"<newest>", "<only one>"}
+
+
+@pytest.mark.parametrize("goes_on", ["told", "newer", "pending", "failed"])
+def test_a_thread_that_goes_on_stays_whole_however_old_it_is(engine: Engine, goes_on: str) -> None:
+    send(engine, "warning", thread="long", at=OLD)
+    send(engine, "sent later", thread="other", at=OLD)
+    if goes_on == "told":
+        is_told(engine, Told(OLD, "long", {"any": ToldIncident(Severity.WARNING, OLD, OLD)}))
+    elif goes_on == "newer":
+        send(engine, "news", thread="long", at=NOW)
+    else:
+        write(engine, "news", thread="long", at=OLD)
+    if goes_on == "failed":
+        message = outbox_claims.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
+        assert message is not None
+        assert outbox_claims.mark_failed(engine, message, error="550 no such user")
+    before = keys(engine) - ({"sent later"} if goes_on == "newer" else set())
+    ageing.delete_older(engine, NOW)
+    assert keys(engine) == before
+
+
+def test_silences_that_are_over_go(engine: Engine) -> None:
+    silence = Silence(Matchers(cluster="main"), "li", "load test", NOW - 3 * DAY, NOW + DAY, NOW - 3 * DAY)
+    given = (
+        silence,
+        replace(silence, comment="ended by hand", expired_at=OLD),
+        replace(silence, comment="over", ends_at=OLD),
+        replace(silence, comment="over just now", ends_at=NOW),
+    )
+    with writing(engine) as session:
+        for one in given:
+            silences.add(session, one)
+    assert ageing.delete_older(engine, NOW).silences == 2
+    assert names(engine, SilenceRow, "comment") == {"load test", "over just now"}
+
+
+def test_more_than_one_transaction_s_worth_goes_at_once_and_what_stays_is_passed_over(engine: Engine) -> None:
+    count = ageing.ROWS_PER_TRANSACTION + 2
+    many = [incident(f"{number:04}", OLD) for number in range(count)]
+    with writing(engine) as session:
+        incidents.save(session, many)
+    first = {one.incident_id: ToldIncident(Severity.WARNING, OLD, OLD) for one in many[: count - 1]}
+    is_told(engine, Told(OLD, "thread", first))
+    assert ageing.delete_older(engine, NOW) == ageing.Aged(1, 0, 0)
+    is_told(engine, Told(None))
+    assert ageing.delete_older(engine, NOW) == ageing.Aged(count - 1, 0, 0)
+    with reading(engine) as session:
+        assert session.scalar(select(func.count()).select_from(NotificationLogRow)) == 0
