@@ -30,7 +30,7 @@ from offsetguard.receivers import Channel
 from offsetguard.rules.translation import rule_title
 from offsetguard.severity import Severity
 from offsetguard.store import day_figures, outbox
-from offsetguard.store.database import serialize, writing
+from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.day_figures import CycleSums, JudgedMoments, Span
 from offsetguard.store.outbox import Status
 from offsetguard.time_zones import zone_of
@@ -68,9 +68,8 @@ def write_daily_reports(engine: Engine, config: Config, *, now: datetime) -> tup
         receivers = [receiver for channel, receiver in route.receivers if channel is Channel.MAIL]
         if day is not None and receivers and route.heard_by == team:
             keys = {_digest(DAILY_REPORT, team, day.isoformat(), receiver): receiver for receiver in receivers}
-            with writing(engine) as session:
-                told = _tell(session, keys, partial(daily_report, session, config, route, day), now)
-                written += [WrittenReport(team, day, receiver) for receiver in told]
+            told = _tell(engine, keys, partial(daily_report, config=config, route=route, day=day), now)
+            written += [WrittenReport(team, day, receiver) for receiver in told]
     return tuple(written)
 
 
@@ -129,15 +128,25 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
     )
 
 
-def _tell(session: Session, keys: Mapping[str, str], report: Callable[[], DailyReportView], now: datetime) -> list[str]:
-    """Put a report into the outbox for those who have not got it; `keys`: idempotency key -> receiver."""
-    serialize(session, DAILY_REPORT)
-    missing = sorted(set(keys) - outbox.known_keys(session, keys))
-    if missing:
-        view = report()
-        for key in missing:
-            outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=keys[key], view=view, now=now)
-    return sorted(keys[key] for key in missing)
+def _tell(
+    engine: Engine, keys: Mapping[str, str], report: Callable[[Session], DailyReportView], now: datetime
+) -> list[str]:
+    """Put a report into the outbox for those who have not got it; `keys`: idempotency key -> receiver.
+
+    It is made before the transaction that writes it: a day's figures take a while, and no judge may wait for them.
+    """
+    with reading(engine) as session:
+        if set(keys) <= outbox.known_keys(session, keys):
+            return []
+        view = report(session)
+    with writing(engine) as session:
+        serialize(session, DAILY_REPORT)
+        told = [
+            receiver
+            for key, receiver in keys.items()
+            if outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=now)
+        ]
+    return sorted(told)
 
 
 def _belongs(incident: Incident, team: str, config: Config) -> bool:
