@@ -213,6 +213,21 @@ def test_what_nobody_knows_or_needs_to_know_is_not_there(airflow: AirflowStandal
             assert (refused.status_code, "<b>" in refused.text) == (404, False)
 
 
+def test_a_database_that_somebody_else_locks_is_asked_for_another_try(
+    airflow: AirflowStandalone, engine: Engine
+) -> None:
+    incident = stored(engine, "locked")
+    path = LIST + incident.incident_id
+    with client(airflow, Accept="text/html") as browser:
+        form = {"do": "acknowledge", "comment": "", "token": form_token(browser.get(path))}
+        with writing(engine) as session:
+            session.connection()  # BEGIN IMMEDIATE: nobody else writes meanwhile
+            refused = browser.post(path, data=form)
+            assert (refused.status_code, "try again" in refused.text) == (503, True)
+        assert browser.post(path, data=form).status_code == 303
+    assert acknowledged(engine, incident)
+
+
 def test_an_incident_that_is_over_has_no_forms(airflow: AirflowStandalone, engine: Engine) -> None:
     over = stored(engine, "over", resolved_at=NOW + timedelta(hours=1), resolution="recovered: clients are online")
     with client(airflow) as browser:

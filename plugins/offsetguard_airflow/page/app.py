@@ -8,12 +8,14 @@ wants one who may start a run of it.
 from __future__ import annotations
 
 import html
+import logging
 from urllib.parse import urlencode
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from offsetguard.messages.hostile import harmless
@@ -24,6 +26,7 @@ from offsetguard_airflow.page.headers import PAGE_HEADERS
 from offsetguard_airflow.page.incidents import incident_routes
 
 DAG_THAT_MAKES_THEM = "collect_and_judge"
+_log = logging.getLogger(__name__)
 
 
 def create_app() -> FastAPI:
@@ -34,7 +37,7 @@ def create_app() -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        exception_handlers={StarletteHTTPException: answer_refusal},
+        exception_handlers={StarletteHTTPException: answer_refusal, OperationalError: answer_busy},
     )
     app.get(DATA_DOCS_PATH + "/{path:path}")(show_data_docs)
     may_start_a_run = requires_access_dag("POST", DagAccessEntity.RUN, param_dag_id=DAG_THAT_MAKES_THEM)
@@ -64,6 +67,20 @@ async def answer_refusal(request: Request, refusal: Exception) -> Response:
         return RedirectResponse(f"{airflow_root}/api/v2/auth/login?{return_to}", status.HTTP_303_SEE_OTHER)
     page = _REFUSAL.format(because=html.escape(harmless(str(refusal.detail), _REFUSAL_LIMIT)))
     return HTMLResponse(page, refusal.status_code, headers=PAGE_HEADERS)
+
+
+async def answer_busy(request: Request, error: Exception) -> Response:
+    """Say that the database is locked or away: whoever asks again will mostly be served."""
+    _log.warning("%s %s: %s", request.method, harmless(request.url.path, _REFUSAL_LIMIT), _cause(error))
+    busy = "OffsetGuard's database is busy or cannot be reached just now: try again in a minute"
+    return await answer_refusal(
+        request, HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, busy, headers={"Retry-After": "60"})
+    )
+
+
+def _cause(error: Exception) -> str:
+    """Return what the driver said, without the statement and its values."""
+    return harmless(str(getattr(error, "orig", error)), _REFUSAL_LIMIT)
 
 
 _REFUSAL_LIMIT = 500

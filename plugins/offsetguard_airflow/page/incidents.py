@@ -25,7 +25,7 @@ from offsetguard.messages.hostile import harmless_view
 from offsetguard.page_addresses import ACKNOWLEDGE, SILENCE
 from offsetguard.store import acknowledgements, incident_events, listeners, silences
 from offsetguard.store import incidents as store
-from offsetguard.store.database import open_database, reading, writing
+from offsetguard.store.database import open_migrated, reading, writing
 from offsetguard.workspace import Workspace
 from offsetguard_airflow.page import form_tokens
 from offsetguard_airflow.page.headers import FORM_HEADERS
@@ -163,7 +163,7 @@ def _about(incident: Incident, active: list[Silence]) -> list[Silence]:
 
 
 def _incident(session: Session, incident_id: str) -> Incident:
-    found = store.by_id(session, [incident_id]).get(incident_id)
+    found = store.by_id(session, [incident_id]).get(incident_id) if incident_id.isalnum() else None  # no NUL of a URL
     if found is None or found.is_pending:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no incident of this name (any more)")
     return found
@@ -186,5 +186,8 @@ def _engine() -> Engine:
 
 @cache
 def _opened(url: str) -> Engine:
-    """Open a database once in the life of a worker; one that cannot be opened is tried again."""
-    return open_database(url)
+    """Open a database once in the life of a worker; one that cannot be opened is tried again.
+
+    A page migrates nothing: who looks at incidents need not be who may change tables.
+    """
+    return open_migrated(url)
