@@ -96,11 +96,13 @@ def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
 
 def test_killed_at_random_moments_nothing_is_lost_and_at_most_one_message_repeats(world: DeliveryWorld) -> None:
     trials = KillTrials(world, seed=7)
-    for _ in range(RANDOM_KILLS // 2):  # on each of two databases
+    for _ in range(4 * RANDOM_KILLS):
+        if trials.killed == RANDOM_KILLS // 2:  # on each of two databases
+            break
         trials.kill_once()
     assert (trials.lost, trials.slack_repeats) == (0, 0)
     assert trials.worst_repeats <= 1
-    assert trials.killed > 0, "every deliverer had ended before it was killed"
+    assert trials.killed > 0, "not one of 80 was killed while it worked: nothing was tested"
 
 
 @pytest.fixture
