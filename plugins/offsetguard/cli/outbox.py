@@ -36,6 +36,7 @@ def outbox() -> None:
       offsetguard outbox list --status sent
       offsetguard outbox redrive --all           after a wrong address or channel was corrected
       offsetguard outbox redrive 17 18
+      offsetguard outbox dismiss 19              nobody is to get it any more, and `offsetguard health` is well again
     """  # noqa: D301 click wants the character itself
 
 
@@ -64,10 +65,24 @@ def list_messages(*, status: str | None, limit: int, output_format: str) -> None
 @click.option("--all", "every", is_flag=True, help="Every message that was refused for good.")
 def redrive(*, ids: tuple[int, ...], every: bool) -> None:
     """Make messages that were refused for good due again; the next sweep sends them."""
-    if every == bool(ids):
-        raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
+    _check_which(ids, every=every)
     count = store.redrive(_engine(), now=datetime.now(UTC), ids=ids or None)
     click.echo(f"{count} message{'' if count == 1 else 's'} will be sent with the next sweep of deliver_warnings")
+
+
+@outbox.command()
+@click.argument("ids", nargs=-1, type=int)
+@click.option("--all", "every", is_flag=True, help="Every message that was refused for good.")
+def dismiss(*, ids: tuple[int, ...], every: bool) -> None:
+    """Let messages that were refused for good count as seen: nobody gets them, and they are trouble no more."""
+    _check_which(ids, every=every)
+    count = store.dismiss(_engine(), ids=ids or None)
+    click.echo(f"{count} message{'' if count == 1 else 's'} dismissed: offsetguard outbox list --status dismissed")
+
+
+def _check_which(ids: tuple[int, ...], *, every: bool) -> None:
+    if every == bool(ids):
+        raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
 
 
 def _engine() -> Engine:

@@ -1,7 +1,8 @@
 """Whether OffsetGuard itself does its work: silence must not look like health.
 
-Two things can stop without anybody being told: judging, since what is not judged warns nobody, and the outbox, since a
-message that waits warns nobody either. Both are seen in our database alone, so that whoever can read it can tell.
+Three things can go wrong without anybody being told: judging stops, since what is not judged warns nobody; the outbox
+does not drain, since a message that waits warns nobody either; nor does one that was refused for good. All are seen in
+our database alone, so that whoever can read it can tell.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class SignsOfLife:
     judged_until: Mapping[str, datetime | None]  # cluster -> end of its newest judged interval; None: none yet
     waiting_since: datetime | None  # when the oldest message was written that is neither accepted nor refused
     waiting_count: int
-    failed_count: int  # refused for good: an operator has to look, and until then they stay
+    failed_count: int  # refused for good: an operator has to redrive or dismiss them, and until then they stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,12 @@ def find_troubles(
     ]
     since = signs.waiting_since
     if since is not None and now - since > timedelta(milliseconds=undelivered_after_ms):
-        waiting = f"{signs.waiting_count} message{'s' if signs.waiting_count != 1 else ''}"
+        waiting = _messages(signs.waiting_count)
         troubles.append(Trouble(None, f"the outbox does not drain: {waiting}, the oldest since {format_moment(since)}"))
+    if signs.failed_count:
+        refused = f"{_messages(signs.failed_count)} {'was' if signs.failed_count == 1 else 'were'} refused for good"
+        do_next = "`offsetguard outbox list --status failed` says why, `outbox redrive` or `dismiss` ends it"
+        troubles.append(Trouble(None, f"{refused}: {do_next}"))
     return tuple(troubles)
 
 
@@ -93,6 +98,10 @@ def beat(heartbeat: Heartbeat, reasons: Sequence[str]) -> str | None:
     except DeliveryError as error:
         return str(error)
     return None
+
+
+def _messages(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
 
 
 def _since(until: datetime | None, now: datetime) -> str:

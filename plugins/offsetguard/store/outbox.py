@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select, update
 
@@ -30,7 +30,8 @@ class Status(StrEnum):
 
     PENDING = "pending"
     SENT = "sent"
-    FAILED = "failed"  # sending the same again cannot help; kept until it is re-driven
+    FAILED = "failed"  # sending the same again cannot help; kept until it is re-driven or dismissed
+    DISMISSED = "dismissed"  # failed, and an operator has looked: nobody will get it
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,23 @@ def redrive(engine: Engine, *, now: datetime, ids: Sequence[int] | None = None) 
 
     They count as tried once, so that Slack is asked for what it may have before it is posted again.
     """
+    return _change_failed(engine, ids, status=Status.PENDING.value, attempts=1, next_attempt_at=now)
+
+
+def dismiss(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
+    """Let failed rows (all of them, or those with the given ids) count as seen; returns how many.
+
+    They keep their reason and are trouble no more.
+    """
+    return _change_failed(engine, ids, status=Status.DISMISSED.value)
+
+
+def _change_failed(engine: Engine, ids: Sequence[int] | None, **values: Any) -> int:
     where: list[ColumnElement[bool]] = [OutboxRow.status == Status.FAILED.value]
     if ids is not None:
         where.append(OutboxRow.id.in_(ids))
-    again = update(OutboxRow).where(*where).values(status=Status.PENDING.value, attempts=1, next_attempt_at=now)
     with writing(engine) as session:
-        return count_changed(session, again)
+        return count_changed(session, update(OutboxRow).where(*where).values(**values))
 
 
 def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000) -> list[OutboxMessage]:

@@ -79,9 +79,18 @@ def test_what_was_refused_for_good_is_due_again(database_url: str) -> None:
     assert {lane.receiver for lane in due} == {"#gone", "orders@example.org"}
 
 
+def test_what_was_refused_for_good_can_be_dismissed_and_keeps_its_reason(database_url: str) -> None:
+    assert run(database_url, "dismiss", "1").output.startswith("0 messages dismissed"), "it waits, so it is sent"
+    assert run(database_url, "dismiss", "--all").output.startswith("1 message dismissed")
+    (line,) = run(database_url, "list", "--status", "dismissed", "--format", "json").output.splitlines()
+    assert json.loads(line)["last_error"].startswith("channel_not_found")
+    assert run(database_url, "redrive", "--all").output.startswith("0 messages")
+
+
+@pytest.mark.parametrize("command", ["redrive", "dismiss"])
 @pytest.mark.parametrize("arguments", [(), ("--all", "2")])
-def test_redrive_asks_which(database_url: str, arguments: tuple[str, ...]) -> None:
-    refused = run(database_url, "redrive", *arguments)
+def test_redrive_and_dismiss_ask_which(database_url: str, command: str, arguments: tuple[str, ...]) -> None:
+    refused = run(database_url, command, *arguments)
     assert refused.exit_code == 2
     assert "--all" in refused.output
 

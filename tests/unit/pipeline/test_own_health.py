@@ -98,6 +98,21 @@ def test_an_outbox_that_does_not_drain_is_told_after_a_quarter_of_an_hour_whatev
     assert troubles(working) == []
 
 
+@pytest.mark.parametrize("way_out", ["redrive", "dismiss"])
+def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dismisses_it(
+    working: Engine, way_out: str
+) -> None:
+    put(working, "1", NOW)
+    message = outbox_claims.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
+    assert message is not None
+    outbox_claims.mark_failed(working, message, error="550 5.1.1 no such user")
+    ((cluster, text),) = troubles(working)
+    assert cluster is None
+    assert text.startswith("1 message was refused for good: `offsetguard outbox list --status failed` says why")
+    changed = outbox.redrive(working, now=NOW) if way_out == "redrive" else outbox.dismiss(working)
+    assert (changed, troubles(working)) == (1, [])
+
+
 def test_the_heartbeat_says_well_or_what_is_wrong() -> None:
     with HeartbeatListener() as listener:
         heartbeat = Heartbeat(listener.url)
