@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from offsetguard_peers.file_scheduler import FileScheduler
 from offsetguard_peers.ports import ReservedPort
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from xdist.remote import Producer
+
+# On a busy machine an example may take any time: that says nothing about what is tested.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 QUICKLY_STARTED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 

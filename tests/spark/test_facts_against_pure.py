@@ -32,7 +32,6 @@ TOPICS = ("orders", "clicks", "%RETRY%g0")
 GROUPS = ("g0", "g1", "g2")
 FEW = settings(
     max_examples=2,
-    deadline=None,
     phases=[Phase.generate],  # shrinking would start Spark queries by the hundred; the failure names the row
     suppress_health_check=list(HealthCheck),
 )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config
 
-FEW = settings(max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 def _history(dice: Random, last: Interval) -> list[tuple[Interval, Sample]]:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 ONE_QUERY = settings(
     max_examples=1,
-    deadline=None,
     phases=[Phase.generate],  # shrinking would start Spark queries by the hundred
     suppress_health_check=list(HealthCheck),
 )

@@ -121,7 +121,6 @@ MOVES = st.lists(
 
 @settings(
     max_examples=2,
-    deadline=None,
     phases=[Phase.generate],  # shrinking would start Spark queries by the hundred
     suppress_health_check=list(HealthCheck),
 )

@@ -34,7 +34,6 @@ CONTEXTS = (QueueContext(online_client_count=0), QueueContext(online_client_coun
 DICE = st.randoms(use_true_random=True)  # hypothesis' own large examples are mostly zeros
 PROPERTY = settings(
     max_examples=2,
-    deadline=None,
     phases=[Phase.generate],  # shrinking would start Spark queries by the hundred; the failure names the state
     suppress_health_check=list(HealthCheck),
 )

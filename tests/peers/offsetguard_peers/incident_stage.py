@@ -193,6 +193,7 @@ class _Stage:
     def _look_around(self) -> None:
         """Note what only the clients and the broker know."""
         consumed = self._members["standing"].consumed(groups.ALARMS.group)
+        self._mark("looked around")
         self.run.wanted_left = FILTERED_ROUNDS * WANTED_A_ROUND - consumed
         blocked = self._admin.committed(*groups.POSTINGS, groups.POISON_QUEUE)
         assert blocked is not None

@@ -24,7 +24,7 @@ FAILURES = (
 SCRIPT = st.lists(st.tuples(st.sampled_from(METHODS), st.sampled_from(FAILURES)), max_size=12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(script=SCRIPT, count=st.integers(1, 3), receiver=st.sampled_from(["#alerts", "C0ALERTS"]))
 def test_no_message_is_lost_and_none_stands_twice(script: list[tuple[str, Failure]], count: int, receiver: str) -> None:
     """With the scopes to look messages up. A token that is revoked is mended; the outbox tries until it is accepted."""

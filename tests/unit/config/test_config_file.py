@@ -127,7 +127,7 @@ sections = st.dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sections)
 def test_any_yaml_gives_a_configuration_or_problems_with_lines(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]

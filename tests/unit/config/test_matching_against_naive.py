@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config import RECEIVER_LISTS, Config
@@ -82,7 +82,6 @@ def configurations(draw: st.DrawFn) -> Config:
     )
 
 
-@settings(deadline=None)
 @given(configurations(), st.lists(st.tuples(names, st.sampled_from(CLUSTERS)), max_size=4))
 def test_the_policy_of_a_group_is_the_first_entry_that_sets_each_field(
     config: Config, asked: list[tuple[str, str]]
@@ -107,7 +106,6 @@ questions = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(configurations(), st.lists(questions, max_size=4))
 def test_a_route_is_the_first_entry_that_sets_each_field_and_somebody_always_hears(
     config: Config, asked: list[tuple[str, str, str, Severity, str | None]]

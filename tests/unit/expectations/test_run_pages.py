@@ -127,7 +127,7 @@ def test_an_empty_snapshot_is_no_good_news() -> None:
     assert f'href="{INTERVAL.name}.html" class="bad this"' in render_run_page(empty)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1) | st.just(HOSTILE))
 def test_text_of_others_stays_text(text: str) -> None:
     """Names of groups and topics are whatever their owners typed."""

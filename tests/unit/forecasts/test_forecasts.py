@@ -268,4 +268,5 @@ def test_a_backlog_is_drained_before_if_it_is_so_at_the_latest_or_nothing_is_los
     assert not forecasts.drained_before(None, lost)
     perhaps = Forecast(100, forecasts.FURTHEST_MS, Basis.DISK)
     assert forecasts.drained_before(Forecast(50, 150, Basis.CONSUME_RATE), perhaps)
+    assert not forecasts.drained_before(Forecast(101, 150, Basis.CONSUME_RATE), perhaps), "not even at its fastest"
     assert not forecasts.drained_before(None, perhaps)

@@ -28,7 +28,7 @@ SOUND = re.compile(SOUND_HEAD)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: f"{pattern.kind} {pattern.regex[:40]}")
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_a_message_of_a_pattern_is_wanted_and_its_groups_have_no_line_feed(
     pattern: Pattern, data: st.DataObject

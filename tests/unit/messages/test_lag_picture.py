@@ -16,7 +16,7 @@ from offsetguard.messages import lag_picture
 from offsetguard.messages.view import LAG_POINTS, LagPoint
 
 START = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
-FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 LARGEST_BYTES = 20_000
 
 

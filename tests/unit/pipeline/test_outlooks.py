@@ -72,7 +72,7 @@ def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(unknown) == []
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 50), st.integers(0, 60)), min_size=2, max_size=45), min_size=1, max_size=3

@@ -29,6 +29,7 @@ from offsetguard.store import (
     silences,
     told,
 )
+from offsetguard.store.chunks import KEYS_PER_QUERY
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import AcknowledgementRow, IncidentEventRow, IncidentRow, NotificationLogRow, SilenceRow
 from offsetguard.store.outbox_claims import Lane
@@ -161,7 +162,7 @@ def test_silences_that_are_over_go(engine: Engine) -> None:
 
 
 def test_more_than_one_transaction_s_worth_goes_at_once_and_what_stays_is_passed_over(engine: Engine) -> None:
-    count = ageing.ROWS_PER_TRANSACTION + 2
+    count = KEYS_PER_QUERY + 2
     many = [incident(f"{number:04}", OLD) for number in range(count)]
     with writing(engine) as session:
         incidents.save(session, many)
