@@ -119,11 +119,13 @@ def loss(
 def drained_before(drained: Forecast | None, lost: Forecast) -> bool:
     """Whether a backlog is gone before anything of it is lost.
 
-    That is so if it drains late and is lost early; or if it shrinks, and is not lost at all when it goes well.
+    That is so if it drains before the earliest loss even when it drains late; or if it is not lost at all when it goes
+    well, and could drain before the earliest loss.
     """
     if drained is None:
         return False
-    return drained.high_ms < lost.low_ms or lost.high_ms >= FURTHEST_MS
+    may_be_first = drained.low_ms <= lost.low_ms
+    return drained.high_ms < lost.low_ms or (may_be_first and lost.high_ms >= FURTHEST_MS)
 
 
 def stated_in(verdict: QueueVerdict, kind: str) -> Forecast | None:
