@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003 pydantic reads the annotation
 from typing import TYPE_CHECKING, Literal
 
-from offsetguard.messages.view import IncidentView, NotificationReason, Record
+from offsetguard.messages.view import IncidentView, NotificationReason, Record, Saying
 from offsetguard.rules.rule import Severity
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ DIGEST = "digest"  # stands where other messages have their rule id
 INCIDENTS_PER_CAUSE = 5
 
 
-class DigestSection(Record):
+class DigestSection(Saying):
     """One cause: what one message would have said, shortened."""
 
     rule_id: str
@@ -35,7 +35,6 @@ class DigestSection(Record):
     hidden_resolved: int = 0
     group_count: int = 0  # consumer groups concerned, listed or not; 0: it is not about groups
     muted_count: int = 0
-    muted_by: tuple[str, ...] = ()
     repeat_count: int = 0
     escalated_from: str | None = None
 
@@ -113,7 +112,6 @@ def _section(view: MessageView) -> DigestSection:
         hidden_resolved=view.hidden_resolved + max(0, len(view.resolved) - INCIDENTS_PER_CAUSE),
         group_count=view.group_count or len(groups),
         muted_count=view.muted_count,
-        muted_by=view.muted_by,
         repeat_count=view.repeat_count,
         escalated_from=view.escalated_from,
     )

@@ -18,7 +18,7 @@ _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
-_LIMITS |= {"explains": 400, "cannot_tell": 400, "muted_by": 300, "muted_when_resolved": 300, "acknowledgement": 500}
+_LIMITS |= {"explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
 

@@ -73,4 +73,3 @@ def _section_notes(section: DigestSection, words: Catalogue) -> Iterator[str]:
         yield words.say("repeated", count=section.repeat_count)
     if section.muted_count > 0:
         yield words.say("not_told", count=section.muted_count)
-    yield from section.muted_by

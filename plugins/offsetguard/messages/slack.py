@@ -111,7 +111,6 @@ def _bounded(view: MessageView) -> MessageView:
             "hidden_firing": view.hidden_firing + max(0, len(view.firing) - MAX_INCIDENTS),
             "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - MAX_INCIDENTS),
             "group_count": max(view.group_count, len(groups)),
-            "muted_by": view.muted_by[: _FULL.notes],
             "page_url": _short(view.page_url),
             "data_docs_url": _short(view.data_docs_url),
         }

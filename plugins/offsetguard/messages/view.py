@@ -6,12 +6,22 @@ Every field that came after the first release has a default: rows that an older 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from offsetguard.incidents.decision import NotificationReason
 
-__all__ = ["FigureView", "IncidentView", "LagPoint", "MessageView", "NotificationReason", "QueueView", "Record"]
+__all__ = [
+    "FigureView",
+    "IncidentView",
+    "LagPoint",
+    "MessageView",
+    "NotificationReason",
+    "QueueView",
+    "Record",
+    "Saying",
+]
 
 LAG_POINTS = 120  # of one curve: more cannot be told apart in the picture
 LEAST_LAG_POINTS = 3  # fewer show no course
@@ -83,7 +93,22 @@ class IncidentView(Record):
     silence_url: str | None = None
 
 
-class MessageView(Record):
+class Saying(Record):
+    """What a message says of one cause, by itself or within a digest."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_what_is_no_more(cls, given: Any) -> Any:
+        """Rows that were written before a field was taken out are still read."""
+        if isinstance(given, dict):
+            return {name: value for name, value in given.items() if name not in _NO_MORE}
+        return given
+
+
+_NO_MORE = frozenset({"muted_by"})  # fields of older rows
+
+
+class MessageView(Saying):
     """One message: (team, cluster, rule), worst incident first."""
 
     team: str
@@ -104,9 +129,6 @@ class MessageView(Record):
     hidden_resolved: int = 0
     group_count: int = 0  # consumer groups concerned, where incidents are hidden; 0: count those that are listed
     muted_count: int = 0  # incidents that are not told because of what stands here
-    muted_by: tuple[
-        str, ...
-    ] = ()  # one line for each that mutes, e.g. "broker_unreachable of broker-a mutes 312 others"
     repeat_count: int = 0  # how often it was told again without anything new
     escalated_from: str | None = None  # the team that did not react
     late: bool = False  # about an interval that is long gone (replay or backfill, when asked for)

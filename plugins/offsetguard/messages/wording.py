@@ -152,7 +152,6 @@ def notes(view: MessageView, words: Catalogue = _ENGLISH) -> Iterator[str]:
         yield words.say("repeated", count=view.repeat_count)
     if view.muted_count > 0:
         yield words.say("not_told", count=view.muted_count)
-    yield from view.muted_by
 
 
 def beside(

@@ -40,7 +40,6 @@ class Telling:
     time_zone: str = "UTC"
     outlooks: Outlooks | None = None  # None: no curves and no forecasts
     muted: Mapping[str, int] = field(default_factory=dict)  # firing incident id -> incidents that it mutes
-    muted_by: tuple[str, ...] = ()  # one line for each that mutes
     muted_when_resolved: Mapping[str, str] = field(default_factory=dict)  # resolved incident id -> what muted it then
     acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)  # by incident id
     repeat_count: int = 0
@@ -86,7 +85,6 @@ def message_view(
         hidden_resolved=max(0, len(resolved) - INCIDENTS_KEPT),
         group_count=len(groups),
         muted_count=sum(told.muted.values()),
-        muted_by=tuple(one_of.words.read(line) for line in told.muted_by),
         repeat_count=told.repeat_count,
         escalated_from=told.escalated_from,
         late=told.late,
