@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.cli.figure_words import plain, shown
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.text import format_duration, format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from offsetguard.incidents.history import IncidentEvent
     from offsetguard.incidents.incident import Incident
@@ -56,7 +57,7 @@ def incident_as_json(
             "at": acknowledgement.at.isoformat(),
         },
         "silenced_by": [silence.id for silence in muting],
-        "evidence": {name: _plain(figure) for name, figure in evidence.figures.items()},
+        "evidence": {name: plain(figure) for name, figure in evidence.figures.items()},
     }
     if history is not None:
         document["queues"] = [
@@ -64,7 +65,7 @@ def incident_as_json(
                 "topic": queue.message_queue.topic,
                 "broker_name": queue.message_queue.broker_name,
                 "queue_id": queue.message_queue.queue_id,
-                **{name: _plain(figure) for name, figure in queue.figures.items()},
+                **{name: plain(figure) for name, figure in queue.figures.items()},
             }
             for queue in evidence.queues
         ]
@@ -116,7 +117,7 @@ def incident_in_full(
         yield _safe(f"  {acknowledgement.author}: {acknowledgement.comment}")
     for silence in muting:
         yield _safe(f"  silence {silence.id} by {silence.author}: {silence.comment}")
-    yield from (_safe(f"    {name}: {_shown(figure)}") for name, figure in evidence.figures.items())
+    yield from (_safe(f"    {name}: {shown(figure)}") for name, figure in evidence.figures.items())
     for queue in evidence.queues:
         where, figures = queue.message_queue, _listed(queue.figures)
         yield _safe(f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}")
@@ -151,23 +152,11 @@ def _facts(
 
 
 def _listed(figures: Mapping[str, Figure]) -> str:
-    return ", ".join(f"{name} {_shown(figure)}" for name, figure in figures.items())
+    return ", ".join(f"{name} {shown(figure)}" for name, figure in figures.items())
 
 
 def _iso(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
-
-
-def _plain(figure: Figure) -> str | float | bool | None:
-    return figure.isoformat() if isinstance(figure, datetime) else figure
-
-
-def _shown(figure: Figure) -> str:
-    if figure is None:
-        return "unknown"
-    if isinstance(figure, datetime):
-        return format_moment(figure)
-    return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
 
 
 def _safe(text: str) -> str:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from offsetguard.cli.figure_words import plain, shown
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.rule import Severity
-from offsetguard.rules.text import format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,13 +42,13 @@ def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) 
         "summary": finding.summary,
         "cause": finding.cause,
         "do_next": finding.do_next,
-        "evidence": {name: _plain(figure) for name, figure in finding.figures.items()},
+        "evidence": {name: plain(figure) for name, figure in finding.figures.items()},
         "queues": [
             {
                 "topic": queue.message_queue.topic,
                 "broker_name": queue.message_queue.broker_name,
                 "queue_id": queue.message_queue.queue_id,
-                **{name: _plain(figure) for name, figure in queue.figures.items()},
+                **{name: plain(figure) for name, figure in queue.figures.items()},
             }
             for queue in finding.queues
         ],
@@ -64,7 +63,7 @@ def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) 
             for one in finding.explains
         ],
     }
-    document |= {name: _plain(figure) for name, figure in (more or {}).items()}
+    document |= {name: plain(figure) for name, figure in (more or {}).items()}
     return json.dumps(document)
 
 
@@ -77,7 +76,7 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"  Do next: {_safe(finding.do_next)}"
         for queue in finding.queues[:MAX_QUEUES_SHOWN]:
             where = queue.message_queue
-            figures = ", ".join(f"{name} {_shown(figure)}" for name, figure in queue.figures.items())
+            figures = ", ".join(f"{name} {shown(figure)}" for name, figure in queue.figures.items())
             yield f"    {_safe(where.topic)} {_safe(where.broker_name)}/{where.queue_id}: {_safe(figures)}"
         if len(finding.queues) > MAX_QUEUES_SHOWN:
             yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
@@ -94,18 +93,6 @@ def cannot_tell_as_text(untold: Iterable[CannotTell]) -> Iterator[str]:
     for (consumer_group, because), rule_ids in rules.items():
         of = f" of {consumer_group}" if consumer_group is not None else ""
         yield f"Cannot tell: {', '.join(rule_ids)}{_safe(of)}: {_safe(because)}"
-
-
-def _plain(figure: Figure) -> str | float | bool | None:
-    return figure.isoformat() if isinstance(figure, datetime) else figure
-
-
-def _shown(figure: Figure) -> str:
-    if figure is None:
-        return "unknown"
-    if isinstance(figure, datetime):
-        return format_moment(figure)
-    return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
 
 
 def _safe(text: str) -> str:

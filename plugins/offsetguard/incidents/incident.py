@@ -5,10 +5,11 @@ It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals h
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from offsetguard.digests import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ class Subject:
     @property
     def key(self) -> str:
         """64 hexadecimal digits, equal for equal subjects."""
-        return _digest(self.cluster, self.rule_id, self.consumer_group, self.topic)
+        return digest_of(self.cluster, self.rule_id, self.consumer_group, self.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Incident:
         """Begin an incident; the same finding in the same interval always gets the same id."""
         subject = Subject.of(finding)
         return cls(
-            incident_id=_digest(subject.key, interval.name)[:16],
+            incident_id=digest_of(subject.key, interval.name)[:16],
             subject=subject,
             opened_at=interval.start,
             last_seen_at=interval.start,
@@ -201,9 +202,3 @@ def worst_first(incident: Incident) -> tuple[int, int, datetime, str]:
 def _peak_of(finding: Finding) -> int | None:
     figure = finding.figures.get(finding.rule.peak) if finding.rule.peak else None
     return figure if isinstance(figure, int) else None
-
-
-def _digest(*parts: str | None) -> str:
-    # None and "" are different subjects, and no two lists of parts may run together
-    text = "\x1f".join("\x00" if part is None else part for part in parts)
-    return hashlib.sha256(text.encode()).hexdigest()

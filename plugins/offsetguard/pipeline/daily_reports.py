@@ -7,13 +7,13 @@ missed by more than `LATEST` is left out: the next one comes before it would be 
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import catalogue
+from offsetguard.digests import digest_of
 from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.languages import Locale
 from offsetguard.messages.daily_report import (
@@ -67,7 +67,7 @@ def write_daily_reports(engine: Engine, config: Config, *, now: datetime) -> tup
         day = None if at is None else day_to_tell(at, route.time_zone, now)
         receivers = [receiver for channel, receiver in route.receivers if channel is Channel.MAIL]
         if day is not None and receivers and route.heard_by == team:
-            keys = {_digest(DAILY_REPORT, team, day.isoformat(), receiver): receiver for receiver in receivers}
+            keys = {digest_of(DAILY_REPORT, team, day.isoformat(), receiver): receiver for receiver in receivers}
             told = _tell(engine, keys, partial(daily_report, config=config, route=route, day=day), now)
             written += [WrittenReport(team, day, receiver) for receiver in told]
     return tuple(written)
@@ -105,7 +105,7 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
         interval_start=span.start,
         ends_at=span.end,
         day=day,
-        thread_key=_digest(DAILY_REPORT, route.team, day.isoformat())[:32],
+        thread_key=digest_of(DAILY_REPORT, route.team, day.isoformat())[:32],
         language=route.language.value,
         time_zone=route.time_zone,
         incidents=tuple(listed[:INCIDENTS_LISTED]),
@@ -228,7 +228,3 @@ def _worst_first(one: ReportedIncident) -> tuple[int, int, str, str, str]:
 
 def _worst_data_first(one: DataQuality) -> tuple[int, int, int, str]:
     return (one.judged_count - one.expected_count, -one.failed_cycle_count, -one.quarantined_count, one.cluster)
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

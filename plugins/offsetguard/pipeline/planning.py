@@ -7,12 +7,12 @@ fires and was told, muted or not, and what is new; what is muted and was never t
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from offsetguard.config.teams import RECEIVER_LISTS
+from offsetguard.digests import digest_of
 from offsetguard.incidents.decision import Decision, NotificationReason
 from offsetguard.incidents.escalation import steps
 from offsetguard.incidents.timing import (
@@ -250,7 +250,7 @@ def _messages(views: Sequence[tuple[ToldKey, News, MessageView]], interval: Inte
 
 
 def _digest_of(receiver: str, messages: Sequence[PlannedMessage], views: Sequence[MessageView]) -> PlannedMessage:
-    key = _digest("digest", *(message.idempotency_key for message in messages))
+    key = digest_of("digest", *(message.idempotency_key for message in messages))
     return PlannedMessage(key, Channel.MAIL, receiver, digest(views, thread_key=key[:32]))
 
 
@@ -260,7 +260,7 @@ def _message(key: ToldKey, view: MessageView, interval: Interval) -> PlannedMess
         *(f"resolved {one.incident_id}" for one in view.resolved),
     )
     parts = (view.thread_key, interval.name, view.reason.value, key.channel.value, key.receiver, *content)
-    return PlannedMessage(_digest(*parts), key.channel, key.receiver, view)
+    return PlannedMessage(digest_of(*parts), key.channel, key.receiver, view)
 
 
 def _receivers(config: Config) -> set[Receiver]:
@@ -274,8 +274,4 @@ def _receivers(config: Config) -> set[Receiver]:
 
 
 def _thread_key(group: GroupKey, interval: Interval) -> str:
-    return _digest(group.team, group.cluster, group.rule_id, interval.name)[:32]
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+    return digest_of(group.team, group.cluster, group.rule_id, interval.name)[:32]

@@ -10,6 +10,7 @@ from offsetguard.errors import SilenceError
 from offsetguard.incidents.history import EventKind, IncidentEvent
 from offsetguard.incidents.silence import Acknowledgement
 from offsetguard.store import incident_events
+from offsetguard.store.chunks import chunks
 from offsetguard.store.columns import NAME_LIMIT, storable
 from offsetguard.store.models import AcknowledgementRow
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from offsetguard.incidents.incident import Incident
-
-_IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 
 
 def acknowledge(session: Session, incident: Incident, *, author: str, comment: str, now: datetime) -> Acknowledgement:
@@ -41,10 +40,8 @@ def acknowledge(session: Session, incident: Incident, *, author: str, comment: s
 
 def of(session: Session, incident_ids: Collection[str]) -> dict[str, Acknowledgement]:
     """Return the newest acknowledgement of each incident that has one, by incident id."""
-    wanted = sorted(incident_ids)
     found: dict[str, Acknowledgement] = {}
-    for start in range(0, len(wanted), _IDS_PER_QUERY):
-        some = wanted[start : start + _IDS_PER_QUERY]
+    for some in chunks(incident_ids):
         query = (
             select(AcknowledgementRow).where(AcknowledgementRow.incident_id.in_(some)).order_by(AcknowledgementRow.id)
         )

@@ -15,6 +15,7 @@ from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import aliased
 
 from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.chunks import KEYS_PER_QUERY
 from offsetguard.store.database import writing
 from offsetguard.store.models import (
     AcknowledgementRow,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _Id = TypeVar("_Id", int, str)
-
-ROWS_PER_TRANSACTION = 500  # SQLite and PostgreSQL bound the number of parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def _in_batches(engine: Engine, batch: Callable[[Session, _Id | None], tuple[int
 def _incidents(session: Session, moment: datetime, after: str | None) -> tuple[int, str | None]:
     row = IncidentRow
     query = select(row.incident_id).where(row.resolved_at < moment, row.incident_id > (after or ""))
-    seen = session.scalars(query.order_by(row.incident_id).limit(ROWS_PER_TRANSACTION)).all()
+    seen = session.scalars(query.order_by(row.incident_id).limit(KEYS_PER_QUERY)).all()
     needed = _told_incidents(session) if seen else set()
     gone = [one for one in seen if one not in needed]
     for kept in (IncidentEventRow, AcknowledgementRow, IncidentRow):
@@ -100,7 +99,7 @@ def _messages(session: Session, moment: datetime, after: int | None) -> tuple[in
         row.thread_key.not_in(select(ToldRow.thread_key)),
         row.id.not_in(select(NotificationLogRow.outbox_id).where(NotificationLogRow.id.in_(newest))),
     )
-    gone = session.scalars(query.order_by(row.id).limit(ROWS_PER_TRANSACTION)).all()
+    gone = session.scalars(query.order_by(row.id).limit(KEYS_PER_QUERY)).all()
     session.execute(delete(NotificationLogRow).where(NotificationLogRow.outbox_id.in_(gone)))
     session.execute(delete(OutboxRow).where(OutboxRow.id.in_(gone)))
     return len(gone), _last(gone)

@@ -10,6 +10,7 @@ from sqlalchemy import delete, select
 from offsetguard.facts import BrokerMark
 from offsetguard.rocketmq.bodies import MASTER_ID
 from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.columns import NAME_LIMIT
 from offsetguard.store.models import BrokerMarkRow
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 KEPT_FOR = timedelta(days=9)
 _APART = timedelta(hours=1)
 _MOVES_APART = timedelta(minutes=10)
-_MAX_NAME = 255  # of the column; a broker with a longer name goes without marks
 
 
 def before(session: Session, cluster: str, moment: datetime) -> tuple[BrokerMark, ...]:
@@ -81,8 +81,8 @@ def delete_older(session: Session, moment: datetime) -> int:
 
 def _mark(broker: BrokerFacts) -> BrokerMark | None:
     low, high, at = broker.commit_log_min_offset, broker.commit_log_max_offset, broker.read_at
-    if broker.broker_id != MASTER_ID or len(broker.broker_name) > _MAX_NAME or low is None or high is None:
-        return None
+    if broker.broker_id != MASTER_ID or len(broker.broker_name) > NAME_LIMIT or low is None or high is None:
+        return None  # a name that the column cannot hold goes without marks, too
     if at is None:
         return None
     return BrokerMark(broker.broker_name, at, low, high, broker.earliest_message_at, broker.commit_log_disk_ratio)

@@ -11,18 +11,17 @@ from sqlalchemy import case, delete, func, insert, select, update
 from offsetguard.incidents.incident import Evidence, Incident, Subject
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severity
+from offsetguard.store.chunks import chunks
 from offsetguard.store.database import reading
 from offsetguard.store.figures_json import figures_from_json, figures_to_json, said_from_json, said_to_json
 from offsetguard.store.models import IncidentRow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
 
     from sqlalchemy import Engine, Select
     from sqlalchemy.orm import Session
 
-
-_IDS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 
 _SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 
@@ -40,7 +39,7 @@ def open_incidents(session: Session, cluster: str) -> list[Incident]:
 def by_id(session: Session, incident_ids: Collection[str]) -> dict[str, Incident]:
     """Return incidents by their ids; an id that nobody knows is left out."""
     found: dict[str, Incident] = {}
-    for some in _chunks(incident_ids):
+    for some in chunks(incident_ids):
         rows = session.scalars(select(IncidentRow).where(IncidentRow.incident_id.in_(some)))
         found.update({row.incident_id: _from_row(row) for row in rows})
     return found
@@ -49,7 +48,7 @@ def by_id(session: Session, incident_ids: Collection[str]) -> dict[str, Incident
 def save(session: Session, incidents: Collection[Incident]) -> None:
     """Write incidents: new ones are added, known ones replaced. Resolved ones first, they make room for new ones."""
     known: set[str] = set()
-    for some in _chunks([incident.incident_id for incident in incidents]):
+    for some in chunks([incident.incident_id for incident in incidents]):
         known.update(session.scalars(select(IncidentRow.incident_id).where(IncidentRow.incident_id.in_(some))))
     for still_open in (False, True):
         values = [_to_values(incident) for incident in incidents if incident.is_over is not still_open]
@@ -61,7 +60,7 @@ def save(session: Session, incidents: Collection[Incident]) -> None:
 
 def forget(session: Session, incident_ids: Collection[str]) -> None:
     """Remove pending incidents that went away before anybody heard of them."""
-    for some in _chunks(incident_ids):
+    for some in chunks(incident_ids):
         session.execute(delete(IncidentRow).where(IncidentRow.incident_id.in_(some), IncidentRow.is_pending.is_(True)))
 
 
@@ -102,12 +101,6 @@ def beginning_with(session: Session, start: str, *, limit: int) -> list[Incident
 def _shown(cluster: str | None) -> Select[IncidentRow]:
     query = select(IncidentRow).where(IncidentRow.is_pending.is_(False))
     return query if cluster is None else query.where(IncidentRow.cluster == cluster)
-
-
-def _chunks(incident_ids: Collection[str]) -> Iterator[list[str]]:
-    wanted = sorted(incident_ids)
-    for start in range(0, len(wanted), _IDS_PER_QUERY):
-        yield wanted[start : start + _IDS_PER_QUERY]
 
 
 def _to_values(incident: Incident) -> dict[str, Any]:

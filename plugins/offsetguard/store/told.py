@@ -6,18 +6,19 @@ last message of a spell is so young that the next spell has to wait.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 
+from offsetguard.digests import digest_of
 from offsetguard.incidents.grouping import GroupKey, ToldKey
 from offsetguard.incidents.muting import MuteReason
 from offsetguard.incidents.timing import Told, ToldIncident
 from offsetguard.receivers import Channel
 from offsetguard.severity import Severity
+from offsetguard.store.chunks import chunks
 from offsetguard.store.models import ToldRow
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from sqlalchemy.orm import Session
-
-_KEYS_PER_QUERY = 500  # SQLite and PostgreSQL bound the number of parameters
 
 
 def of_cluster(session: Session, cluster: str) -> dict[ToldKey, Told]:
@@ -42,8 +41,8 @@ def save(session: Session, changed: Mapping[ToldKey, Told]) -> None:
     """Write what changed; what is empty is forgotten."""
     gone = [_digest(key) for key, told in changed.items() if told.is_empty]
     rows = [_values(key, told) for key, told in changed.items() if not told.is_empty]
-    for start in range(0, len(gone), _KEYS_PER_QUERY):
-        session.execute(delete(ToldRow).where(ToldRow.key.in_(gone[start : start + _KEYS_PER_QUERY])))
+    for some in chunks(gone):
+        session.execute(delete(ToldRow).where(ToldRow.key.in_(some)))
     clusters = {key.group.cluster for key in changed}
     known = set(session.scalars(select(ToldRow.key).where(ToldRow.cluster.in_(clusters))))
     if new := [row for row in rows if row["key"] not in known]:
@@ -97,5 +96,4 @@ def _told(row: ToldRow) -> Told:
 
 def _digest(key: ToldKey) -> str:
     group = key.group
-    parts = (group.team, group.cluster, group.rule_id, key.channel.value, key.receiver)
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+    return digest_of(group.team, group.cluster, group.rule_id, key.channel.value, key.receiver)
