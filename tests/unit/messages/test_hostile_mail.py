@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from offsetguard.messages.view import Record
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
-FAST = settings(
-    max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+FAST = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 OUR_HEADERS = {
     "Subject", "From", "To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted",
     "List-Id", "Precedence", "X-Auto-Response-Suppress", "X-OffsetGuard-Cluster", "X-OffsetGuard-Rule",
