@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.incidents.grouping import GroupKey, ToldKey
@@ -59,7 +59,6 @@ names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
 keys = st.builds(ToldKey, st.builds(GroupKey, names, st.just("demo"), names), st.sampled_from(Channel), names)
 
 
-@settings(deadline=None)
 @given(rows=st.dictionaries(keys, st.builds(lambda name: Told(AT, name), names), max_size=4))
 def test_names_of_any_kind_are_told_apart(tmp_path_factory: pytest.TempPathFactory, rows: dict[ToldKey, Told]) -> None:
     kept = {key: Told(one.at, one.thread_key, TOLD.firing) for key, one in rows.items()}
