@@ -85,14 +85,17 @@ def _told_incidents(session: Session) -> set[str]:
     return {incident_id for told in rows for document in told for incident_id in json.loads(document)}
 
 
+_OVER = (Status.SENT.value, Status.DISMISSED.value)  # nobody will do anything about them any more
+
+
 def _messages(session: Session, moment: datetime, after: int | None) -> tuple[int, int | None]:
     row, other = OutboxRow, aliased(OutboxRow)
     goes_on = select(other.id).where(
-        other.thread_key == row.thread_key, or_(other.status != Status.SENT.value, other.created_at >= moment)
+        other.thread_key == row.thread_key, or_(other.status.not_in(_OVER), other.created_at >= moment)
     )
     newest = select(func.max(NotificationLogRow.id)).group_by(NotificationLogRow.channel, NotificationLogRow.receiver)
     query = select(row.id).where(
-        row.status == Status.SENT.value,
+        row.status.in_(_OVER),
         row.created_at < moment,
         row.id > (after or 0),
         ~goes_on.exists(),

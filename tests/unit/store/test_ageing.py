@@ -127,6 +127,17 @@ def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of
     assert {entry.receipt for entry in notification_log.newest(engine)} == {"<newest>", "<only one>"}
 
 
+def test_what_was_dismissed_goes_like_what_was_accepted(engine: Engine) -> None:
+    send(engine, "newest", thread="newest", at=OLD)
+    write(engine, "refused", thread="over", at=OLD)
+    message = outbox_claims.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
+    assert message is not None
+    outbox_claims.mark_failed(engine, message, error="550 no such user")
+    outbox.dismiss(engine)
+    ageing.delete_older(engine, NOW)
+    assert keys(engine) == {"newest"}
+
+
 @pytest.mark.parametrize("goes_on", ["told", "newer", "pending", "failed"])
 def test_a_thread_that_goes_on_stays_whole_however_old_it_is(engine: Engine, goes_on: str) -> None:
     send(engine, "warning", thread="long", at=OLD)
