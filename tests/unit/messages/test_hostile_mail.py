@@ -8,7 +8,6 @@ from __future__ import annotations
 import email
 from datetime import UTC, datetime, timedelta
 from email import policy
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +18,7 @@ from offsetguard.messages.daily_report import DailyReportView, DataQuality, Fore
 from offsetguard.messages.digest import digest
 from offsetguard.messages.mail import render_mail
 from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
+from offsetguard_peers.html_outline import Outline
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -118,28 +118,6 @@ def part(mail: EmailMessage, kind: str) -> str:
     body = mail.get_body((kind,))
     assert body is not None
     return str(body.get_content()).replace("\r\n", "\n")
-
-
-class Outline(HTMLParser):
-    """What a browser would make of the HTML: tags with their attributes' names, links, and the text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[tuple[str, str]] = set()
-        self.links: set[str] = set()
-        self.sources: list[str] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags |= {(tag, name) for name, _ in attrs} | {(tag, "")}
-        self.links |= {value or "" for name, value in attrs if name == "href"}
-        self.sources += [
-            value or "" for name, value in attrs if name in {"src", "background"} or "url(" in (value or "")
-        ]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 @EVERY_KIND

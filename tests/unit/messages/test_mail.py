@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 from datetime import UTC, datetime
 from email import policy
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from offsetguard.messages.mail import render_mail
 from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
+from offsetguard_peers.html_outline import Outline
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
@@ -242,28 +242,6 @@ def test_a_hundred_groups_give_six_in_full_more_by_line_and_a_count(view: Messag
         assert "group-050" not in text
         assert "and 50 more findings" in text
     assert len(part(mail, "html")) < 102_000, "Gmail cuts mails at 102 kB"
-
-
-class Outline(HTMLParser):
-    """What a browser would make of the HTML: tags with their attributes' names, links, and the text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[tuple[str, str]] = set()
-        self.links: set[str] = set()
-        self.sources: list[str] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags |= {(tag, name) for name, _ in attrs} | {(tag, "")}
-        self.links |= {value or "" for name, value in attrs if name == "href"}
-        self.sources += [
-            value or "" for name, value in attrs if name in {"src", "background"} or "url(" in (value or "")
-        ]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def test_the_html_loads_nothing_and_links_only_where_it_says(view: MessageView) -> None:
