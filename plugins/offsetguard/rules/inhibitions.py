@@ -15,11 +15,15 @@ from offsetguard.rules.subsumption import Scope
 
 @dataclass(frozen=True, slots=True)
 class Inhibition:
-    """Open incidents of `muting` mute others within the scope: of the same cluster, or all of whose brokers it has."""
+    """Open incidents of `muting` mute others within the scope: of the same cluster, all of whose brokers it has, ...
+
+    ... or of the same group and topic; such entries stand last, below those of brokers and clusters.
+    """
 
     muting: str
-    scope: Scope  # CLUSTER or BROKER
+    scope: Scope  # CLUSTER, BROKER or TOPIC
     variants: tuple[str, ...] = ()  # of the muting rule; empty: all
+    muted: tuple[str, ...] = ()  # rules that it mutes; empty: all
 
 
 INHIBITIONS: tuple[Inhibition, ...] = (
@@ -29,6 +33,8 @@ INHIBITIONS: tuple[Inhibition, ...] = (
     Inhibition("broker_unreachable", Scope.BROKER, variants=("default", "groups_unknown")),
     # single unanswered requests hide little; brokers without offsets hide every group on them
     Inhibition("collection_incomplete", Scope.BROKER, variants=("brokers_unseen",)),
+    # a group that has just come back is still behind, and may not have committed yet: give it until the end is told
+    Inhibition("consumer_offline", Scope.TOPIC, muted=("accumulation", "slow_consumption")),
 )
 
 NEVER_MUTED: frozenset[str] = frozenset(

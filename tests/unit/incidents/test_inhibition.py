@@ -39,10 +39,13 @@ def test_the_data_names_rules_and_variants_that_there_are() -> None:
     assert rules.keys() >= NEVER_MUTED
     for one in INHIBITIONS:
         assert set(one.variants) <= rules[one.muting].texts.keys() | {"cluster_unseen", "default"}, one
-        assert one.scope in (Scope.BROKER, Scope.CLUSTER)
+        assert set(one.muted) <= rules.keys(), one
+        assert one.scope in (Scope.BROKER, Scope.CLUSTER, Scope.TOPIC)
+    wide = [one.scope is not Scope.TOPIC for one in INHIBITIONS]
+    assert wide == sorted(wide, reverse=True), "those of a topic stand below the others"
 
 
-sources = st.sampled_from([(one.muting, one.variants[0]) for one in INHIBITIONS])
+sources = st.sampled_from([(one.muting, (one.variants or ("default",))[0]) for one in INHIBITIONS])
 brokers = st.frozensets(st.sampled_from(["broker-a", "broker-b"])).map(lambda names: tuple(sorted(names)))
 anything = st.builds(
     lambda source, on, number: an_incident(
