@@ -2,7 +2,7 @@
 
 A JVM with Spark and two RocketMQ clusters take half a minute each to start. So a worker stays with the kind of its last
 file as long as there is one, and the files that need none of that fill what is left, so that all workers end together.
-Three workers for two cores: what starts clusters of its own mostly waits (for locks to expire, for the next minute).
+What starts clusters of its own waits much (for locks to expire, for the next minute), so it is a kind by itself.
 """
 
 from __future__ import annotations
