@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from offsetguard.tables import Table
     from offsetguard.workspace import Workspace
-    from offsetguard_spark.publish import PublishReport
+    from offsetguard_spark.publish_report import PublishReport
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 NOW = START + timedelta(minutes=20)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.manifest import EventCursor
     from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.replica import Answer, Replica
@@ -100,8 +99,8 @@ class BrokerReading:
     events: list[MoveEvent] = field(default_factory=list)
     event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on
     undecodable: list[Undecodable] = field(default_factory=list)
-    # (topic, group) in order, made with these members: see `queue_reading`
-    key_order: tuple[Mapping[str, GroupMembers], list[tuple[str, str]]] | None = None
+    # (topic, group) in order, and the very members that it was made with: see `queue_reading`
+    key_order: tuple[object, list[tuple[str, str]]] | None = None
 
     @property
     def broker_name(self) -> str:

@@ -82,11 +82,12 @@ class MissingMaster:
 
 @dataclass(frozen=True, kw_only=True)
 class UnseenBroker:
-    """A master that gave no offsets, and whose groups the rounds before had seen there."""
+    """A master that gave no offsets, with the groups that rounds before saw there, or a slave that answered nothing."""
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
     broker_name: str
+    broker_id: int = 0
     unseen_since: datetime | None  # start of the first round without it; None: no round before this one
     consumer_groups: tuple[str, ...] = ()  # the first MAX_HIDDEN_GROUPS by name
     consumer_group_count: Count | None = None  # all of them; None: never seen
@@ -96,7 +97,11 @@ class UnseenBroker:
         from offsetguard.facts import UnseenBrokerFacts  # noqa: PLC0415 who collects needs no facts
 
         return UnseenBrokerFacts(
-            self.broker_name, self.unseen_since, tuple(self.consumer_groups), self.consumer_group_count
+            self.broker_name,
+            self.unseen_since,
+            tuple(self.consumer_groups),
+            self.consumer_group_count,
+            broker_id=self.broker_id,
         )
 
 
@@ -149,7 +154,7 @@ class Manifest:
     not_asked: tuple[NotAsked, ...] = ()
     master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
-    unseen_brokers: tuple[UnseenBroker, ...] = ()  # these, with what lay there
+    unseen_brokers: tuple[UnseenBroker, ...] = ()  # these, with what lay there, and slaves that answered nothing
     gap_kinds_since: dict[str, datetime] = field(
         default_factory=dict
     )  # start of the first of the rounds in a row that had the kind; empty: no round before this one

@@ -19,7 +19,7 @@ from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.collect.unseen_brokers import kinds_since, unseen_brokers
+from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
 from offsetguard.records import record
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
@@ -98,8 +98,9 @@ class SnapshotMaker:
             not_asked=ledger.not_asked,
             master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
             unseen_broker_names=tuple(sorted({one.broker_name for one in masters} - gave_offsets)),
-            unseen_brokers=unseen_brokers(
-                {one.broker_name for one in masters} - gave_offsets, self.earlier, started_at
+            unseen_brokers=(
+                *unseen_masters({one.broker_name for one in masters} - gave_offsets, self.earlier, started_at),
+                *silent_slaves(_silent_slaves_of(one_round.readings), self.earlier, started_at),
             ),
             gap_kinds_since=kinds_since(ledger.kinds, self.earlier, started_at),
             missing_masters=one_round.missing,
@@ -178,6 +179,12 @@ class SnapshotMaker:
             earlier=one_round.earlier_figures,
             consumption=consumption,
         )
+
+
+def _silent_slaves_of(readings: Iterable[BrokerReading]) -> Iterator[tuple[str, int]]:
+    for one in readings:
+        if not one.replica.is_master and one.answered_at is None:
+            yield one.broker_name, one.replica.broker_id
 
 
 def _letting_go(masters: Iterable[BrokerReading]) -> Iterator[BrokerReading]:

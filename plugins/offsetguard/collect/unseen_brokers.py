@@ -1,4 +1,7 @@
-"""What the rounds before know of what this one missed: since when, and which groups lay on masters without offsets."""
+"""What the rounds before know of what this one missed: since when, and which groups lay on masters without offsets.
+
+Slaves are noted since when they answer nothing; they hide no group.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,17 @@ if TYPE_CHECKING:
     from offsetguard.collect.earlier_round import EarlierRound
 
 
-def unseen_brokers(
+def unseen_masters(
     broker_names: Iterable[str], earlier: EarlierRound, started_at: datetime
 ) -> tuple[UnseenBroker, ...]:
-    """Return a record of each broker; what an earlier round noted of one that it missed, too, stays.
+    """Return a record of each master; what an earlier round noted of one that it missed, too, stays.
 
     Raises SnapshotError when a table of the earlier round cannot be read.
     """
     names = sorted(broker_names)
     if earlier.manifest is None:
         return tuple(UnseenBroker(broker_name=name, unseen_since=None) for name in names)
-    noted = {one.broker_name: one for one in earlier.manifest.unseen_brokers}
+    noted = {one.broker_name: one for one in earlier.manifest.unseen_brokers if one.broker_id == 0}
     missed = earlier.manifest.unseen_broker_names  # by an earlier release, which noted nothing
     return tuple(
         noted.get(name)
@@ -35,6 +38,19 @@ def unseen_brokers(
             **({} if name in missed else _groups_on(name, earlier)),
         )
         for name in names
+    )
+
+
+def silent_slaves(
+    replicas: Iterable[tuple[str, int]], earlier: EarlierRound, started_at: datetime
+) -> tuple[UnseenBroker, ...]:
+    """Return a record of each slave (broker name, broker id) that answered nothing, as of masters."""
+    before = earlier.manifest
+    since = started_at if before else None
+    noted = {(one.broker_name, one.broker_id): one.unseen_since for one in before.unseen_brokers} if before else {}
+    return tuple(
+        UnseenBroker(broker_name=name, broker_id=broker_id, unseen_since=noted.get((name, broker_id), since))
+        for name, broker_id in sorted(replicas)
     )
 
 

@@ -36,9 +36,13 @@ class CollectionGap:
 
 @dataclass(frozen=True, slots=True)
 class UnseenBrokerFacts:
-    """A master that gave no offsets; its groups are those that the last round to see it saw there."""
+    """A master that gave no offsets, or a slave that answered nothing.
+
+    The groups of a master are those that the last round to see it saw there; a slave hides none.
+    """
 
     broker_name: str
     unseen_since: datetime | None  # start of the first round without it; None: not known
     consumer_groups: tuple[str, ...] = ()  # the first ones by name
     consumer_group_count: int | None = None  # all of them; None: not known
+    broker_id: int = 0

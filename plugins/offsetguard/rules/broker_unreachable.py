@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import name_servers_of
-from offsetguard.rules.gap_reasons import GRACE, is_new, names, reasons, unanswered
+from offsetguard.rules.gap_reasons import GRACE, names, reasons, unanswered
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -71,19 +71,19 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     if missing.dead_masters:
         yield _of_masters(facts, config, missing)
         return
-    gaps = missing.of_the_dead
+    noted = [one for one in facts.unseen_brokers if (one.broker_name, one.broker_id) in missing.dead_slaves]
     yield Finding(
         rule=RULE,
         cluster=facts.cluster,
         consumer_group=None,
         topic=None,
-        severity=Severity.INFO if is_new(gaps, facts) else Severity.WARNING,
+        severity=Severity.INFO if _just_gone(facts, missing.dead_slaves, noted) else Severity.WARNING,
         variant="slaves",
         state="AT_RISK",
         figures={
             "brokers": names([f"{name}/{broker_id}" for name, broker_id in missing.dead_slaves]),
             "broker_count": len(missing.dead_slaves),
-            "reasons": reasons(gaps),
+            "reasons": reasons(missing.of_the_dead),
             "name_servers": name_servers_of(config, facts.cluster),
         },
         broker_names=frozenset(name for name, _ in missing.dead_slaves),
@@ -92,7 +92,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def _of_masters(facts: IntervalFacts, config: Config, missing: Unanswered) -> Finding:
     dead = missing.dead_masters
-    noted = [one for one in facts.unseen_brokers if one.broker_name in dead]
+    noted = [one for one in facts.unseen_brokers if one.broker_id == 0 and one.broker_name in dead]
     counts = [one.consumer_group_count for one in noted if one.consumer_group_count is not None]
     groups = sorted({group for one in noted for group in one.consumer_groups})
     # a group lies on several brokers: the names tell how many there are, as far as all are named
@@ -118,7 +118,7 @@ def _of_masters(facts: IntervalFacts, config: Config, missing: Unanswered) -> Fi
     )
 
 
-def _just_gone(facts: IntervalFacts, dead: Sequence[str], noted: Sequence[UnseenBrokerFacts]) -> bool:
-    """Whether every dead broker was seen by the rounds before, and is missed for less than the grace."""
+def _just_gone(facts: IntervalFacts, dead: Sequence[object], noted: Sequence[UnseenBrokerFacts]) -> bool:
+    """Whether every dead one was seen by the rounds before, and is missed for less than the grace."""
     since = [one.unseen_since for one in noted if one.unseen_since is not None]
     return len(since) == len(dead) and all(facts.now - moment < GRACE for moment in since)

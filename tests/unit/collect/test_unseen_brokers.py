@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Manifest, RequestCounts, UnseenBroker
-from offsetguard.collect.unseen_brokers import kinds_since, unseen_brokers
+from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 THEN = datetime(2026, 11, 21, 10, 39, 5, tzinfo=UTC)
@@ -23,7 +23,7 @@ def earlier(*queues: tuple[str, str], **manifest: Any) -> EarlierRound:
 
 
 def test_without_a_round_before_nothing_is_known() -> None:
-    assert unseen_brokers({"broker-a"}, EarlierRound(), NOW) == (
+    assert unseen_masters({"broker-a"}, EarlierRound(), NOW) == (
         UnseenBroker(broker_name="broker-a", unseen_since=None),
     )
     assert kinds_since({"timed_out X"}, EarlierRound(), NOW) == {}
@@ -34,7 +34,7 @@ def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmq
         *(("broker-a", "orders"), ("broker-a", "billing"), ("broker-a", "orders"), ("broker-b", "mails")),
         ("broker-a", "CID_ONSAPI_OWNER"),
     )
-    (one,) = unseen_brokers(["broker-a"], before, NOW)
+    (one,) = unseen_masters(["broker-a"], before, NOW)
     assert one == UnseenBroker(
         broker_name="broker-a", unseen_since=NOW, consumer_groups=("billing", "orders"), consumer_group_count=2
     )
@@ -43,7 +43,7 @@ def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmq
 def test_rounds_that_were_not_made_are_no_time_in_which_a_broker_was_away() -> None:
     """It was seen by the last round that was made, 20 minutes ago: it is missed since now."""
     later = NOW + timedelta(minutes=20)
-    (one,) = unseen_brokers(["broker-a"], earlier(("broker-a", "orders")), later)
+    (one,) = unseen_masters(["broker-a"], earlier(("broker-a", "orders")), later)
     assert one.unseen_since == later
 
 
@@ -55,18 +55,28 @@ def test_what_was_noted_of_a_broker_that_was_missed_already_stays() -> None:
         consumer_group_count=1,
     )
     before = earlier(unseen_broker_names=("broker-a",), unseen_brokers=(noted,))
-    assert unseen_brokers(["broker-a"], before, NOW) == (noted,)
+    assert unseen_masters(["broker-a"], before, NOW) == (noted,)
 
 
 def test_an_earlier_release_noted_only_that_it_was_missed() -> None:
     before = earlier(("broker-b", "billing"), unseen_broker_names=("broker-a",))
-    assert unseen_brokers(["broker-a"], before, NOW) == (UnseenBroker(broker_name="broker-a", unseen_since=THEN),)
+    assert unseen_masters(["broker-a"], before, NOW) == (UnseenBroker(broker_name="broker-a", unseen_since=THEN),)
 
 
 def test_of_very_many_groups_the_first_are_named_and_all_are_counted() -> None:
     before = earlier(*(("broker-a", f"group-{n:04d}") for n in range(MAX_HIDDEN_GROUPS + 20)))
-    (one,) = unseen_brokers(["broker-a"], before, NOW)
+    (one,) = unseen_masters(["broker-a"], before, NOW)
     assert (len(one.consumer_groups), one.consumer_group_count) == (MAX_HIDDEN_GROUPS, MAX_HIDDEN_GROUPS + 20)
+
+
+def test_a_slave_is_missed_by_itself_since_the_first_round_in_which_it_answered_nothing() -> None:
+    """Its master, restarted just before, is another broker: what was noted of that one does not count for it."""
+    master = UnseenBroker(broker_name="broker-a", unseen_since=THEN - timedelta(hours=1))
+    (one,) = silent_slaves([("broker-a", 1)], earlier(unseen_brokers=(master,)), NOW)
+    assert one == UnseenBroker(broker_name="broker-a", broker_id=1, unseen_since=NOW)
+    assert silent_slaves([("broker-a", 1)], earlier(unseen_brokers=(one,)), NOW + timedelta(minutes=1)) == (one,)
+    assert unseen_masters(["broker-a"], earlier(unseen_brokers=(one,)), NOW)[0].unseen_since == NOW
+    assert silent_slaves([("broker-a", 1)], EarlierRound(), NOW)[0].unseen_since is None
 
 
 def test_a_kind_of_gap_lasts_since_the_first_of_the_rounds_in_a_row_that_had_it() -> None:

@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
  * Real push consumers, several to a JVM. The only argument is one JSON object (see clients.py); events are printed as
@@ -25,10 +26,7 @@ public final class Consumers {
         List<Consumer> consumers = new ArrayList<>();
         JSONArray specs = options.getJSONArray("consumers");
         for (int index = 0; index < specs.size(); index++) {
-            consumers.add(new Consumer(options, specs.getJSONObject(index)));
-        }
-        for (Consumer each : consumers) {
-            each.start();
+            consumers.add(Consumer.started(options, specs.getJSONObject(index)));
         }
         Runtime.getRuntime().addShutdownHook(new Thread(() -> consumers.forEach(Consumer::shutdown)));
         while (true) {
@@ -50,6 +48,8 @@ public final class Consumers {
     }
 
     private static final class Consumer {
+        private static final int START_ATTEMPTS = 5;
+
         private final String group;
         private final JSONObject spec;
         private final DefaultMQPushConsumer consumer;
@@ -94,9 +94,30 @@ public final class Consumers {
             }
         }
 
-        void start() throws Exception {
-            consumer.start();
-            print("started", group, "client_id", consumer.buildMQClientId());
+        /**
+         * A consumer that runs. A start fails when its first request does (on a busy machine 5.x's connection may be
+         * closed before the request is written); an application would be started again, and so is this one.
+         */
+        static Consumer started(JSONObject options, JSONObject spec) throws Exception {
+            for (int attempt = 1; ; attempt++) {
+                Consumer one = new Consumer(options, spec);
+                try {
+                    one.consumer.start();
+                    print("started", one.group, "client_id", one.consumer.buildMQClientId());
+                    return one;
+                } catch (Exception error) {
+                    if (attempt == START_ATTEMPTS || !isOfTheConnection(error)) {
+                        throw error;
+                    }
+                    print("error", one.group, "attempt", attempt, "error", error.toString());
+                    one.consumer.shutdown();
+                    sleep(1000);
+                }
+            }
+        }
+
+        private static boolean isOfTheConnection(Throwable error) {
+            return error != null && (error instanceof RemotingException || isOfTheConnection(error.getCause()));
         }
 
         void shutdown() {
