@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from offsetguard.log_lines import MEMBERSHIP, RESETS, SILENCE
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, LogLineFacts, OffsetMoveFacts, QueueFacts
+    from offsetguard.queue_state import QueueState
 
 LOOPING_MOVES = 3
 """A correction that is kept comes once, and once more when the min offset moves on meanwhile; the third is a loop."""
@@ -40,6 +42,9 @@ HANDOVER = timedelta(seconds=60)
 
 REGAINED_WITHIN = timedelta(seconds=15)
 """Three commits of a client."""
+
+UNCOMMITTED = timedelta(seconds=30)
+"""What a handover can take back: clients and the broker's file are late by 5 s each, a slave's copy by 10 more."""
 
 BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
 
@@ -176,13 +181,31 @@ def _is_handover(
 ) -> bool:
     """Whether a queue's old owner committed once more after its new one: the new one's next commit (5 s) regains it.
 
-    So it does after a broker's crash, which loses the commits of its last 5 s. `changes`: of members, and boots.
+    So it does after a broker's crash, which loses the commits of its last 5 s. A group that is slow, or has the
+    outage's messages before it, regains it later: for it, the step is what it does within seconds. `changes`: of
+    members, and boots. A step that only the newest sample shows may be regained by the next one.
     """
     if move.origin != "snapshot" or move.requested_offset <= move.corrected_offset:
         return False
     if not any(abs(move.last_moved_at - at) <= HANDOVER for at in changes):
         return False
     queue = MessageQueue(move.topic, move.broker_name, move.queue_id) if move.queue_id is not None else None
-    rewinds = [one.window.rewind for one in queues if one.window and one.message_queue == queue]
-    regained = all(rewind is None or rewind.regained_at is not None for rewind in rewinds)
-    return regained or now - move.last_moved_at < REGAINED_WITHIN
+    windows = [one.window for one in queues if one.window and one.message_queue == queue]
+    regained = all(one.rewind is None or one.rewind.regained_at is not None for one in windows)
+    return regained or any(
+        (one.seen_at or now) - move.last_moved_at < REGAINED_WITHIN
+        or move.requested_offset - move.corrected_offset <= _most_within(one, UNCOMMITTED)
+        for one in windows
+    )
+
+
+def _most_within(window: QueueState, time: timedelta) -> float:
+    """Return how many messages were written, or committed, in such a time when they were most: between two samples."""
+    seen = [one for one in (window.seen, *window.points) if one is not None]
+    counts = [0.0]
+    for later, point in pairwise(seen):
+        share = time / (later.at - point.at)
+        counts.append((later.max_offset - point.max_offset) * share)
+        if later.committed_offset is not None and point.committed_offset is not None:
+            counts.append((later.committed_offset - point.committed_offset) * share)
+    return max(counts)

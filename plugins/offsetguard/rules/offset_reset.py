@@ -4,8 +4,9 @@ Means: an operator or a tool reset them (mqadmin resetOffsetByTime, skipAccumula
 messages are consumed again. Forward: they are skipped. Beyond the end: new ones are skipped until the end passes it.
 Evidence: [reset-offset] and "Reset offset OK" lines of broker.log, "invoke reset offset" of clients, each with its
 target; committed offsets that went back between two snapshots; a committed offset beyond an end that did not fall.
-Not judged: steps back of up to 10 messages (two commits overtake each other), and what a queue's new owner regains
-within seconds after a rebalance. POP groups and broadcasting groups do not commit in this way.
+Not judged: steps back of up to 10 messages (two commits overtake each other). Around a rebalance or a broker's restart:
+what is regained, and what the group gets in half a minute at most (commits and a slave's copy are that late). POP
+groups and broadcasting groups do not commit in this way.
 Do next: ask who did it; see that the consumers can take messages twice.
 Source: incident "broadcasting", tell apart; AdminBrokerProcessor, Broker2Client, ConsumerOffsetManager (4.9.7, 5.5.0).
 """
