@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from offsetguard.intervals import Interval
     from offsetguard_spark.progress import Progress
-    from offsetguard_spark.publish import PublishReport
+    from offsetguard_spark.publish_report import PublishReport
 
 _ERROR_LENGTH = 500
 

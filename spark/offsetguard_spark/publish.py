@@ -21,8 +21,8 @@ from __future__ import annotations
 import importlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
 from offsetguard.errors import PublishError
@@ -40,6 +40,7 @@ from offsetguard_spark.gate import check_written
 from offsetguard_spark.interval_state import fold_interval
 from offsetguard_spark.landed import check_landed, check_moment, check_same_snapshot
 from offsetguard_spark.lock import only_publisher
+from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.rows import IntervalRows
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.spark_errors import disk_errors_named
@@ -62,27 +63,6 @@ if TYPE_CHECKING:
     from offsetguard_spark.gate import GateReport
     from offsetguard_spark.landed import LandedTable
     from offsetguard_spark.progress import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class PublishReport:
-    """What became of an interval; one JSON line of the job."""
-
-    cluster: str
-    interval_start: str
-    verdict: str  # "published" or "already published"
-    run_id: str
-    rows: dict[str, int] = field(default_factory=dict)  # table name -> rows written
-    duplicates: int = 0  # landed rows that repeated a key
-    quarantined: int = 0
-    violations: dict[str, int] = field(default_factory=dict)  # invariant id -> violations, those above 0
-    snapshot_ids: dict[str, int] = field(default_factory=dict)
-    files: dict[str, int] = field(default_factory=dict)  # table name -> data files of all intervals before the run
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STA
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.tables import load_tables, table_name
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, QueueFacts
     from offsetguard.workspace import Workspace
+    from offsetguard_spark.publish_report import PublishReport
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 
