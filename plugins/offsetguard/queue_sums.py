@@ -32,20 +32,20 @@ class QueueFigures:
     suspect: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSums:
-    """The columns LAGS of `tables/columns.py`, and how many queues there are."""
+    """The columns LAGS of `tables/columns.py`, and how many queues are suspect; None: nothing is known."""
 
-    suspect_queue_count: int
-    lag: int | None
-    effective_lag: int | None
-    inflight: int | None
-    available: int | None
-    lost: int | None
-    lag_ms: int | None
-    inflight_ms: int | None
-    available_ms: int | None
-    lost_ms: int | None
+    suspect_queue_count: int | None = None
+    lag: int | None = None
+    effective_lag: int | None = None
+    inflight: int | None = None
+    available: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
 
 
 def figures_of(row: Row, now: datetime, curve: Sequence[Point] | None = None) -> QueueFigures:

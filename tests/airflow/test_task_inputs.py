@@ -81,7 +81,8 @@ def _facts(*groups: str) -> IntervalFacts:
         INTERVAL,
         INTERVAL.end,
         groups=tuple(
-            GroupFacts(group, "orders", "normal", 4, 0, 0, 0, 0, None, None, 0, 0, 1, "CLUSTERING") for group in groups
+            GroupFacts(group, "orders", "normal", 4, 0, 0, 1, "CLUSTERING", lag=0, effective_lag=0, lost=0, lag_ms=0)
+            for group in groups
         ),
     )
 

@@ -5,12 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.queue_sums import QueueSums
+
 if TYPE_CHECKING:
     from datetime import datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuesInAll(QueueSums):
+    """What all queues of a broker, or of a cluster, have in all."""
+
+    consumed_queue_count: int | None = None
+    unknown_queue_count: int | None = None
+    topic_queue_count: int | None = None
+    message_count: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
-class BrokerFacts:
+class BrokerFacts(QueuesInAll):
     """One broker replica; what queues have in all stands on the master's."""
 
     broker_name: str
@@ -18,20 +30,6 @@ class BrokerFacts:
     listed: bool
     answered: bool | None
     failure: str | None = None
-    consumed_queue_count: int | None = None
-    unknown_queue_count: int | None = None
-    suspect_queue_count: int | None = None
-    topic_queue_count: int | None = None
-    message_count: int | None = None
-    lag: int | None = None
-    effective_lag: int | None = None
-    inflight: int | None = None
-    available: int | None = None
-    lost: int | None = None
-    lag_ms: int | None = None
-    inflight_ms: int | None = None
-    available_ms: int | None = None
-    lost_ms: int | None = None
     slave_count: int | None = None
     version: str | None = None
     role: str | None = None
@@ -79,7 +77,7 @@ class BrokerMark:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterFacts(QueuesInAll):
     """The whole cluster: sums over its brokers, and what its groups have in all."""
 
     broker_count: int
@@ -88,20 +86,6 @@ class ClusterFacts:
     topic_count: int
     consumer_group_count: int
     online_group_count: int | None = None
-    consumed_queue_count: int | None = None
-    unknown_queue_count: int | None = None
-    suspect_queue_count: int | None = None
-    topic_queue_count: int | None = None
-    message_count: int | None = None
-    lag: int | None = None
-    effective_lag: int | None = None
-    inflight: int | None = None
-    available: int | None = None
-    lost: int | None = None
-    lag_ms: int | None = None
-    inflight_ms: int | None = None
-    available_ms: int | None = None
-    lost_ms: int | None = None
     put_tps: float | None = None
     get_tps: float | None = None
     slave_get_tps: float | None = None

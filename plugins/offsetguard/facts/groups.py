@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.queue_sums import QueueSums
+
 if TYPE_CHECKING:
     from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(QueueSums):
     """One (consumer group, topic) over all its queues; sums are None when no queue is known."""
 
     consumer_group: str
@@ -19,22 +21,12 @@ class GroupFacts:
     queue_count: int
     unknown_queue_count: int
     never_committed_queue_count: int
-    lag: int | None
-    effective_lag: int | None
-    inflight: int | None
-    available: int | None
-    lost: int | None
-    lag_ms: int | None
     online_client_count: int | None
     message_model: str | None
     declared_orderly: bool | None = None
     lock_interval_ms: int | None = None
     lock_max_live_time_ms: int | None = None
     violated_invariants: tuple[str, ...] = ()
-    suspect_queue_count: int | None = None
-    inflight_ms: int | None = None
-    available_ms: int | None = None
-    lost_ms: int | None = None
     consume_type: str | None = None
     # rates, over every replica that was seen
     broker_count: int | None = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.queue_sums import QueueSums
+
 if TYPE_CHECKING:
     from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFacts:
+class TopicFacts(QueueSums):
     """One topic over all its queues and groups; sums are None when nothing is known."""
 
     topic: str
@@ -18,16 +20,6 @@ class TopicFacts:
     queue_count: int
     consumer_group_count: int
     message_count: int | None
-    lag: int | None = None
-    effective_lag: int | None = None
-    inflight: int | None = None
-    available: int | None = None
-    lost: int | None = None
-    lag_ms: int | None = None
-    inflight_ms: int | None = None
-    available_ms: int | None = None
-    lost_ms: int | None = None
-    suspect_queue_count: int | None = None
     max_offset_total: int | None = None
     counted_at: datetime | None = None
     produce_tps: float | None = None

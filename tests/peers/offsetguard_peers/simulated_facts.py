@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ def group_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFig
         queue_count=len(figures),
         unknown_queue_count=sum(one.offsets.max_offset is None for one in figures),
         never_committed_queue_count=sum(is_never_committed(one.row) for one in figures),
-        **{name: getattr(sums, name) for name in _SUMS},
+        **asdict(sums),
         online_client_count=online,
         message_model="CLUSTERING",
         consume_type="CONSUME_PASSIVELY",
@@ -142,12 +143,6 @@ def group_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFig
     )
 
 
-_SUMS = (
-    *("suspect_queue_count", "lag", "effective_lag", "inflight", "available", "lost"),
-    *("lag_ms", "inflight_ms", "available_ms", "lost_ms"),
-)
-
-
 def topic_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFigures, QueueState]]) -> TopicFacts:
     """Give the facts of a group's topic."""
     figures = [one for one, _ in queues]
@@ -163,7 +158,7 @@ def topic_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFig
             None if one.max_offset is None or one.min_offset is None else one.max_offset - one.min_offset
             for one in ends
         ),
-        **{name: getattr(sums, name) for name in _SUMS},
+        **asdict(sums),
         max_offset_total=sum_if_all_known(one.max_offset for one in ends),
         produce_tps=_sum(queue_state.produce_tps(window) for _, window in queues),
         broker_count=min(len(BROKERS), len(figures)),

@@ -44,9 +44,8 @@ def _facts(minute: int, committed: list[int]) -> IntervalFacts:
     assert isinstance(window, QueueState)
     offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
     lag = offsets.effective_lag or 0
-    group = GroupFacts(
-        *("billing", "orders", "normal", 1, 0, 0, lag, lag, None, None, 0, lag * 600, 1, "CLUSTERING"),
-    )
+    behind = {"lag": lag, "effective_lag": lag, "lost": 0, "lag_ms": lag * 600}
+    group = GroupFacts("billing", "orders", "normal", 1, 0, 0, 1, "CLUSTERING", **behind)
     queue = QueueFacts("billing", MessageQueue("orders", "broker-a", 0), offsets, None, lag * 600, window=window)
     start = START + minute * MINUTE
     broker = BrokerFacts("broker-a", 0, listed=True, answered=True, read_at=start)

@@ -52,7 +52,8 @@ def judge(engine: Engine, workspace: Workspace, minute: int, *groups: str) -> li
 
 def behind(name: str) -> GroupFacts:
     """Give a group without clients and with 20,000 messages waiting."""
-    return GroupFacts(name, "orders", "normal", 4, 0, 0, 20_000, 20_000, None, None, 0, 0, 0, None)
+    behind = {"lag": 20_000, "effective_lag": 20_000, "lost": 0, "lag_ms": 0}
+    return GroupFacts(name, "orders", "normal", 4, 0, 0, 0, None, **behind)
 
 
 def change(workspace: Workspace, old: str, new: str) -> None:
