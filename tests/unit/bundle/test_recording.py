@@ -57,7 +57,7 @@ async def record(folder: Path) -> tuple[list[object], str, str]:
         committed={("orders", "billing"): {0: 7}},
         trouble=silent_about_itself,
     )
-    async with scripted_cluster(broker) as (name_server, addresses), RocketMQClient(timeout_ms=1_000) as client:
+    async with scripted_cluster(broker) as (name_server, addresses), RocketMQClient(timeout_ms=3_000) as client:
         with BundleWriter(folder, Meta(cluster="main", recorded_by="a test")) as bundle:
             bundle.begin_round(1)
             outcomes = await ask(RecordingAsker(client, bundle, [name_server]), name_server, addresses["broker-a"])

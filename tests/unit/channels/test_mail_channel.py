@@ -181,7 +181,7 @@ def test_a_server_that_drips_one_byte_at_a_time_is_hung_up_on(what: str) -> None
 def test_a_mail_that_was_accepted_counts_although_the_farewell_never_ends() -> None:
     answers = (b"220 hello\r\n", *[b"250 ok\r\n"] * 3, b"354 go on\r\n", b"250 queued\r\n")
     with dripping(*answers, drop=b"2") as port:
-        assert MailChannel("127.0.0.1", port, timeout_s=2).send(mail()).text == "<1@example.com>"
+        assert MailChannel("127.0.0.1", port, timeout_s=3).send(mail()).text == "<1@example.com>"
 
 
 def test_time_that_the_sender_waits_before_the_text_is_not_the_server_s(smtp: SmtpServer) -> None:

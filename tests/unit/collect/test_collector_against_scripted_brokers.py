@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
-QUICK_MS = 1_000  # where a time-out must pass, and others answer in time
-PATIENT_MS = 5_000  # where none may pass, however busy the machine is
+QUICK_MS = 2_000  # where a time-out must pass, and others answer in time
+PATIENT_MS = 30_000  # where none may pass, however busy the machine is
 NOW = datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC)
 INTERVAL = Interval.containing(NOW)
 
@@ -59,7 +59,7 @@ def healthy_broker(name: str = "broker-a") -> ScriptedBroker:
 
 
 def collect(
-    *brokers: ScriptedBroker, deadline_s: float = 20.0, timeout_ms: int = PATIENT_MS
+    *brokers: ScriptedBroker, deadline_s: float = 120.0, timeout_ms: int = PATIENT_MS
 ) -> tuple[Manifest, dict[str, list[Row]]]:
     async def run() -> tuple[Manifest, dict[str, list[Row]]]:
         async with scripted_cluster(*brokers) as (name_server, _):
@@ -327,14 +327,14 @@ def test_a_broker_that_dies_in_the_middle_leaves_what_it_said_before() -> None:
 
 def test_a_slow_broker_gives_a_partial_snapshot_at_the_deadline() -> None:
     broker = healthy_broker()
-    broker.topics |= {f"topic-{number}": [(0, 1)] for number in range(400)}
+    broker.topics |= {f"topic-{number}": [(0, 1)] for number in range(1_000)}
 
     async def slow(conversation: Conversation, request: RemotingCommand) -> bool:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.2)
         return False
 
     broker.trouble = slow
-    manifest, rows = collect(broker, deadline_s=2.0)
+    manifest, rows = collect(broker, deadline_s=6.0)
     assert any("deadline" in gap.reason for gap in manifest.gaps)
     assert not manifest.complete
     assert rows[TOPIC_QUEUE_SNAPSHOTS.name]

@@ -51,7 +51,7 @@ class Rounds:
         self.landing = landing
         self.listed = listed
         self.count = 0
-        self._config = {"name_servers": [name_server], "request_timeout_ms": 5_000, "collection": NO_SHARE, **cluster}
+        self._config = {"name_servers": [name_server], "request_timeout_ms": 20_000, "collection": NO_SHARE, **cluster}
 
     async def run(self, **cluster: object) -> Manifest:
         config = Config.from_values(

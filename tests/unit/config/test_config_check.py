@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LIVE = """\
 clusters:
-  orders: {{name_servers: ["{name_server}"], request_timeout_ms: 2000}}
+  orders: {{name_servers: ["{name_server}"], request_timeout_ms: 20000}}
 teams:
   operators: {{mail: [operators@example.com]}}
 default_team: operators

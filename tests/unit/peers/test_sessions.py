@@ -48,7 +48,7 @@ def test_a_guard_ends_sessions_when_their_owner_was_killed() -> None:
         session = int(process.stdout.readline())
         assert sessions.members({session}) == [session]
         process.kill()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while sessions.members({session}) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert sessions.members({session}) == []

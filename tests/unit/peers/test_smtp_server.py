@@ -13,7 +13,7 @@ from offsetguard_peers.smtp_server import Conduct, SmtpServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 IMPATIENCE_S = 0.3
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from offsetguard_peers.postgresql import PostgresServer
 
-ENDS_WITHIN_S = 60.0
+ENDS_WITHIN_S = 180.0
 CLAIMS_HAVE_ENDED = LATER + timedelta(minutes=3)
 RANDOM_KILLS = 20  # `make delivery-kills` does 200
 

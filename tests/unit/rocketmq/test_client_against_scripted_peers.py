@@ -35,8 +35,8 @@ from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_b
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-QUICK_MS = 300  # where a time-out is the point
-PATIENT_MS = 5000  # where it is not, on however busy a machine
+QUICK_MS = 1_500  # where a time-out is the point, and other answers come in time
+PATIENT_MS = 60_000  # where it is not, on however busy a machine
 
 
 async def echo_queue_id(conversation: Conversation) -> None:
@@ -58,7 +58,7 @@ def ask(
         async with ScriptedPeer(script) as peer, RocketMQClient(**options) as client:  # type: ignore[arg-type]
             return await client_does(client, peer.address), peer
 
-    return asyncio.run(asyncio.wait_for(run(), timeout=30))
+    return asyncio.run(asyncio.wait_for(run(), timeout=120))
 
 
 async def failure(call: Awaitable[object]) -> RocketMQError:
@@ -134,7 +134,7 @@ async def refuses_the_login(conversation: Conversation) -> None:
         (sends_a_header_that_is_no_header, UndecodableResponse, "expected an object"),
         (sends_an_unknown_serialize_type, UndecodableResponse, "serialize type 9"),
         (answers_with_a_body_that_is_no_json, UndecodableResponse, "no JSON"),
-        (hangs, RequestTimedOut, "no answer within 300 ms"),
+        (hangs, RequestTimedOut, "no answer within 1500 ms"),
         (refuses, TopicNotExist, "code 17: No topic route info"),
         (refuses_the_login, AccessDenied, "check access key and secret key"),
     ],
@@ -202,7 +202,7 @@ def test_a_host_that_swallows_packets_is_unreachable_for_all_callers_after_one_t
             filler.connect_ex(address)
 
         async def run() -> tuple[list[RocketMQError], float]:
-            async with RocketMQClient(timeout_ms=200, max_in_flight=2) as client:
+            async with RocketMQClient(timeout_ms=1_000, max_in_flight=2) as client:
                 started = asyncio.get_running_loop().time()
                 calls = [failure(client.call(f"127.0.0.1:{address[1]}", GetMaxOffset("t", n))) for n in range(40)]
                 return await asyncio.gather(*calls), asyncio.get_running_loop().time() - started
@@ -210,8 +210,8 @@ def test_a_host_that_swallows_packets_is_unreachable_for_all_callers_after_one_t
         errors, took_s = asyncio.run(run())
     assert {type(error) for error in errors} == {PeerUnreachable}
     assert len(set(map(id, errors))) == 40, "each caller has an exception of its own"
-    assert "no connection within 200 ms" in str(errors[0])
-    assert took_s < 2, "not 20 times 200 ms"
+    assert "no connection within 1000 ms" in str(errors[0])
+    assert took_s < 10, "not 20 times 1 s"
 
 
 def test_concurrent_callers_share_one_connection_and_answers_find_their_callers_in_any_order() -> None:
@@ -325,7 +325,7 @@ def test_a_hanging_peer_costs_one_time_out_and_not_one_for_each_queued_caller() 
     assert isinstance(result, tuple)
     errors, took_s = result
     assert {type(error) for error in errors} == {RequestTimedOut}
-    assert took_s < 6, "not 25 times 300 ms"
+    assert took_s < 15, "not 25 times 1.5 s"
 
 
 def test_after_silence_the_next_caller_gets_a_new_connection() -> None:

@@ -57,11 +57,11 @@ def outcomes_of(
     host: str = "127.0.0.1",
 ) -> list[Any]:
     async def run() -> list[Any]:
-        async with ScriptedPeer(script, peer_tls) as peer, RocketMQClient(timeout_ms=20_000, tls=tls) as client:
+        async with ScriptedPeer(script, peer_tls) as peer, RocketMQClient(timeout_ms=60_000, tls=tls) as client:
             address = peer.address.replace("127.0.0.1", host)
             return list(await client.call_many(address, REQUESTS))
 
-    return asyncio.run(asyncio.wait_for(run(), timeout=60))
+    return asyncio.run(asyncio.wait_for(run(), timeout=120))
 
 
 def failure_of(*args: Any, **options: Any) -> RocketMQError:
