@@ -6,13 +6,13 @@ import hashlib
 import os
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 
+from offsetguard_peers.http_peer import HttpPeer, Quiet
 from offsetguard_spark.jars import jar_paths, read_set, set_names
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def fetch(cache: Path, set_name: str = SMALL_SET, **environment: str) -> subproc
     )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     jar = b""
 
     def do_HEAD(self) -> None:
@@ -48,18 +48,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(body)
 
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
 
 @contextmanager
 def repository(content: bytes) -> Iterator[str]:
     """Serve a Maven repository in which every jar has this content."""
-    handler = type("Handler", (_Handler,), {"jar": content})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/maven2"
-        server.shutdown()
+    with HttpPeer(type("Handler", (_Handler,), {"jar": content})) as server:
+        yield f"{server.url}maven2"
 
 
 @pytest.mark.parametrize("set_name", set_names())

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Self
+from http.server import BaseHTTPRequestHandler
 
-if TYPE_CHECKING:
-    from types import TracebackType
+from offsetguard_peers.http_peer import HttpPeer, Quiet
 
 
-class HeartbeatListener:
+class HeartbeatListener(HttpPeer):
     """`heard`: (method, path, body) of each request, in order; all are answered with `status`."""
 
     def __init__(self, status: int = 200) -> None:
         """Listen on a free port; entering the context serves."""
         heard: list[tuple[str, str, str]] = []
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 """Keep and answer."""
                 length = int(self.headers.get("Content-Length") or 0)
@@ -29,27 +26,10 @@ class HeartbeatListener:
 
             do_POST = do_GET  # noqa: N815 the base class's name
 
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 the base class's name
-                """Say nothing on stderr."""
-
         self.heard = heard
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,))
+        super().__init__(Handler)
 
     @property
     def url(self) -> str:
         """The address, with a key that nobody may see."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/ping/secret-key"
-
-    def __enter__(self) -> Self:
-        """Serve."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop, and close the port."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        return f"{super().url}ping/secret-key"

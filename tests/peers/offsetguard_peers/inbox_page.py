@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import html
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING
+
+from offsetguard_peers.http_peer import HttpPeer, Quiet
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from offsetguard_peers.smtp_server import ReceivedMail, SmtpServer
 
 _STYLE = """
@@ -26,34 +25,14 @@ tr { border-bottom: 1px solid #ddd; } td:first-child { white-space: nowrap; }
 _MAIL_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-class InboxPage:
+class InboxPage(HttpPeer):
     """Serves on 127.0.0.1; `/` lists, `/<number>.html` and `/<number>.txt` show one mail."""
 
     def __init__(self, smtp: SmtpServer, *, port: int = 0) -> None:
         """Listen at once (on a free port by default); entering the context serves."""
         self.smtp = smtp
         handler = type("Handler", (_Handler,), {"inbox": self})
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name="inbox", daemon=True)
-
-    @property
-    def url(self) -> str:
-        """Address of the list."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/"
-
-    def __enter__(self) -> Self:
-        """Serve in a thread."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop and close the port."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__init__(handler, port=port)
 
     def page(self, path: str) -> tuple[str, str] | None:
         """Return content type and body of a path; None when there is no such page."""
@@ -96,7 +75,7 @@ def _row(number: int, mail: ReceivedMail) -> str:
     )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     inbox: InboxPage
 
     def do_GET(self) -> None:
@@ -109,6 +88,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Security-Policy", _MAIL_POLICY)
         self.end_headers()
         self.wfile.write(body.encode())
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing on stderr."""

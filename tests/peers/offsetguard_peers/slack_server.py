@@ -16,10 +16,11 @@ import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from offsetguard_peers.http_peer import HttpPeer, Quiet
 from offsetguard_peers.slack_limits import RateLimitedError
 from offsetguard_peers.slack_page import render_page
 from offsetguard_peers.slack_workspace import Channel, PostedMessage, SlackWorkspace
@@ -57,8 +58,8 @@ class ReceivedRequest:
     arguments: Mapping[str, Any]
 
 
-class SlackServer:
-    """Slack on 127.0.0.1, one thread per request."""
+class SlackServer(HttpPeer):
+    """Slack on 127.0.0.1; at `url` a page shows the messages."""
 
     def __init__(self, *, port: int = 0, channels: tuple[Channel, ...] | None = None) -> None:
         """Listen at once (on a free port by default); entering the context serves.
@@ -70,14 +71,7 @@ class SlackServer:
         self._failures: dict[str, deque[Failure]] = defaultdict(deque)
         self._actions: dict[tuple[str, bool], Callable[[], object]] = {}
         self._released = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(self))
-        self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name="slack-server", daemon=True)
-
-    @property
-    def url(self) -> str:
-        """Address of the page that shows the messages."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/"
+        super().__init__(type("Handler", (_Handler,), {"slack": self}), port=port)
 
     @property
     def api_url(self) -> str:
@@ -116,19 +110,12 @@ class SlackServer:
         if action := self._actions.get((method, done)):
             action()
 
-    def __enter__(self) -> Self:
-        """Serve in a thread."""
-        self._thread.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop, release hanging requests, close the port."""
         self._released.set()
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        super().__exit__(kind, error, trace)
 
     def failure_for(self, method: str) -> Failure | None:
         """Take the next scripted failure of a method."""
@@ -140,19 +127,9 @@ class SlackServer:
         return self._released.wait(seconds)
 
 
-def _handler_of(server: SlackServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(_Handler):
-        slack = server
-
-    return Handler
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     slack: SlackServer
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Say nothing on stderr."""
 
     def do_GET(self) -> None:
         """Page, messages, and the methods that Slack also answers by GET."""

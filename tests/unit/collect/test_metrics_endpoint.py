@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.metrics_endpoint import FAMILIES, INFLIGHT, BrokerMetrics, metrics_url, read_metrics
 from offsetguard.collect.prometheus_text import MAX_LINE_BYTES, Sample, SampleReader
 from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard_peers.http_peer import HttpPeer, Quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,17 +116,12 @@ def test_a_groups_figures_are_sorted_by_topic_and_retry() -> None:
 def server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
     """Serve one page; what `answer` does is all that the client sees."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             answer(self)
 
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
-        threading.Thread(target=http_server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{http_server.server_address[1]}/metrics"
-        http_server.shutdown()
+    with HttpPeer(Handler) as http_server:
+        yield f"{http_server.url}metrics"
 
 
 def page(body: bytes, *, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:

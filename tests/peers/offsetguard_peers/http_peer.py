@@ -1,0 +1,46 @@
+"""An HTTP server on 127.0.0.1 that serves in a thread for as long as its context lasts."""
+
+from __future__ import annotations
+
+import threading
+from http.server import ThreadingHTTPServer
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from http.server import BaseHTTPRequestHandler
+    from types import TracebackType
+
+
+class Quiet:
+    """Of a handler of requests: says nothing of them on stderr."""
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""
+
+
+class HttpPeer:
+    """What all our HTTP servers do alike; `handler` answers, one thread per request."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], *, port: int = 0) -> None:
+        """Listen at once (on a free port by default); entering the context serves."""
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        name = f"{type(self).__name__} {self._http.server_address[1]}"
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name=name, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Address of its root."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        """Serve."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop, and close the port."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
