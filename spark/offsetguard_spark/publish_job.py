@@ -63,16 +63,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _interval(text: str) -> Interval:
-    try:
-        start = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
-    if start.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC")
+    start = moment(text)
     interval = Interval.containing(start)
     if interval.start != start:
         raise argparse.ArgumentTypeError(f"{text!r} is not the start of an interval; {interval.start.isoformat()} is")
     return interval
+
+
+def moment(text: str) -> datetime:
+    """Return the moment that an argument says, aware; raises ArgumentTypeError."""
+    try:
+        said = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
+    if said.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC")
+    return said
 
 
 def fail(message: str) -> int:

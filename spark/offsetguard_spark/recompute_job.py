@@ -17,7 +17,7 @@ from offsetguard.store.database import open_database
 from offsetguard.workspace import Workspace
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.publish_job import fail, say
+from offsetguard_spark.publish_job import fail, moment, say
 from offsetguard_spark.recompute import Recomputer, RecomputeReport, span_of, start_once
 from offsetguard_spark.session import make_session
 from offsetguard_spark.spark_errors import first_line
@@ -83,23 +83,13 @@ def _parser() -> argparse.ArgumentParser:
             f"--{name}",
             dest=destination,
             required=True,
-            type=_moment,
+            type=moment,
             metavar="ISO",
             help=f"any moment of the {what} interval, e.g. 2026-11-21T10:39:00Z",
         )
     parser.add_argument(
-        "--since", type=_moment, metavar="ISO", help="go on with one that was asked for then (default: now)"
+        "--since", type=moment, metavar="ISO", help="go on with one that was asked for then (default: now)"
     )
     parser.add_argument("--rebuild-state", action="store_true", help="also make queue_state again from queue_snapshots")
     parser.add_argument("--dry-run", action="store_true", help="say what would be recomputed, and do nothing")
     return parser
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
-    if moment.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC")
-    return moment

@@ -13,7 +13,7 @@ import click
 from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.durations import Duration
 from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
-from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, format_option
+from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, details_option, format_option
 from offsetguard.cli.sampling import SamplingPlan, take_samples
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.rules.registry import judge
@@ -46,13 +46,7 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
     "NAME (broker-a-0, or any name for a client) is needed only where the folder's path does not tell whose they are."
     "  [default: the log sources of --config]",
 )
-@click.option(
-    "--details",
-    type=click.Choice(["all", "suspects"]),
-    default="all",
-    show_default=True,
-    help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
-)
+@details_option()
 @format_option("finding")
 def check(
     *,

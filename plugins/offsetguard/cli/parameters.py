@@ -1,4 +1,4 @@
-"""What several commands take: the format of their answer, expressions on group names, and folders with logs."""
+"""What several commands take: the format of their answer, whose details to ask, patterns of groups, folders of logs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def author_option() -> Callable[[Command], Command]:
     """Return the option `--author` of a command that others will ask about."""
     return click.option(
         "--author", envvar="USER", required=True, help="Who does this; without it, who is logged in ($USER)."
+    )
+
+
+def details_option() -> Callable[[Command], Command]:
+    """Return the option `--details` of a command that asks a live cluster."""
+    return click.option(
+        "--details",
+        type=click.Choice(["all", "suspects"]),
+        default="all",
+        show_default=True,
+        help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsetguard.cli.output import wants_json
-from offsetguard.cli.parameters import format_option
+from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
@@ -40,24 +40,12 @@ def quarantine() -> None:
     """  # noqa: D301 click wants the character itself
 
 
-def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not an ISO 8601 time") from None
-    if moment.tzinfo is None:
-        raise click.BadParameter(f"{text!r} has no time zone; write {text}Z for UTC")
-    return moment.astimezone(UTC)
-
-
 def _choosing(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say which rows."""
     options = (
         click.option("--cluster", required=True, help="Name of the cluster in the configuration."),
-        click.option("--since", callback=_moment, metavar="ISO", help="First moment; default: a day ago."),
-        click.option("--until", callback=_moment, metavar="ISO", help="Before this moment; default: now."),
+        click.option("--since", type=Moment(), metavar="ISO", help="First moment; default: a day ago."),
+        click.option("--until", type=Moment(), metavar="ISO", help="Before this moment; default: now."),
         click.option("--table", "table_name", help="Only rows that were meant for this table."),
         click.option("--invariant", "invariant_id", help="Only rows that break this invariant, e.g. OG-Q13."),
     )

@@ -13,7 +13,7 @@ import click
 
 from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.durations import Duration
-from offsetguard.cli.parameters import LogFolderOption
+from offsetguard.cli.parameters import LogFolderOption, details_option
 from offsetguard.cli.record_rounds import Recording, RecordingPlan
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 
@@ -40,13 +40,7 @@ EXIT_NOT_SEEN = 2
 @click.option("--for", "length", type=Duration(), default="5m", show_default=True, help="How long.")
 @click.option("--every", type=Duration(), default="10s", show_default=True, help="Time between two rounds.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle: a folder that does not exist.")
-@click.option(
-    "--details",
-    type=click.Choice(["all", "suspects"]),
-    default="all",
-    show_default=True,
-    help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
-)
+@details_option()
 @click.option("--log-time-zone", help="Of the brokers' logs.  [default: as --config says, else +08:00]")
 @click.option("--max-mib", type=click.IntRange(1), default=1024, show_default=True, help="Stop at this size.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
