@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from offsetguard.tables.columns import BROKER_NAME, CLUSTER, INTERVAL_START, LAGS
+from offsetguard.tables.snapshots import BROKER_SNAPSHOTS
 from offsetguard.tables.table import FACT_RETENTION, Column, ColumnType, Table
 
-_S, _I4, _I8, _F, _B, _T = (
-    ColumnType.STRING,
-    ColumnType.INT32,
-    ColumnType.INT64,
-    ColumnType.FLOAT64,
-    ColumnType.BOOLEAN,
-    ColumnType.TIMESTAMP,
-)
+_I4, _I8, _F, _B = (ColumnType.INT32, ColumnType.INT64, ColumnType.FLOAT64, ColumnType.BOOLEAN)
 
 _COUNTS = (
     Column("consumed_queue_count", _I4, "queues, each once for every group that has a row for it"),
@@ -30,46 +24,40 @@ BROKER_FACTS = Table(
         CLUSTER,
         INTERVAL_START,
         BROKER_NAME,
-        Column("broker_id", _I8, "0 = master", nullable=False),
+        BROKER_SNAPSHOTS["broker_id"],
         Column("listed", _B, "the name server lists the replica", nullable=False),
         Column("answered", _B, "the replica answered at least one request of this round; NULL = not listed"),
-        Column("failure", _S, "why it did not answer; NULL = it did"),
+        BROKER_SNAPSHOTS["failure"],
         *_COUNTS,
         *LAGS,
         Column("slave_count", _I4, "master: slaves that the name server lists"),
-        Column("version", _S, "broker version, e.g. V4_9_7"),
-        Column("role", _S, "broker setting brokerRole: ASYNC_MASTER, SYNC_MASTER or SLAVE"),
-        Column("active", _B, "5.x brokerActive: false = serves no writes; NULL before 5.x"),
-        Column("boot_at", _T, "when the broker was started"),
-        Column("put_tps", _F, "messages written per second over the last minute"),
+        *BROKER_SNAPSHOTS.columns_named("version", "role", "active", "boot_at", "put_tps"),
         Column("get_tps", _F, "messages handed out per second over the last minute"),
-        Column("commit_log_min_offset", _I8, "oldest byte kept in the commit log"),
-        Column("commit_log_max_offset", _I8, "next byte to be written to the commit log"),
+        *BROKER_SNAPSHOTS.columns_named("commit_log_min_offset", "commit_log_max_offset"),
         Column(
             "commit_log_growth", _I8, "bytes written since the replica was last seen; NULL = not seen, or recreated"
         ),
         Column("commit_log_growth_ms", _I8, "time between these two looks, ms"),
-        Column("commit_log_disk_ratio", _F, "used share of the commit log's disk, 0..1"),
-        Column("earliest_message_at", _T, "store time of the oldest message kept"),
-        Column("dispatch_behind_bytes", _I8, "commit log not yet in the consume queues, bytes"),
+        *BROKER_SNAPSHOTS.columns_named("commit_log_disk_ratio", "earliest_message_at", "dispatch_behind_bytes"),
         Column("slave_behind_bytes", _I8, "slave: bytes of the master's commit log that it does not have yet"),
-        Column("page_cache_lock_time_ms", _I8, "how long the current write holds the page cache's lock, ms: busy"),
-        Column("send_queue_size", _I8, "send requests that wait"),
-        Column("send_queue_head_wait_ms", _I8, "how long the first of them waits, ms"),
-        Column("pull_queue_size", _I8, "pull requests that wait"),
-        Column("pull_queue_head_wait_ms", _I8, "how long the first of them waits, ms"),
-        Column("clock_ahead_ms", _I8, "the replica's clock minus the collector's, to a second; negative = behind"),
-        Column("slave_read_enable", _B, "broker setting slaveReadEnable"),
-        Column("file_reserved_time_hours", _I4, "broker setting fileReservedTime, hours"),
-        Column("delete_when", _S, "broker setting deleteWhen, hour of day"),
-        Column("disk_max_used_space_ratio", _I4, "broker setting diskMaxUsedSpaceRatio, percent"),
-        Column("disk_clean_forcibly_ratio", _I4, "5.x setting diskSpaceCleanForciblyRatio, percent; NULL before 5.x"),
-        Column("clean_file_forcibly", _B, "broker setting cleanFileForciblyEnable"),
-        Column("commit_log_file_bytes", _I8, "broker setting mappedFileSizeCommitLog: length of one commit-log file"),
-        Column("commit_log_disk_bytes", _I8, "size of the commit log's disk, as far as the broker rounds it"),
+        *BROKER_SNAPSHOTS.columns_named(
+            "page_cache_lock_time_ms",
+            "send_queue_size",
+            "send_queue_head_wait_ms",
+            "pull_queue_size",
+            "pull_queue_head_wait_ms",
+            "clock_ahead_ms",
+            "slave_read_enable",
+            "file_reserved_time_hours",
+            "delete_when",
+            "disk_max_used_space_ratio",
+            "disk_clean_forcibly_ratio",
+            "clean_file_forcibly",
+            "commit_log_file_bytes",
+            "commit_log_disk_bytes",
+        ),
         Column("access_message_in_memory_max_ratio", _I4, "percent of memory beyond which reads go to the slave"),
-        Column("broker_permission", _I4, "broker setting brokerPermission: 2 = write, 4 = read, 6 = both"),
-        Column("read_at", _T, "when the broker answered"),
+        *BROKER_SNAPSHOTS.columns_named("broker_permission", "read_at"),
     ),
     retention=FACT_RETENTION,
 )

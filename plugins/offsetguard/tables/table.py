@@ -66,3 +66,7 @@ class Table:
             if column.name == column_name:
                 return column
         raise KeyError(f"table {self.name} has no column {column_name}")
+
+    def columns_named(self, *column_names: str) -> tuple[Column, ...]:
+        """Return some columns in the order of the names, for a table that carries them on; raises KeyError."""
+        return tuple(self[name] for name in column_names)
