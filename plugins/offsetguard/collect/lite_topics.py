@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.collect.system_names import LITE_PREFIX, is_lite_topic, is_system_group
+from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.records import record
 
 if TYPE_CHECKING:
@@ -19,17 +19,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
 
-_SEPARATOR = "$"
 _BEYOND_ALL_COUNTS = 2**63
-_NAMED_PREFIX = LITE_PREFIX + _SEPARATOR
-
-
-@record
-class LiteTopic:
-    """The two halves of a lite topic's name."""
-
-    parent: str  # a topic of type LITE, which is a normal topic in 21 and 206
-    lite: str
 
 
 @record
@@ -38,14 +28,6 @@ class LiteFigures:
 
     topic_count: int  # light queues with a committed offset of the group
     lag: int | None  # messages that wait in them; None: not asked in this round
-
-
-def lite_topic_of(topic: str) -> LiteTopic | None:
-    """Split the name of a lite topic; None for every other name, light queues without a parent included."""
-    if not topic.startswith(_NAMED_PREFIX):
-        return None
-    halves = topic[len(_NAMED_PREFIX) :].split(_SEPARATOR)
-    return LiteTopic(*halves) if len(halves) == 2 and all(halves) else None
 
 
 def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:

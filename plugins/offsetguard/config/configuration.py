@@ -84,12 +84,8 @@ class Config:
         text = own or self.delivery.daily_report_at
         return None if text is None else time.fromisoformat(text)
 
-    def unmatched_patterns(self, cluster: str, consumer_groups: Iterable[str]) -> list[str]:
-        """Return the `match` patterns for this cluster that no group of it matches: misspelt, or not started yet."""
-        return [self.groups[position].match for position in self.unmatched_positions(cluster, consumer_groups)]
-
     def unmatched_positions(self, cluster: str, consumer_groups: Iterable[str]) -> list[int]:
-        """Return the same as positions in `groups`, so that a file's line can be named."""
+        """Return positions in `groups`: entries for a cluster that match none of its groups: misspelt, not started."""
         matched = {position for name in consumer_groups for position in self._policies.by_match.matching(name)}
         return [
             position

@@ -127,11 +127,6 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
     return Judgement(worst_first(subsume(worst_first(findings))), tuple(cannot_tell))
 
 
-def find_all(facts: IntervalFacts, config: Config) -> list[Finding]:
-    """Return the findings of `judge`."""
-    return list(judge(facts, config).findings)
-
-
 def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
     if any(queue.verdict is None for queue in facts.queues):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
 LMQ_OFFSETS = "lmqConsumerOffset.json"
-DELAY_OFFSETS = "delayOffset.json"
 ROCKSDB_FOLDERS = {CONSUMER_OFFSETS: "consumerOffsets", TOPICS: "topics", GROUPS: "subscriptionGroups"}
 
 _DECODERS: dict[str, Callable[[bytes], object]] = {

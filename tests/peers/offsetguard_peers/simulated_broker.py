@@ -7,7 +7,7 @@ the forecasts that are tried on it. Positions are bytes, times minutes since the
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -149,8 +149,3 @@ class SimulatedBroker:
             if queue.committed >= queue.minimum:
                 queue.lost += max(0, moved - queue.committed)
             queue.minimum = moved
-
-
-def first_minute_at(ends: list[int], position: int) -> int:
-    """Return the first minute at whose end so much was written."""
-    return bisect_left(ends, position)

@@ -10,10 +10,8 @@ import pytest
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.lite_topics import (
     LiteFigures,
-    LiteTopic,
     lite_figures,
     lite_lag,
-    lite_topic_of,
     offsets_out_of_sight,
 )
 from offsetguard.collect.replica import Answer, Replica
@@ -28,22 +26,6 @@ SWITCHED = all_consumer_offsets(
 )
 CLASSIC = all_consumer_offsets((BODIES / "43_5.5.1.json").read_bytes())
 STATS = consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes())
-
-NAMES = [
-    ("%LMQ%$chat$session-1", LiteTopic("chat", "session-1")),
-    ("%LMQ%$chat$", None),
-    ("%LMQ%$$session-1", None),
-    ("%LMQ%$chat", None),
-    ("%LMQ%$chat$a$b", None),
-    ("%LMQ%chat", None),
-    ("chat", None),
-    ("", None),
-]
-
-
-@pytest.mark.parametrize(("name", "lite_topic"), NAMES)
-def test_a_name_is_split_as_rocketmq_does(name: str, lite_topic: LiteTopic | None) -> None:
-    assert lite_topic_of(name) == lite_topic
 
 
 def stats(**lags: int) -> ConsumeStats:
