@@ -1,0 +1,113 @@
+"""Rounds of one scripted cluster, one minute after the other, landed as the collector lands them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.collector import collect_cluster
+from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.config import Config
+from offsetguard.intervals import Interval
+from offsetguard.tables import (
+    GROUP_SNAPSHOTS,
+    QUEUE_SNAPSHOTS,
+)
+from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.manifest import Manifest
+    from offsetguard.rocketmq.codes import RequestCode
+    from offsetguard.tables import Table
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+NO_SHARE = {"share_rounds": 10**9}  # no group has its turn in these rounds: only suspects are asked
+
+
+class Rounds:
+    """Landed rounds of one scripted cluster, one minute after the other."""
+
+    def __init__(self, landing: Path, name_server: str, listed: dict[str, str], cluster: dict[str, object]) -> None:
+        """Take what the name server lists, which a test may change, and further fields of its configuration."""
+        self.landing = landing
+        self.listed = listed
+        self.count = 0
+        self._config = {"name_servers": [name_server], "request_timeout_ms": 20_000, "collection": NO_SHARE, **cluster}
+
+    async def run(self, **cluster: object) -> Manifest:
+        """Collect the next minute; `cluster`: fields of its configuration that differ this time."""
+        config = Config.from_values(
+            {
+                "clusters": {"main": {**self._config, **cluster}},
+                "teams": {"operators": {"mail": ["operators@example.com"]}},
+                "default_team": "operators",
+            }
+        )
+        self.count += 1
+        return await collect_cluster("main", config, self.interval, self.landing, started_at=self.interval.end)
+
+    @property
+    def interval(self) -> Interval:
+        """The newest round's."""
+        return Interval(START + timedelta(minutes=self.count))
+
+    @property
+    def folder(self) -> Path:
+        """Where the newest round has landed."""
+        return snapshot_folder(self.landing, "main", self.interval)
+
+    def rows(self, table: Table) -> list[Row]:
+        """Rows of the newest round."""
+        rows: list[Row] = read_table(self.folder, table).to_pylist()
+        return rows
+
+    def group(self, name: str) -> Row:
+        """Return a group's row of the newest round."""
+        return next(row for row in self.rows(GROUP_SNAPSHOTS) if row["consumer_group"] == name)
+
+    def queue(self, group: str, topic: str = "orders", queue_id: int = 0) -> Row:
+        """Return a queue's row of the newest round."""
+        wanted = (group, topic, queue_id)
+        found = (row for row in self.rows(QUEUE_SNAPSHOTS))
+        return next(row for row in found if (row["consumer_group"], row["topic"], row["queue_id"]) == wanted)
+
+
+def run(
+    landing: Path, *brokers: ScriptedBroker, cluster: dict[str, object] | None = None
+) -> Callable[[Callable[[Rounds], Awaitable[None]]], None]:
+    """Run a test's rounds against brokers: `@run(tmp_path, broker)` above an async function."""
+
+    @asynccontextmanager
+    async def rounds() -> AsyncIterator[Rounds]:
+        async with scripted_cluster(*brokers) as (name_server, listed):
+            yield Rounds(landing, name_server, listed, cluster or {})
+
+    def play(test: Callable[[Rounds], Awaitable[None]]) -> None:
+        async def in_loop() -> None:
+            async with rounds() as given:
+                await test(given)
+
+        asyncio.run(in_loop())
+
+    return play
+
+
+def broker_with(committed: int, end: int, *, name: str = "broker-a", group: str = "billing") -> ScriptedBroker:
+    """Return a broker with one queue of `orders` up to `end`, and what a group has committed there."""
+    return ScriptedBroker(
+        name,
+        topics={"orders": [(0, end)]},
+        committed={("orders", group): {0: committed}},
+        pulled={("orders", group): {0: committed}},
+    )
+
+
+def asked(broker: ScriptedBroker, code: RequestCode) -> int:
+    """Return how often the broker was asked that."""
+    return broker.asked.count(code)
