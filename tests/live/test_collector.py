@@ -33,13 +33,15 @@ from offsetguard_peers.snapshot_rows import as_rows
 from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
 
 pytestmark = pytest.mark.live
+
+PATIENCE_S = 300.0
 
 
 @pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
@@ -58,7 +60,9 @@ def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster
 def config_for(cluster: RocketMQCluster, *, connection: str | None = None) -> Config:
     return Config.from_values(
         {
-            "clusters": {"main": {"name_servers": [cluster.namesrv], "connection": connection}},
+            "clusters": {
+                "main": {"name_servers": [cluster.namesrv], "connection": connection, "request_timeout_ms": 30_000}
+            },
             "teams": {"operators": {"mail": ["operators@example.com"]}},
             "default_team": "operators",
         }
@@ -71,6 +75,19 @@ def collect(cluster: RocketMQCluster, credentials: Credentials | None = None) ->
     interval = Interval.containing(now)
     manifest, tables = asyncio.run(collect_snapshot("main", config, interval, credentials=credentials, started_at=now))
     return manifest, as_rows(tables)
+
+
+def collect_until(cluster: RocketMQCluster, seen: Callable[[dict[str, list[Row]]], object]) -> dict[str, list[Row]]:
+    """Take rounds until one has seen it: a client that was just started may not have told every broker of itself."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not seen(rows := collect(cluster)[1]):
+        assert time.monotonic() < deadline, f"not seen within {PATIENCE_S:.0f} s"
+    return rows
+
+
+def group_row(rows: dict[str, list[Row]], group: str) -> Row:
+    """Return what a round found out about a group; an empty row when it saw none."""
+    return next((row for row in rows["group_snapshots"] if row["consumer_group"] == group), {})
 
 
 def queues_of(rows: dict[str, list[Row]], group: str, topic: str) -> dict[int, Row]:
@@ -120,10 +137,10 @@ def test_never_committed_is_unknown_and_not_zero_while_the_group_is_online(clust
     produce(cluster, "SilentTopic", 6)
     # the listener never finishes, so nothing is committed
     with running_consumer(cluster, "silent-group", "SilentTopic", handling_ms=600_000, commit_every_ms=600_000):
-        _, rows = collect(cluster)
+        rows = collect_until(cluster, lambda rows: group_row(rows, "silent-group").get("online_client_count"))
     queues = queues_of(rows, "silent-group", "SilentTopic")
     assert queues.keys() == {0, 1}
-    (group,) = [row for row in rows["group_snapshots"] if row["consumer_group"] == "silent-group"]
+    group = group_row(rows, "silent-group")
     assert (group["online_client_count"], group["message_model"], group["consume_type"]) == (
         1,
         "CLUSTERING",
@@ -143,10 +160,7 @@ def test_a_group_that_hangs_is_asked_in_detail_on_every_replica_and_a_healthy_on
     for queue_id in range(2):
         admin.commit("done-group", "HangingTopic", queue_id, 3)
     with running_consumer(cluster, "hanging-group", "HangingTopic", handling_ms=600_000):
-        _, rows = collect(cluster)
-        until = time.monotonic() + 60
-        while not running_infos(rows, "hanging-group") and time.monotonic() < until:  # the client may still be starting
-            _, rows = collect(cluster)
+        rows = collect_until(cluster, lambda rows: running_infos(rows, "hanging-group"))
         command = [sys.executable, "-m", "offsetguard.cli.main", "collect", "--namesrv", cluster.namesrv]
         ended = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, check=False)
     groups = {row["consumer_group"]: row for row in rows["group_snapshots"]}
@@ -179,10 +193,9 @@ def test_a_broadcasting_group_gets_no_lag(cluster: RocketMQCluster) -> None:
     produce(cluster, "ShoutTopic", 6)
     with running_consumer(cluster, "shout-group", "ShoutTopic", broadcasting=True) as consumers:
         consumers.wait_until_consumed(6)
-        _, rows = collect(cluster)
+        rows = collect_until(cluster, lambda rows: group_row(rows, "shout-group").get("message_model"))
     assert queues_of(rows, "shout-group", "ShoutTopic") == {}
-    (group,) = [row for row in rows["group_snapshots"] if row["consumer_group"] == "shout-group"]
-    assert group["message_model"] == "BROADCASTING"
+    assert group_row(rows, "shout-group")["message_model"] == "BROADCASTING"
 
 
 def test_a_group_beyond_the_end_breaks_the_order_in_every_round(cluster: RocketMQCluster) -> None:

@@ -29,7 +29,7 @@ def _demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_the_first_warning_arrives_and_nothing_is_left(tmp_path: Path) -> None:
-    with _demo(tmp_path / "demo", "--until-first-warning", "--for", "10m") as demo:
+    with _demo(tmp_path / "demo", "--until-first-warning", "--for", "30m") as demo:
         assert demo.stdout is not None
         output = demo.stdout.read()
         assert demo.wait() == 0, output
@@ -58,7 +58,7 @@ def test_a_killed_demo_leaves_nothing_either(tmp_path: Path) -> None:
         while "RocketMQ serves" not in (printed := demo.stdout.readline()):
             assert printed, "the demo ended before RocketMQ served"
         demo.kill()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while _left_over(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert _left_over(tmp_path) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -71,12 +72,13 @@ def test_a_lock_that_a_killed_client_holds_is_refused_to_its_successor(cluster):
     produce(cluster, topic, 4)
     started_at = datetime.now(UTC) - timedelta(seconds=2)
     tail = broker_tail(cluster)
-    with running_consumer(cluster, group, topic, orderly=True) as holder:
+    with ExitStack() as clients:
+        holder = clients.enter_context(running_consumer(cluster, group, topic, orderly=True))
         holder.wait_until_consumed(4)
-        (holder_id,) = holder.client_ids
+        # It runs before the holder dies: locks live for a minute, in which a busy machine may not start a client.
+        waiter = clients.enter_context(running_consumer(cluster, group, topic, orderly=True))
+        (holder_id,), (waiter_id,) = holder.client_ids, waiter.client_ids
         holder.kill()
-    with running_consumer(cluster, group, topic, orderly=True) as waiter:
-        (waiter_id,) = waiter.client_ids
         refused = tail.until(
             lambda event: event.kind == "lock_refused" and event.fields["topic"] == topic  # not %RETRY%
         )

@@ -124,7 +124,7 @@ def test_nothing_survives_a_killed_parent(tmp_path: Path) -> None:
         child = Path(f"/proc/{int(parent.stdout.readline())}")
         assert child.exists()
         os.kill(parent.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while child.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not child.exists()
@@ -155,9 +155,6 @@ def test_a_guarded_cluster_refuses_strangers_and_serves_its_accounts_over_tls(ve
         signed = Admin(cluster, signed=True)
         signed.create_topic("guarded", queues=1)
         produce(cluster, "guarded", 3, signed=True)
-        deadline = time.monotonic() + 60  # a queue shows its messages a moment after they were accepted
-        while signed.max_offset("guarded", 0) < 3 and time.monotonic() < deadline:
-            time.sleep(0.1)
         assert signed.max_offset("guarded", 0) == 3
         address = cluster.broker().address
         fields = {"topic": "guarded", "queueId": "0"}

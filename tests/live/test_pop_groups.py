@@ -111,7 +111,7 @@ def handed_out(cluster: RocketMQCluster, group: str) -> int:
     return sum(offsets.get((GROUPS[group], group), {}).values())
 
 
-def wait_until(condition: Callable[[], bool], what: str, within_s: float = 120.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, within_s: float = 300.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"

@@ -40,9 +40,9 @@ def cluster() -> Iterator[RocketMQCluster]:
 
 def test_all_messages_hang_in_its_hands(cluster: RocketMQCluster) -> None:
     with running_consumer(cluster, GROUP, TOPIC, client_rebalance=False, handling_ms=HANGS_MS, threads=4) as consumer:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while handed_out(cluster) < COUNT:
-            assert time.monotonic() < deadline, f"{handed_out(cluster)} of {COUNT} handed out within 120 s"
+            assert time.monotonic() < deadline, f"{handed_out(cluster)} of {COUNT} handed out within 300 s"
             time.sleep(0.2)
         row = row_of(cluster, consumer.client_ids[0])
     assert (row["consumption"], row["consumption_evidence"]) == ("pop", "pop_table")

@@ -126,7 +126,7 @@ def test_a_broker_on_rocksdb_is_read_after_the_export_that_is_advised(tmp_path: 
 
 
 def wait_until_saved(broker: Broker, offsets: dict[tuple[str, str], dict[int, int]]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while True:
         files = read_state_folder(broker.store)[0].files
         asker = StateFolderAsker("main", read_state_folder(broker.store))

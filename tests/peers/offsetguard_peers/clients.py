@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.errors import BrokerRefused
 from offsetguard_peers import acl
+from offsetguard_peers.admin import Admin
 from offsetguard_peers.java_programs import programs_class_path
 from offsetguard_peers.jvm import java_command
 
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from offsetguard_peers.broker import Broker
     from offsetguard_peers.processes import ChildProcess
     from offsetguard_peers.rocketmq import RocketMQCluster
 
 CLIENT_MEMORY = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 STARTED_WITHIN_S = 180.0  # 1 to 3 s on an idle machine
+DONE_WITHIN_S = 300.0  # seconds; but a killed client keeps its locks for a minute
 UNLIMITED_BY_DEFAULT = -1
 
 _client_numbers = itertools.count(1)
@@ -84,11 +88,11 @@ class RunningConsumers:
         """How often a listener refused a message so far (each retry counts)."""
         return self._total("failed", group)
 
-    def wait_until_consumed(self, count: int, group: str | None = None, *, timeout_s: float = 60.0) -> None:
+    def wait_until_consumed(self, count: int, group: str | None = None, *, timeout_s: float = DONE_WITHIN_S) -> None:
         """Return once at least `count` messages were accepted; TimeoutError with the totals otherwise."""
         self._wait("consumed", count, group, timeout_s)
 
-    def wait_until_failed(self, count: int, group: str | None = None, *, timeout_s: float = 60.0) -> None:
+    def wait_until_failed(self, count: int, group: str | None = None, *, timeout_s: float = DONE_WITHIN_S) -> None:
         """Return once listeners refused at least `count` times; TimeoutError with the totals otherwise."""
         self._wait("failed", count, group, timeout_s)
 
@@ -190,16 +194,23 @@ class Producer:
         self.process.write_line(json.dumps(order))
         return order_id
 
-    def answer(self, order_id: int, *, timeout_s: float = 120.0) -> dict[str, int]:
+    def answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, int]:
         """Wait for an order; messages sent per `broker_name/queue_id`. Raises ProducerRefused."""
+        sent: dict[str, int] = self.whole_answer(order_id, timeout_s=timeout_s)["sent"]
+        return sent
+
+    def whole_answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, Any]:
+        """Wait for an order: `sent` counts per `broker_name/queue_id`, `ends` are the offsets behind what was sent."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline and self.process.alive:
             for line in self.process.printed().splitlines():
-                if line.startswith('{"event":"answer"') and (answer := json.loads(line))["id"] == order_id:
+                if not line.startswith('{"event":"answer"'):
+                    continue
+                answer: dict[str, Any] = json.loads(line)
+                if answer["id"] == order_id:
                     if "error" in answer:
                         raise ProducerRefused(answer["error"])
-                    sent: dict[str, int] = answer["sent"]
-                    return sent
+                    return answer
             time.sleep(0.02)
         msg = f"{self.process.name}: no answer within {timeout_s:.0f} s"
         raise TimeoutError(msg)
@@ -221,7 +232,7 @@ def produce(
     topic: str,
     count: int,
     *,
-    tags: str | None = None,
+    tags: str | Sequence[str] | None = None,
     key: str | None = None,
     key_prefix: str = "key-",
     body_bytes: int = 64,
@@ -231,15 +242,43 @@ def produce(
     queue_by_key: bool = False,
     signed: bool = False,
 ) -> dict[str, int]:
-    """Send `count` messages and wait; returns how many went to each `broker_name/queue_id`.
+    """Send `count` messages and wait until they can be read; returns how many went to each `broker_name/queue_id`.
 
-    `key`: the same for all, else `key_prefix` + running number. `rate_per_s` 0: as fast as it goes. `queue_id` pins
-    one queue; `queue_by_key` picks it by the key's hash, as ordered topics do. Raises ProducerRefused.
+    `tags`: of all messages, or a list that is gone through again and again. `key`: the same for all, else `key_prefix`
+    + running number. `rate_per_s` 0: as fast as it goes. `queue_id` pins one queue; `queue_by_key` picks it by the
+    key's hash, as ordered topics do. Raises ProducerRefused.
     """
     options = {"tags": tags, "key": key, "key_prefix": key_prefix, "body_bytes": body_bytes, "rate_per_s": rate_per_s}
     options |= {"queue_id": queue_id, "broker_name": broker_name, "queue_by_key": queue_by_key}
     producer = producer_of(cluster, signed=signed)
-    return producer.answer(producer.order(topic, count, **options))
+    answer = producer.whole_answer(producer.order(topic, count, **options))
+    _wait_until_readable(cluster, topic, answer["ends"], signed=signed)
+    sent: dict[str, int] = answer["sent"]
+    return sent
+
+
+def _wait_until_readable(cluster: RocketMQCluster, topic: str, ends: Mapping[str, int], *, signed: bool) -> None:
+    """Return once every queue shows what it took: a broker accepts a message a moment before.
+
+    A broker that was killed meanwhile shows nothing, and nothing is expected of it.
+    """
+    admin = Admin(cluster, signed=signed)
+    deadline = time.monotonic() + DONE_WITHIN_S
+    for name, end in ends.items():
+        broker_name, _, queue_id = name.partition("/")
+        while not _is_readable(admin, topic, cluster.broker(broker_name), int(queue_id), end):
+            if time.monotonic() > deadline:
+                msg = f"{topic} {name} did not show offset {end - 1} within {DONE_WITHIN_S:.0f} s"
+                raise TimeoutError(msg)
+            time.sleep(0.02)
+
+
+def _is_readable(admin: Admin, topic: str, broker: Broker, queue_id: int, end: int) -> bool:
+    """Whether a queue has got so far, or its broker is not there to tell."""
+    try:
+        return admin.max_offset(topic, queue_id, broker=broker) >= end
+    except (OSError, BrokerRefused):
+        return True
 
 
 def _connection(cluster: RocketMQCluster, *, signed: bool) -> dict[str, str]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from offsetguard_peers.clients import CLIENT_MEMORY, STARTED_WITHIN_S
+from offsetguard_peers.clients import CLIENT_MEMORY, DONE_WITHIN_S, STARTED_WITHIN_S
 from offsetguard_peers.java_programs import grpc_programs_class_path
 from offsetguard_peers.jvm import java_command
 
@@ -73,7 +73,7 @@ class GrpcConsumers:
         """SIGKILL: nothing is acknowledged or given back."""
         self.process.stop(hard=True)
 
-    def _order(self, group: str, order: str, count: int, *, timeout_s: float = 120.0, **options: Any) -> None:
+    def _order(self, group: str, order: str, count: int, *, timeout_s: float = DONE_WITHIN_S, **options: Any) -> None:
         order_id = next(self._ids)
         self.process.write_line(json.dumps({"id": order_id, "order": order, "group": group, "count": count, **options}))
         deadline = time.monotonic() + timeout_s

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Enough for the largest listings; the distribution takes 1 GB from the start.
 TOOLS_MEMORY = ("-Xms256m", "-Xmx1g")
 WITHIN_S = 300.0
+# What its client says when a connection was closed before it was used, as happens on a busy machine: run again.
+NOT_SENT = ("RemotingSendRequestException", "RemotingConnectException")
 
 
 class CommandFailed(Exception):
@@ -39,7 +41,16 @@ def mqadmin_environment(cluster: RocketMQCluster) -> dict[str, str]:
 
 def mqadmin(cluster: RocketMQCluster, *arguments: str) -> str:
     """Run one command, e.g. `mqadmin(cluster, "consumerProgress")`; returns what it printed."""
-    result = subprocess.run(
+    result = _run(cluster, *arguments)
+    if any(name in result.stdout + result.stderr for name in NOT_SENT):
+        result = _run(cluster, *arguments)
+    if result.returncode != 0 or "SubCommandException" in result.stdout + result.stderr:
+        raise CommandFailed(result.stdout + result.stderr)
+    return result.stdout
+
+
+def _run(cluster: RocketMQCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         mqadmin_command(cluster, *arguments),
         env=mqadmin_environment(cluster),
         capture_output=True,
@@ -47,6 +58,3 @@ def mqadmin(cluster: RocketMQCluster, *arguments: str) -> str:
         timeout=WITHIN_S,
         check=False,
     )
-    if result.returncode != 0 or "SubCommandException" in result.stdout + result.stderr:
-        raise CommandFailed(result.stdout + result.stderr)
-    return result.stdout

@@ -68,7 +68,7 @@ class PostgresServer:
         settings = ("listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off")
         command += [part for setting in settings for part in ("-c", setting)]
         self._process = ChildProcess("PostgreSQL", self._unprivileged(command), self._folder / "server.log", {})
-        self._process.wait_for(_READY, timeout_s=30)
+        self._process.wait_for(_READY, timeout_s=180)
         return self
 
     def __exit__(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _forking_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsetguard-fork")
 _running: set[ChildProcess] = set()
+PATIENCE_S = 120.0  # brokers take up to 10 s to end on an idle machine
 
 
 class PeerNotStarted(Exception):
@@ -84,7 +85,7 @@ class ChildProcess:
             file.seek(self._seen_from)
             return file.read().decode(errors="replace")
 
-    def stop(self, *, hard: bool = False, timeout_s: float = 15.0) -> None:
+    def stop(self, *, hard: bool = False, timeout_s: float = PATIENCE_S) -> None:
         """End the process group: SIGTERM and, when it takes longer than `timeout_s`, SIGKILL; `hard` kills at once."""
         if self.alive and not hard:
             self._signal(signal.SIGTERM)
@@ -111,7 +112,7 @@ class ChildProcess:
         return f"{message}. The end of {self.output}:\n{tail}"
 
 
-def stop_all(processes: Sequence[ChildProcess], *, hard: bool = False, timeout_s: float = 15.0) -> None:
+def stop_all(processes: Sequence[ChildProcess], *, hard: bool = False, timeout_s: float = PATIENCE_S) -> None:
     """Stop several processes at once: the soft signals go out first, so that their shutdowns run side by side."""
     for each in processes:
         if each.alive and not hard:

@@ -34,6 +34,7 @@ from offsetguard.rocketmq.signing import Credentials
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.source_list import ANY_ACCOUNT, MASTER, SUB_RIGHT
+from offsetguard_peers.source_probes import ANSWERED_WITHIN_MS
 from offsetguard_peers.source_stage import BILLING, ORDERLY, ORDERS
 
 if TYPE_CHECKING:
@@ -78,14 +79,14 @@ async def rights(probes: Probes) -> dict[str, Cells]:
     for number, request in enumerate(_requests(probes)):
         account = Credentials(f"{NEWCOMER.access_key}-{number}", NEWCOMER.secret_key)
         admin.create_account(broker, account.access_key, account.secret_key, {"Topic:nothing": ["Get"]})
-        async with RocketMQClient(10_000, account, tls=probes.tls) as client:
+        async with RocketMQClient(ANSWERED_WITHIN_MS, account, tls=probes.tls) as client:
             cells[request.code.name] = {MASTER: await _needed(client, admin, account, probes, request)}
     return cells
 
 
 async def _needed_on_4(probes: Probes, request: Request[Any]) -> str:
     """Ask as an account whose rights are all DENY; the reader's are SUB, and it has asked everything already."""
-    async with RocketMQClient(10_000, NEWCOMER, tls=probes.tls) as client:
+    async with RocketMQClient(ANSWERED_WITHIN_MS, NEWCOMER, tls=probes.tls) as client:
         try:
             await client.call(probes.address(MASTER), request)
         except AccessDenied:

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -165,11 +166,14 @@ class RocketMQCluster:
                 time.sleep(0.1)
 
     def _listed_by(self, name_server: NameServer) -> set[str]:
-        try:
-            brokers = Admin(self).read(name_server.address, GetBrokerClusterInfo()).brokers
-        except BrokerSystemError:
+        for _ in range(9):
             # 4.9.7 walks a map that a broker is just being struck out of (ConcurrentModificationException): ask again
-            brokers = Admin(self).read(name_server.address, GetBrokerClusterInfo()).brokers
+            with suppress(BrokerSystemError):
+                return self._asked_who_is_listed(name_server)
+        return self._asked_who_is_listed(name_server)
+
+    def _asked_who_is_listed(self, name_server: NameServer) -> set[str]:
+        brokers = Admin(self).read(name_server.address, GetBrokerClusterInfo()).brokers
         return {address for data in brokers for address in data.addresses.values()}
 
     def start_namesrv(self) -> None:

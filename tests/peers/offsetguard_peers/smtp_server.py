@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 ACCEPTED = "250 2.0.0 OK: queued"
-WHOLE_START_WITHIN_S = 10.0
+WHOLE_START_WITHIN_S = 120.0
 
 
 class Conduct(Enum):

@@ -16,7 +16,7 @@ from offsetguard.rocketmq.client import RocketMQClient
 from offsetguard.tables import LANDED
 from offsetguard_peers import broker_probes, rights_probes, surroundings_probes
 from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, REPLICAS, YES
-from offsetguard_peers.source_probes import READER, Cells, Probes
+from offsetguard_peers.source_probes import ANSWERED_WITHIN_MS, READER, Cells, Probes
 from offsetguard_peers.source_stage import Stage, staged
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def measure(version: str) -> Measurement:
 async def _measure(stage: Stage) -> Measurement:
     tls = Tls(ca_file=str(stage.cluster.ca_file))
     cells: dict[str, Cells] = {}
-    async with RocketMQClient(10_000, READER, tls=tls) as client:
+    async with RocketMQClient(ANSWERED_WITHIN_MS, READER, tls=tls) as client:
         probes = Probes(stage, client, tls)
         await probes.pull_everywhere()
         for section in SECTIONS:
@@ -82,7 +82,7 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
     cluster = stage.cluster
     settings = {
         "name_servers": [each.address for each in cluster.namesrvs],
-        "request_timeout_ms": 10_000,
+        "request_timeout_ms": ANSWERED_WITHIN_MS,
         "tls": {"ca_file": str(cluster.ca_file)},
         "address_map": {broker.listed_address: broker.address for broker in cluster.brokers},
         "collection": {"share_rounds": 1},  # every group in detail

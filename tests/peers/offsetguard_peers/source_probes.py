@@ -32,7 +32,8 @@ Cells = dict[str, str]
 PULLED_AT = {MASTER: "matrix-pulled-at-master", SLAVE: "matrix-pulled-at-slave"}  # groups, by the replica that serves
 MOVED = {MASTER: "matrix-moved-at-master", SLAVE: "matrix-moved-at-slave"}
 BEYOND = 9999  # an offset that no queue has
-SEEN_WITHIN_S = 30.0  # what a broker does after its answer: dispatch of a message, replication, a heartbeat
+ANSWERED_WITHIN_MS = 60_000  # some milliseconds on an idle machine
+SEEN_WITHIN_S = 180.0  # what a broker does after its answer: dispatch of a message, replication, a heartbeat
 ABSENT_AFTER_S = 1.0  # how long we look before we say that something is not there
 READER = Credentials(acl.READER_ACCESS_KEY, acl.READER_SECRET_KEY)
 

@@ -33,7 +33,7 @@ BROADCASTING = "matrix-broadcasting"  # online; each client consumes everything
 POPPER = "matrix-popper"
 # Listed by the name servers, and served; but the certificate is not for it, so that we need the address map.
 LISTED_HOST = "127.0.0.2"
-FILES_WITHIN_S = 60.0
+FILES_WITHIN_S = 180.0
 EXPORTER_OFFSET = 4  # a broker has ports -2 to +1 of its own; reservations are 10 apart
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FILLER_BODY_BYTES = 4000
 COMMIT_LOG_FILE_BYTES = 4_194_304
 FILLER_PER_FILE = COMMIT_LOG_FILE_BYTES // FILLER_BODY_BYTES
+PATIENCE_S = 300.0  # seconds; retention looks once in 10 s, at first a minute after the broker's boot
 
 
 def stage_backlog(cluster: RocketMQCluster, group: str, topic: str, count: int, *, queues: int = 4) -> None:
@@ -95,11 +96,11 @@ def move_min_offset_past_end(
             _restart_without_old_files(admin, broker)
         else:
             _expire_old_files(admin, broker)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while short := [key for key, end in ends.items() if admin.min_offset(topic, key[1], broker=key[0]) <= end]:
         if time.monotonic() > deadline:
             broker, queue_id = short[0]
-            msg = f"the min offset of {topic} {broker.name}/{queue_id} did not pass {ends[short[0]]} within 120 s"
+            msg = f"the min offset of {topic} {broker.name}/{queue_id} did not pass {ends[short[0]]} in time"
             raise TimeoutError(msg)
         time.sleep(0.2)
     if by == "retention":
@@ -110,14 +111,14 @@ def move_min_offset_past_end(
 def wait_until_saved(broker: Broker, group: str, topic: str, queue_id: int, offset: int) -> None:
     """Return once the committed offset is in consumerOffset.json: a killed broker forgets what is only in memory."""
     file = broker.store / "config" / "consumerOffset.json"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         with suppress(FileNotFoundError, MalformedBytes):  # being written anew at this moment
             saved = all_consumer_offsets(file.read_bytes()).offsets
             if saved.get((topic, group), {}).get(queue_id) == offset:
                 return
         time.sleep(0.05)
-    msg = f"{file}: no offset {offset} of {group} for {topic}/{queue_id} within 60 s"
+    msg = f"{file}: no offset {offset} of {group} for {topic}/{queue_id} within {PATIENCE_S:.0f} s"
     raise TimeoutError(msg)
 
 

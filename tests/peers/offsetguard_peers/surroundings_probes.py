@@ -24,7 +24,16 @@ from offsetguard.rocketmq.requests import (
     ViewBrokerStatsData,
 )
 from offsetguard_peers.source_list import CLIENT, MASTER, NAME_SERVER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
-from offsetguard_peers.source_probes import ABSENT_AFTER_S, MOVED, READER, SEEN_WITHIN_S, Cells, Probes, cell_of
+from offsetguard_peers.source_probes import (
+    ABSENT_AFTER_S,
+    ANSWERED_WITHIN_MS,
+    MOVED,
+    READER,
+    SEEN_WITHIN_S,
+    Cells,
+    Probes,
+    cell_of,
+)
 from offsetguard_peers.source_stage import BILLING, BROADCASTING, ORDERLY, ORDERS, POPPED, POPPER
 
 if TYPE_CHECKING:
@@ -43,7 +52,11 @@ async def moves(probes: Probes) -> dict[str, Cells]:
     """Measure the section."""
     line = f"PULL_OFFSET_MOVED:correction offset. topic={ORDERS}, groupId="
     lines = {
-        role: await _line_in(probes.broker(role).log_folder, re.compile(re.escape(line + MOVED[role])))
+        role: await _line_in(
+            probes.broker(role).log_folder,
+            re.compile(re.escape(line + MOVED[role])),
+            within_s=SEEN_WITHIN_S if role == MASTER else ABSENT_AFTER_S,  # slaves do not say so
+        )
         for role in REPLICAS
     }
     return {
@@ -158,12 +171,14 @@ async def access(probes: Probes) -> dict[str, Cells]:
     wrong = dataclasses.replace(READER, secret_key="wrong")
     cells: dict[str, Cells] = {"tls": {}, "unsigned": {}, "wrong_password": {}, "read_only_account": {}}
     for role, request in requests.items():
-        plain = await _asked(RocketMQClient(10_000, READER), probes.address(role), request)
-        encrypted = await _asked(RocketMQClient(10_000, READER, tls=probes.tls), probes.address(role), request)
+        plain = await _asked(RocketMQClient(ANSWERED_WITHIN_MS, READER), probes.address(role), request)
+        encrypted = await _asked(
+            RocketMQClient(ANSWERED_WITHIN_MS, READER, tls=probes.tls), probes.address(role), request
+        )
         cells["tls"][role] = YES if (plain, encrypted) == ("closed", YES) else f"plain: {plain}, TLS: {encrypted}"
-        unsigned = RocketMQClient(10_000, tls=probes.tls)
+        unsigned = RocketMQClient(ANSWERED_WITHIN_MS, tls=probes.tls)
         cells["unsigned"][role] = await _asked(unsigned, probes.address(role), request)
-        mistaken = RocketMQClient(10_000, wrong, tls=probes.tls)
+        mistaken = RocketMQClient(ANSWERED_WITHIN_MS, wrong, tls=probes.tls)
         cells["wrong_password"][role] = await _asked(mistaken, probes.address(role), request)
         cells["read_only_account"][role] = encrypted
     return cells
@@ -199,5 +214,5 @@ async def name_servers(probes: Probes) -> dict[str, Cells]:
 
 async def reached_where_listed(probes: Probes, role: str) -> str:
     """Ask a replica where the name servers list it, over TLS: the certificate is not for that address."""
-    client = RocketMQClient(10_000, READER, tls=probes.tls)
+    client = RocketMQClient(ANSWERED_WITHIN_MS, READER, tls=probes.tls)
     return await _asked(client, probes.broker(role).listed_address, GetBrokerConfig())

@@ -1,4 +1,5 @@
 import com.alibaba.fastjson.JSON;
+import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -14,12 +15,16 @@ import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.exception.RemotingConnectException;
+import org.apache.rocketmq.remoting.exception.RemotingSendRequestException;
 
 /**
  * A real producer that takes orders: one JSON object per line on stdin (see clients.py), one JSON answer per line on
  * stdout. Orders run side by side, so a slow one with a rate does not hold up others. It ends with its input.
  */
 public final class Producer {
+    private static final int ATTEMPTS = 5;
+
     public static void main(String[] arguments) throws Exception {
         JSONObject options = JSON.parseObject(arguments[0]);
         RPCHook signing = Consumers.signing(options);
@@ -28,7 +33,7 @@ public final class Producer {
             : new DefaultMQProducer("offsetguard-test-producer", signing);
         producer.setNamesrvAddr(options.getString("namesrv"));
         producer.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
-        producer.setSendMsgTimeout(20_000);
+        producer.setSendMsgTimeout(60_000);
         producer.setRetryTimesWhenSendFailed(5);
         producer.start();
         Consumers.print("started", "producer");
@@ -43,15 +48,17 @@ public final class Producer {
 
     private static void answer(DefaultMQProducer producer, JSONObject order) {
         try {
-            Map<String, Integer> sent = send(producer, order);
-            Consumers.print("answer", "producer", "id", order.get("id"), "sent", sent);
+            Map<String, Long> ends = new TreeMap<>();
+            Map<String, Integer> sent = send(producer, order, ends);
+            Consumers.print("answer", "producer", "id", order.get("id"), "sent", sent, "ends", ends);
         } catch (Exception error) {
             Consumers.print("answer", "producer", "id", order.get("id"), "error", error.toString());
         }
     }
 
-    /** Send `count` messages; the answer counts them per `broker_name/queue_id`. */
-    private static Map<String, Integer> send(DefaultMQProducer producer, JSONObject order) throws Exception {
+    /** Send `count` messages; the answer counts them per `broker_name/queue_id`, `ends` are the offsets behind them. */
+    private static Map<String, Integer> send(DefaultMQProducer producer, JSONObject order, Map<String, Long> ends)
+        throws Exception {
         int count = order.getIntValue("count");
         double ratePerS = order.getDoubleValue("rate_per_s");
         byte[] body = new byte[order.getIntValue("body_bytes")];
@@ -64,11 +71,37 @@ public final class Producer {
                 Thread.sleep(Math.max(0, dueMs));
             }
             String key = order.getString("key") != null ? order.getString("key") : order.getString("key_prefix") + index;
-            Message message = new Message(order.getString("topic"), order.getString("tags"), key, body);
-            MessageQueue queue = sendOne(producer, order, message, key).getMessageQueue();
-            sent.merge(queue.getBrokerName() + "/" + queue.getQueueId(), 1, Integer::sum);
+            Object tags = order.get("tags");
+            String tag = tags instanceof JSONArray all ? all.getString(index % all.size()) : (String) tags;
+            Message message = new Message(order.getString("topic"), tag, key, body);
+            SendResult result = sendForSure(producer, order, message, key);
+            MessageQueue queue = result.getMessageQueue();
+            String name = queue.getBrokerName() + "/" + queue.getQueueId();
+            sent.merge(name, 1, Integer::sum);
+            ends.merge(name, result.getQueueOffset() + 1, Math::max);
         }
         return sent;
+    }
+
+    /** Send again what has certainly not been sent: on a busy machine a connection may be closed before it is used. */
+    private static SendResult sendForSure(DefaultMQProducer producer, JSONObject order, Message message, String key)
+        throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return sendOne(producer, order, message, key);
+            } catch (Exception error) {
+                if (attempt == ATTEMPTS || !isBeforeSending(error)) {
+                    throw error;
+                }
+                Thread.sleep(1000);
+            }
+        }
+    }
+
+    private static boolean isBeforeSending(Throwable error) {
+        return error instanceof RemotingSendRequestException
+            || error instanceof RemotingConnectException
+            || (error != null && isBeforeSending(error.getCause()));
     }
 
     private static SendResult sendOne(DefaultMQProducer producer, JSONObject order, Message message, String key)

@@ -9,6 +9,7 @@ import java.util.Collections;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
@@ -31,6 +32,7 @@ public final class GrpcConsumers {
     private static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
     private static final Map<String, SimpleConsumer> SIMPLE = new HashMap<>();
     private static final Map<String, Deque<MessageView>> HELD = new HashMap<>();
+    private static final int START_ATTEMPTS = 5;
     private static Producer producer;
 
     public static void main(String[] arguments) throws Exception {
@@ -38,7 +40,7 @@ public final class GrpcConsumers {
         ClientConfiguration configuration = ClientConfiguration.newBuilder()
             .setEndpoints(options.getString("endpoints"))
             .enableSsl(false)
-            .setRequestTimeout(Duration.ofSeconds(30))
+            .setRequestTimeout(Duration.ofSeconds(60))
             .build();
         for (Object each : options.getJSONArray("consumers")) {
             start(configuration, (JSONObject) each);
@@ -61,12 +63,12 @@ public final class GrpcConsumers {
         Map<String, FilterExpression> topics =
             Collections.singletonMap(spec.getString("topic"), FilterExpression.SUB_ALL);
         if (!spec.getBooleanValue("push")) {
-            SIMPLE.put(group, PROVIDER.newSimpleConsumerBuilder()
+            SIMPLE.put(group, started(() -> PROVIDER.newSimpleConsumerBuilder()
                 .setClientConfiguration(configuration)
                 .setConsumerGroup(group)
                 .setAwaitDuration(Duration.ofSeconds(5))
                 .setSubscriptionExpressions(topics)
-                .build());
+                .build()));
             HELD.put(group, new ArrayDeque<>());
             print("started", group);
             return;
@@ -82,21 +84,21 @@ public final class GrpcConsumers {
             return ConsumeResult.SUCCESS;
         };
         if (spec.getJSONArray("lite_topics").isEmpty()) {
-            PROVIDER.newPushConsumerBuilder()
+            started(() -> PROVIDER.newPushConsumerBuilder()
                 .setClientConfiguration(configuration)
                 .setConsumerGroup(group)
                 .setSubscriptionExpressions(topics)
                 .setConsumptionThreadCount(spec.getIntValue("threads"))
                 .setMessageListener(listener)
-                .build();
+                .build());
         } else {
-            LitePushConsumer consumer = PROVIDER.newLitePushConsumerBuilder()
+            LitePushConsumer consumer = started(() -> PROVIDER.newLitePushConsumerBuilder()
                 .setClientConfiguration(configuration)
                 .setConsumerGroup(group)
                 .bindTopic(spec.getString("topic"))
                 .setConsumptionThreadCount(spec.getIntValue("threads"))
                 .setMessageListener(listener)
-                .build();
+                .build());
             for (Object lite : spec.getJSONArray("lite_topics")) {
                 consumer.subscribeLite((String) lite);
             }
@@ -104,10 +106,26 @@ public final class GrpcConsumers {
         print("started", group);
     }
 
+    /** A client that runs: a start whose first request comes too late on a busy machine is done again. */
+    private static <T> T started(Callable<T> build) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return build.call();
+            } catch (Exception error) {
+                if (attempt == START_ATTEMPTS) {
+                    throw error;
+                }
+                System.err.println("start " + attempt + ": " + error);
+                Thread.sleep(1000);
+            }
+        }
+    }
+
     private static int send(ClientConfiguration configuration, JSONObject order) throws Exception {
         String topic = order.getString("topic");
         if (producer == null) {
-            producer = PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build();
+            producer = started(() ->
+                PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build());
         }
         for (Object lite : order.getJSONArray("lite_topics")) {
             for (int index = 0; index < order.getIntValue("count"); index++) {
