@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from offsetguard.known_figures import epoch_ms
 from offsetguard.offsets import QueueOffsets
-from offsetguard.queue_state import QueueState, Sample, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard.time_lag import lag_in_time, producer_curve
 from offsetguard.windows import judge_window
 

@@ -9,7 +9,8 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.queue_state import QueueState, Sample, fold
+from offsetguard.queue_fold import fold
+from offsetguard.queue_state import QueueState, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

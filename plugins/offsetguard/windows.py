@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
-from offsetguard.queue_state import Sample, fold
+from offsetguard.queue_fold import fold
+from offsetguard.queue_state import Sample
 from offsetguard.text import render_text
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.window_figures import WindowFigures

@@ -1,4 +1,4 @@
-"""One step of the fold of `offsetguard.queue_state` as SQL expressions for Spark.
+"""One step of the fold of `offsetguard.queue_fold` as SQL expressions for Spark.
 
 Each formula is that of the pure function of the same name; a property test holds them equal. Where the state before and
 the new sample are found is the caller's: columns of a join, or fields of structs. Two parts, because Spark evaluates a
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from offsetguard.queue_state import KEPT_FOR, POINT_SPACINGS, WINDOW_PARTS
+from offsetguard.queue_fold import KEPT_FOR, POINT_SPACINGS, WINDOW_PARTS
 from offsetguard.tables.state import FOLDED_COLUMNS, POINT_COUNT, SAMPLE_COLUMNS
 
 SAMPLE = ("interval_start", *(column.name for column in SAMPLE_COLUMNS))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from offsetguard.queue_state import KEPT_FOR, WINDOW
+from offsetguard.queue_fold import KEPT_FOR
+from offsetguard.queue_state import WINDOW
 from offsetguard.tables import QUEUE_STATE
 from offsetguard.tables.state import POINT_COUNT
 from offsetguard_spark.queue_fold import SAMPLE, STATE, Step

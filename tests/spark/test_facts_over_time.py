@@ -13,6 +13,7 @@ from offsetguard import queue_state
 from offsetguard.fact_rows import queue_facts_of
 from offsetguard.intervals import Interval
 from offsetguard.known_figures import epoch_ms
+from offsetguard.queue_fold import rebuild
 from offsetguard.queue_state import Sample
 from offsetguard.queue_sums import figures_of
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, QUEUE_STATE, TOPIC_FACTS, TRAFFIC_BASELINES
@@ -66,7 +67,7 @@ def test_lags_in_time_are_those_of_the_pure_function_on_the_folded_curve(
     key = {"cluster": "demo", "consumer_group": "g", "topic": "t", "broker_name": "b"}
     states, expected = [], {}
     for queue_id in range(400):
-        state = queue_state.rebuild((one.start, sample) for one, sample in _history(dice, snapshot.interval))
+        state = rebuild((one.start, sample) for one, sample in _history(dice, snapshot.interval))
         assert state is not None
         row: Row = {**key, "queue_id": queue_id, "interval_start": state.interval_start, **state.as_row()}
         states.append(row)

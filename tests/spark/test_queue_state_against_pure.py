@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from offsetguard import queue_state
+from offsetguard import queue_fold, queue_state
 from offsetguard.collect.landing import arrow_schema
 from offsetguard.config import WindowPolicy
 from offsetguard.intervals import Interval
-from offsetguard.queue_state import KEPT_FOR, QueueState, Sample, fold
+from offsetguard.queue_fold import KEPT_FOR, fold
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.verdicts import State
 from offsetguard.window_rules import QueueContext
@@ -134,7 +135,7 @@ def test_rebuilding_from_the_snapshots_gives_the_rows_of_the_fold(spark: SparkSe
     for queue_id, drawn in enumerate(_sequences(dice)):
         samples = dict(reversed(drawn))  # one of each interval, as snapshots are: the first
         history += [_sample_row(queue_id, start, sample) for start, sample in samples.items()]
-        state = queue_state.rebuild(samples.items())
+        state = queue_fold.rebuild(samples.items())
         assert state is not None
         expected[queue_id] = _row(queue_id, state.as_row())
     assert _rows(rebuild(_frame(spark, QUEUE_SNAPSHOTS, history), CLUSTER, LAST)) == expected

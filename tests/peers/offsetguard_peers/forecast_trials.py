@@ -22,7 +22,8 @@ from offsetguard import forecasts
 from offsetguard.config import Config, WindowPolicy
 from offsetguard.facts import BrokerFacts, BrokerMark, IntervalFacts
 from offsetguard.intervals import Interval
-from offsetguard.queue_state import QueueState, Sample, fold
+from offsetguard.queue_fold import fold
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard_peers.simulated_broker import DAY, HOUR, SimulatedQueue
 from offsetguard_peers.simulated_worlds import KINDS, WARM_UP, World, world
 

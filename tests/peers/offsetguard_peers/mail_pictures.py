@@ -27,9 +27,11 @@ from offsetguard.pipeline.daily_reports import write_daily_reports
 from offsetguard.pipeline.deliver import deliver_due
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.pipeline.sending import Channels
-from offsetguard.queue_state import Sample, fold
+from offsetguard.queue_fold import fold
+from offsetguard.queue_state import Sample
 from offsetguard.store.database import open_database
 from offsetguard_peers.chromium import open_page
+from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.inbox_page import InboxPage
 from offsetguard_peers.smtp_server import SmtpServer
 
@@ -163,21 +165,14 @@ class Stage:
     def _group(self, group: StagedGroup, minute: int, queues: Iterable[QueueFacts]) -> GroupFacts:
         own = [one for one in queues if one.consumer_group == group.name]
         lag = sum(one.offsets.lag or 0 for one in own)
-        facts: dict[str, Any] = {
-            "topic_kind": "normal",
+        facts = {
+            "topic": group.topic,
             "queue_count": group.queue_count,
-            "unknown_queue_count": 0,
-            "never_committed_queue_count": 0,
-            "lag": lag,
-            "effective_lag": lag,
-            "inflight": None,
-            "available": None,
-            "lost": 0,
             "lag_ms": max(one.lag_ms or 0 for one in own),
             "online_client_count": group.online(minute),
             "message_model": "clustering",
         }
-        return GroupFacts(group.name, group.topic, **(facts | (dict(group.more) if minute >= MORE_FROM else {})))
+        return a_group(group.name, lag, **(facts | (dict(group.more) if minute >= MORE_FROM else {})))
 
 
 @contextmanager

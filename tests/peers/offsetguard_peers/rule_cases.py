@@ -25,7 +25,8 @@ from offsetguard.facts import (
 )
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_state import Sample, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import Sample
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 END = Interval(START).end

@@ -19,6 +19,7 @@ from offsetguard.facts import ClusterFacts, IntervalFacts, UnseenBrokerFacts
 from offsetguard.intervals import Interval
 from offsetguard.known_figures import epoch_ms
 from offsetguard.move_facts import offset_move_facts
+from offsetguard.queue_fold import fold
 from offsetguard.queue_sums import figures_of
 from offsetguard.round_windows import sample_of
 from offsetguard_peers.simulated_facts import (
@@ -114,7 +115,7 @@ class SimulatedWeek:
         key = group.name, number
         if row["max_offset"] is not None:
             self._before[key] = row
-        window = self._windows[key] = queue_state.fold(self._windows.get(key), interval.start, sample_of(row))
+        window = self._windows[key] = fold(self._windows.get(key), interval.start, sample_of(row))
         curve = [(offset, epoch_ms(at) or 0) for offset, at in queue_state.curve(window)]
         figures = figures_of(row, interval.end, curve)
         suspect = figures.suspect or queue_state.is_suspect(window, interval.end)

@@ -16,7 +16,8 @@ from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
 from offsetguard.delete_hours import delete_hours
 from offsetguard.facts import BrokerFacts, BrokerMark
 from offsetguard.forecasts import Basis, Forecast
-from offsetguard.queue_state import QueueState, Sample, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.write_rates import WriteRates
 

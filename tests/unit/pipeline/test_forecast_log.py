@@ -15,7 +15,8 @@ from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.pipeline.judge import judge_interval
-from offsetguard.queue_state import QueueState, Sample, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
 

@@ -12,7 +12,8 @@ from offsetguard.intervals import Interval
 from offsetguard.messages.view import LAG_POINTS
 from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.outlooks import Outlooks
-from offsetguard.queue_state import Sample, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import Sample
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

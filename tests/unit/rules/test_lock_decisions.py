@@ -12,7 +12,8 @@ from offsetguard.config import Config
 from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts, QueueFacts
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_state import Sample, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import Sample
 from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
 from offsetguard.rules.blocked_queues import blocked_queues
 from offsetguard.rules.rule import Severity

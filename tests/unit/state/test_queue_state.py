@@ -12,7 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.queue_state import WINDOW, QueueState, Sample, curve, fold, is_suspect, produce_tps, rebuild
+from offsetguard.queue_fold import fold, rebuild
+from offsetguard.queue_state import WINDOW, QueueState, Sample, curve, is_suspect, produce_tps
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from offsetguard.config import WindowPolicy
 from offsetguard.explained import GivenSample, explain_queue
 from offsetguard.offsets import QueueOffsets
-from offsetguard.queue_state import Sample, is_suspect, rebuild
+from offsetguard.queue_fold import rebuild
+from offsetguard.queue_state import Sample, is_suspect
 from offsetguard.queue_sums import is_suspect as is_suspect_sample
 from offsetguard.verdicts import State
 from offsetguard.window_rules import QueueContext
