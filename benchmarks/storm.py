@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from offsetguard.channels.mail import MailChannel
 from offsetguard.channels.slack import SlackChannel
@@ -31,6 +31,7 @@ from offsetguard.pipeline.deliver import deliver_due
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.pipeline.sending import Channels
 from offsetguard.store.database import open_database
+from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.slack_limits import RateLimits
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.slack_workspace import Channel
@@ -160,23 +161,14 @@ def groups_of(count: int, teams: int, *, well: bool) -> tuple[GroupFacts, ...]:
 
 
 def _group(name: str, cause: int, *, well: bool) -> GroupFacts:
-    lag = 0 if well else 50_000
-    fields: dict[str, Any] = {
-        "topic": "orders",
-        "topic_kind": "normal",
-        "queue_count": 8,
-        "unknown_queue_count": 0,
-        "never_committed_queue_count": 0,
-        "lag": lag,
-        "effective_lag": lag,
-        "inflight": None,
-        "available": None,
-        "lost": 5_000 if cause == 2 and not well else 0,
-        "lag_ms": 0 if well else 600_000,
-        "online_client_count": 0 if cause == 1 and not well else 4,
-        "message_model": None,
-    }
-    return GroupFacts(consumer_group=name, **fields)
+    return a_group(
+        name,
+        0 if well else 50_000,
+        queue_count=8,
+        lost=5_000 if cause == 2 and not well else 0,
+        lag_ms=0 if well else 600_000,
+        online_client_count=0 if cause == 1 and not well else 4,
+    )
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from offsetguard.severity import Severity
 from offsetguard.store import acknowledgements, silences
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import writing
+from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,21 +84,12 @@ class World:
 
     def _group(self, name: str) -> GroupFacts:
         lag = 20_000 if name in self.bad else 0
-        return GroupFacts(
-            consumer_group=name,
-            topic="orders",
-            topic_kind="normal",
-            queue_count=4,
+        return a_group(
+            name,
+            lag,
             unknown_queue_count=1 if name in self.unread else 0,
-            never_committed_queue_count=0,
-            lag=lag,
-            effective_lag=lag,
-            inflight=None,
-            available=None,
-            lost=0,
             lag_ms=600_000 if self.bad.get(name) == "critical" else 0,
             online_client_count=1 if self.bad.get(name) == "slow" else 0,
-            message_model=None,
         )
 
 

@@ -11,31 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.facts import IntervalFacts
 from offsetguard.incidents.history import EventKind, IncidentEvent, history_of
 from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.intervals import Interval
 from offsetguard.rules.registry import ALL_RULES
 from offsetguard.rules.rule import Explained, Finding, Rule, Severity, Texts
+from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from offsetguard.incidents.incident import Incident
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
-GROUP = GroupFacts(
-    *("billing", "orders", "normal"),
-    queue_count=4,
-    unknown_queue_count=0,
-    never_committed_queue_count=0,
-    lag=0,
-    effective_lag=0,
-    inflight=None,
-    available=None,
-    lost=0,
-    lag_ms=0,
-    online_client_count=1,
-    message_model=None,
-)
+GROUP = a_group("billing", online_client_count=1)
 
 
 class Look(StrEnum):

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts
+from offsetguard.facts import BrokerFacts, IntervalFacts
 from offsetguard.incidents.history import EventKind
 from offsetguard.intervals import Interval
 from offsetguard.pipeline.judge import JudgeReport, judge_interval
 from offsetguard.store import incident_events, incidents
 from offsetguard.store.database import reading
+from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from offsetguard.facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -27,24 +30,6 @@ CONFIG = Config.from_values(
         "default_team": "operations",
     }
 )
-
-
-def group(name: str, lag: int, *, lag_ms: int = 0) -> GroupFacts:
-    """Give a group without clients: trouble when more than 10,000 messages wait, critical when they are old."""
-    return GroupFacts(
-        *(name, "orders", "normal"),
-        queue_count=4,
-        unknown_queue_count=0,
-        never_committed_queue_count=0,
-        lag=lag,
-        effective_lag=lag,
-        inflight=None,
-        available=None,
-        lost=0,
-        lag_ms=lag_ms,
-        online_client_count=0,
-        message_model=None,
-    )
 
 
 def judge(engine: Engine, minute: int, *groups: GroupFacts, **more: Any) -> JudgeReport:
@@ -80,12 +65,12 @@ def history(engine: Engine, rule_id: str = "consumer_offline") -> list[tuple[int
 
 
 def test_what_happens_is_kept_with_the_minute_that_showed_it(engine: Engine) -> None:
-    judge(engine, 0, group("a", 20_000))
-    judge(engine, 1, group("a", 20_000, lag_ms=600_000))
+    judge(engine, 0, a_group("a", 20_000))
+    judge(engine, 1, a_group("a", 20_000, lag_ms=600_000))
     judge(engine, 2, cluster_unseen=True)
-    judge(engine, 3, group("a", 20_000))
-    judge(engine, 4, group("a", 0))
-    judge(engine, 5, group("a", 0))
+    judge(engine, 3, a_group("a", 20_000))
+    judge(engine, 4, a_group("a", 0))
+    judge(engine, 5, a_group("a", 0))
     assert history(engine) == [
         (0, "opened"),
         (1, "worse"),
@@ -97,7 +82,7 @@ def test_what_happens_is_kept_with_the_minute_that_showed_it(engine: Engine) -> 
 
 
 def test_a_group_that_is_deleted_closes_its_incident(engine: Engine) -> None:
-    judge(engine, 0, group("a", 20_000))
+    judge(engine, 0, a_group("a", 20_000))
     for minute in (1, 2):
         judge(engine, minute)
     (incident,) = incidents.newest(engine)
@@ -107,24 +92,24 @@ def test_a_group_that_is_deleted_closes_its_incident(engine: Engine) -> None:
 
 def test_judging_again_adds_nothing(engine: Engine) -> None:
     for _ in range(2):
-        judge(engine, 0, group("a", 20_000))
-        judge(engine, 1, group("a", 0))
-    judge(engine, 0, group("a", 20_000, lag_ms=600_000), replay=True)
-    judge(engine, 2, group("a", 0), dry_run=True)
+        judge(engine, 0, a_group("a", 20_000))
+        judge(engine, 1, a_group("a", 0))
+    judge(engine, 0, a_group("a", 20_000, lag_ms=600_000), replay=True)
+    judge(engine, 2, a_group("a", 0), dry_run=True)
     assert history(engine) == [(0, "opened")]
 
 
 def test_what_some_groups_were_judged_for_is_not_counted_again_with_all(engine: Engine) -> None:
     """Two good looks end an incident; one interval is one look, however often it is judged."""
-    judge(engine, 0, group("a", 20_000))
+    judge(engine, 0, a_group("a", 20_000))
     for pattern in ("a", "a*", None):
-        judge(engine, 1, group("a", 0), group_pattern=pattern)
+        judge(engine, 1, a_group("a", 0), group_pattern=pattern)
     (incident,) = incidents.newest(engine)
     assert (incident.is_open, incident.good_count) == (True, 1)
 
 
 def test_an_interval_that_comes_late_is_history_too(engine: Engine) -> None:
-    judge(engine, 0, group("a", 20_000), late=timedelta(hours=2))
+    judge(engine, 0, a_group("a", 20_000), late=timedelta(hours=2))
     assert history(engine) == [(0, "opened")]
 
 

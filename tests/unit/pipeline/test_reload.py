@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.config_in_use import config_in_use
-from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.facts import IntervalFacts
 from offsetguard.intervals import Interval
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.workspace import Workspace
+from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,16 +45,10 @@ def judge(engine: Engine, workspace: Workspace, minute: int, *groups: str) -> li
     """Judge an interval as the task does; returns (receiver, rule) of each message."""
     in_use = config_in_use(workspace)
     interval = Interval(START + timedelta(minutes=minute))
-    facts = IntervalFacts("main", interval, interval.end, groups=tuple(map(behind, groups)))
+    facts = IntervalFacts("main", interval, interval.end, groups=tuple(a_group(name, 20_000) for name in groups))
     now = interval.end + timedelta(seconds=10)
     report = judge_interval(engine, replace(facts, config_problem=in_use.problem), in_use.config, now=now)
     return [(one.receiver, one.view.rule_id) for one in report.messages]
-
-
-def behind(name: str) -> GroupFacts:
-    """Give a group without clients and with 20,000 messages waiting."""
-    behind = {"lag": 20_000, "effective_lag": 20_000, "lost": 0, "lag_ms": 0}
-    return GroupFacts(name, "orders", "normal", 4, 0, 0, 0, None, **behind)
 
 
 def change(workspace: Workspace, old: str, new: str) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
-from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.facts import IntervalFacts
 from offsetguard.intervals import Interval
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.store import incidents
 from offsetguard.store.database import reading
+from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -34,21 +35,7 @@ CONFIG = Config.from_values(
 def facts(minute: int, *names: str) -> IntervalFacts:
     """Give groups without clients that are 20,000 messages behind."""
     interval = Interval(START + timedelta(minutes=minute))
-    behind = {"lag": 20_000, "effective_lag": 20_000, "inflight": None, "available": None, "lost": 0}
-    queues = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
-    groups = tuple(
-        GroupFacts(
-            consumer_group=name,
-            topic="orders",
-            topic_kind="normal",
-            lag_ms=0,
-            online_client_count=0,
-            message_model=None,
-            **behind,
-            **queues,
-        )
-        for name in names
-    )
+    groups = tuple(a_group(name, 20_000) for name in names)
     return IntervalFacts("demo", interval, interval.end, groups=groups)
 
 

@@ -1,0 +1,124 @@
+"""An interval is judged once, whatever is run again; what is late, past or only tried tells nobody."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.incidents.decision import NotificationReason
+from offsetguard.store import incidents, judged_intervals, outbox
+from offsetguard.store.judged_intervals import Mode
+from offsetguard_peers.judging import MINUTE, START, facts, group, judge, told
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from offsetguard.pipeline.judge import JudgeReport
+
+
+def everything(engine: Engine) -> tuple[object, ...]:
+    return incidents.newest(engine), outbox.messages(engine), judged_intervals.newest(engine, cluster="demo")
+
+
+def test_judging_an_interval_again_changes_nothing_and_sends_nothing(engine: Engine) -> None:
+    judge(engine, facts(0, group("billing", 20_000)))
+    before = everything(engine)
+    again = judge(engine, facts(0, group("billing", 20_000), group("another", 90_000)), late=2 * MINUTE)
+    assert again.already_judged
+    assert not again.messages
+    assert everything(engine) == before
+
+
+def test_two_judges_at_once_give_one_message(each_engine: Engine) -> None:
+    start = threading.Barrier(4)
+    reports: list[JudgeReport] = []
+
+    def run() -> None:
+        start.wait()
+        reports.append(judge(each_engine, facts(0, group("somebody", 20_000))))
+
+    judges = [threading.Thread(target=run) for _ in range(4)]
+    for thread in judges:
+        thread.start()
+    for thread in judges:
+        thread.join()
+    assert sorted(len(report.messages) for report in reports) == [0, 0, 0, 1]
+    assert len(outbox.messages(each_engine)) == 1
+    assert len(incidents.newest(each_engine)) == 1
+
+
+def test_an_interval_older_than_notify_within_is_recorded_and_sends_nothing(engine: Engine) -> None:
+    report = judge(engine, facts(0, group("a", 20_000)), late=timedelta(minutes=15, milliseconds=1))
+    assert (report.mode, len(report.opened), report.messages) == (Mode.LATE, 1, ())
+    (message,) = judge(engine, facts(30, group("a", 20_000))).messages
+    assert (message.view.reason, message.view.firing[0].opened_at) == (NotificationReason.FIRST, START)
+
+
+def test_an_interval_exactly_as_old_as_notify_within_is_still_told(engine: Engine) -> None:
+    assert judge(engine, facts(0, group("a", 20_000)), late=timedelta(minutes=15)).messages
+
+
+def test_an_interval_older_than_the_newest_judged_one_changes_no_incident(engine: Engine) -> None:
+    judge(engine, facts(5, group("a", 20_000)))
+    report = judge(engine, facts(4, group("a", 0), group("b", 90_000)))
+    assert (report.mode, report.messages) == (Mode.HISTORY, ())
+    assert [(one.subject.consumer_group, one.is_open) for one in incidents.newest(engine)] == [("a", True)]
+    assert [one.mode for one in judged_intervals.newest(engine, cluster="demo")] == [Mode.LIVE, Mode.HISTORY]
+
+
+def test_a_replay_of_the_past_writes_a_row_and_no_message_however_young_it_is(engine: Engine) -> None:
+    judge(engine, facts(5, group("a", 20_000)))
+    before = (incidents.newest(engine), outbox.messages(engine))
+    for minute in (3, 1, 4):
+        report = judge(engine, facts(minute, group("b", 90_000)), replay=True)
+        assert (report.mode, report.messages, report.opened) == (Mode.HISTORY, (), ())
+    assert (incidents.newest(engine), outbox.messages(engine)) == before
+    modes = [one.mode for one in judged_intervals.newest(engine, cluster="demo")]
+    assert modes == [Mode.LIVE, *[Mode.HISTORY] * 3]
+
+
+def test_a_replay_does_not_take_the_place_of_the_judgement_that_is_still_to_come(engine: Engine) -> None:
+    """A backfill may be at a minute before that minute's own run is: people must still be told."""
+    assert judge(engine, facts(0, group("a", 20_000)), replay=True).messages == ()
+    assert judged_intervals.newest(engine, cluster="demo") == []
+    assert judge(engine, facts(0, group("a", 20_000))).messages
+
+
+def test_a_replay_tells_what_is_newer_than_all_that_was_judged_when_asked_to_and_says_that_it_is_late(
+    engine: Engine,
+) -> None:
+    judge(engine, facts(1))
+    past = judge(engine, facts(0, group("a", 20_000)), replay=True, notify_late=True)
+    assert (past.mode, past.messages, past.opened) == (Mode.HISTORY, (), ())
+    (message,) = judge(engine, facts(2, group("a", 20_000)), replay=True, notify_late=True).messages
+    assert (message.view.reason, message.view.late) == (NotificationReason.FIRST, True)
+    assert judge(engine, facts(3, group("a", 20_000))).messages == (), "it was told"
+
+
+def test_a_dry_run_says_what_would_be_told_and_writes_nothing(engine: Engine) -> None:
+    report = judge(engine, facts(0, group("a", 20_000)), dry_run=True)
+    assert told(report) == [("operations@example.org", "operations", NotificationReason.FIRST)]
+    assert (incidents.newest(engine), outbox.messages(engine)) == ([], [])
+    assert judged_intervals.newest(engine, cluster="demo") == []
+    assert judge(engine, facts(0, group("a", 20_000))).messages == report.messages
+
+
+def test_a_group_pattern_judges_only_its_groups_and_resolves_no_others(engine: Engine) -> None:
+    judge(engine, facts(0, group("a", 20_000), group("b", 30_000)))
+    judge(engine, facts(1, group("a", 0), group("b", 0)))
+    healthy = facts(2, group("a", 0), group("b", 0), cluster_unseen=False)
+    report = judge(engine, healthy, group_pattern="a*")
+    assert [one.subject.consumer_group for one in report.resolved] == ["a"]
+    (message,) = report.messages
+    assert [incident.consumer_group for incident in message.view.firing] == ["b"]
+    everything = judge(engine, healthy)
+    assert not everything.already_judged
+    assert [one.subject.consumer_group for one in everything.resolved] == ["b"]
+
+
+def test_a_judgement_of_some_groups_and_then_of_all_counts_the_interval_once(engine: Engine) -> None:
+    judge(engine, facts(0, group("a", 20_000), group("b", 30_000)), group_pattern="a")
+    report = judge(engine, facts(0, group("a", 20_000), group("b", 30_000)))
+    assert [one.subject.consumer_group for one in report.opened] == ["b"]
+    assert {one.subject.consumer_group: one.seen_count for one in incidents.newest(engine)} == {"a": 1, "b": 1}
