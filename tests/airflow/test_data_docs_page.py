@@ -14,13 +14,13 @@ INDEX = "/offsetguard/data-docs/demo/index.html"
 
 @pytest.mark.parametrize("path", ["/offsetguard/data-docs/", INDEX, "/offsetguard/data-docs/no-such-file.html"])
 def test_programs_without_a_token_are_refused(airflow: AirflowStandalone, path: str) -> None:
-    answer = httpx.get(airflow.base_url + path)
+    answer = httpx.get(airflow.base_url + path, timeout=60)
     assert answer.status_code == 401
     assert "Data Docs" not in answer.text
 
 
 def test_a_wrong_token_is_refused(airflow: AirflowStandalone) -> None:
-    answer = httpx.get(airflow.base_url + INDEX, headers={"Authorization": "Bearer made.up.token"})
+    answer = httpx.get(airflow.base_url + INDEX, headers={"Authorization": "Bearer made.up.token"}, timeout=60)
     assert answer.status_code == 403
     assert "Data Docs" not in answer.text
 
@@ -57,7 +57,7 @@ CONTENT_TYPES = {
 
 @pytest.mark.parametrize("path", CONTENT_TYPES)
 def test_files_come_with_their_type_and_may_load_nothing_from_elsewhere(airflow: AirflowStandalone, path: str) -> None:
-    answer = httpx.get(f"{airflow.base_url}/offsetguard/data-docs/{path}", headers=_login(airflow))
+    answer = httpx.get(f"{airflow.base_url}/offsetguard/data-docs/{path}", headers=_login(airflow), timeout=60)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == CONTENT_TYPES[path]
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'none';")
@@ -83,7 +83,7 @@ def test_files_come_with_their_type_and_may_load_nothing_from_elsewhere(airflow:
 )
 def test_nothing_outside_of_the_data_docs_can_be_named(airflow: AirflowStandalone, path: str) -> None:
     """Sent as it stands: HTTP libraries would tidy the path up before it leaves."""
-    connection = http.client.HTTPConnection("127.0.0.1", airflow.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", airflow.port, timeout=60)
     connection.request("GET", f"/offsetguard/data-docs/{path}", headers=_login(airflow))
     answer = connection.getresponse()
     body = answer.read().decode(errors="replace")

@@ -8,7 +8,9 @@ story is told once, in `story`; the tests look at what it left.
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,7 +36,7 @@ LINES = ("rocketmq-4.9", "rocketmq-5")
 TOPIC, GROUP = "e2e-settlements", "e2e-order-settlement"
 BACKLOG = {"rocketmq-4.9": 1_234, "rocketmq-5": 2_345}
 OWNER_MAIL, OWNER_CHANNEL = "orders@example.com", "alerts"
-PATIENCE_S = 600  # a machine that does other things as well
+PATIENCE_S = 1_200  # a machine that does other things as well
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Told:
 class Story:
     """The moments that the tests look at."""
 
-    warned: Told  # after both groups were told of, and one more run
+    warned: Told  # after both groups were told of
     rerun: Told  # after a run of that time was done again
     published: tuple[dict[str, Any], dict[str, Any]]  # before and after the rerun
     resolved: Told  # after both groups had caught up
@@ -78,19 +80,22 @@ def story(world: World, rocketmq_4: RocketMQCluster, rocketmq_5: RocketMQCluster
     world.write_config(_config(clusters))
     world.run_dags()
     _wait_for(world, "CRITICAL", "the warning")
-    _wait_for_more_runs(world, 1)
+    wait_until(lambda: bool(_finished_runs(world)), timeout_s=PATIENCE_S, what=lambda: _failed_tasks(world))
     warned = _told(world)
 
     run_id = _finished_runs(world)[-1]
     before = _published(world)
     world.api.clear("collect_and_judge", run_id)
-    assert world.api.wait_for_run("collect_and_judge", run_id, timeout_s=PATIENCE_S) == "success"
-    after = {key: value for key, value in _published(world).items() if key in before}
-    rerun = _told(world)
+    state_of_it = partial(world.api.run_state, "collect_and_judge", run_id)
+    wait_until(lambda: state_of_it() != "queued", timeout_s=PATIENCE_S, what=lambda: _failed_tasks(world))
+    with ThreadPoolExecutor(len(clusters)) as pool:  # meanwhile: no other run looks, and this one does not look again
+        caught_up = [pool.submit(_catch_up, cluster, BACKLOG[line]) for line, cluster in clusters.items()]
+        assert world.api.wait_for_run("collect_and_judge", run_id, timeout_s=PATIENCE_S) == "success"
+        rerun = _told(world)
+        after = {key: value for key, value in _published(world).items() if key in before}
+        for done in caught_up:
+            done.result()
 
-    for line, cluster in clusters.items():
-        with running_consumer(cluster, GROUP, TOPIC) as consumer:
-            consumer.wait_until_consumed(BACKLOG[line])
     _wait_for(world, "RESOLVED", "the resolve notice")
     return Story(warned, rerun, (before, after), _told(world))
 
@@ -130,7 +135,8 @@ def test_the_owner_hears_of_it_once_and_of_its_end_and_of_nothing_else(story: St
 def test_a_rerun_of_an_interval_changes_nothing_and_sends_nothing(story: Story) -> None:
     before, after = story.published
     assert before == after
-    assert story.rerun == story.warned
+    for line in LINES:  # to others there may be something new to tell: groups of other tests are on these clusters
+        assert story.rerun.about(line) == story.warned.about(line)
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -167,6 +173,11 @@ def _config(clusters: dict[str, RocketMQCluster]) -> dict[str, Any]:
     }
 
 
+def _catch_up(cluster: RocketMQCluster, backlog: int) -> None:
+    with running_consumer(cluster, GROUP, TOPIC) as consumer:
+        consumer.wait_until_consumed(backlog)
+
+
 def _told(world: World) -> Told:
     return Told(tuple(world.smtp.mails), tuple(world.slack.messages))
 
@@ -189,11 +200,6 @@ def _wait_for(world: World, mark: str, what: str) -> None:
         )
 
     wait_until(arrived, timeout_s=PATIENCE_S, what=lambda: f"{what}; so far: {_told(world)}; {_failed_tasks(world)}")
-
-
-def _wait_for_more_runs(world: World, count: int) -> None:
-    wanted = len(_finished_runs(world)) + count
-    wait_until(lambda: len(_finished_runs(world)) >= wanted, timeout_s=PATIENCE_S, what=lambda: _failed_tasks(world))
 
 
 def _finished_runs(world: World) -> list[str]:

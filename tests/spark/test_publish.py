@@ -283,19 +283,21 @@ def test_two_publishers_at_once_take_turns_and_a_reader_never_sees_half_of_an_in
     newer = next_minute(snapshot)
     newer.land(publications.workspace)
     seen: list[IntervalFacts] = []
-    ended = Event()
+    ended, has_read = Event(), Event()
 
     def read_again_and_again() -> None:
-        while not ended.is_set():
+        while not ended.wait(0.05):  # publishing gets the processor as well
             newest = published_intervals.newest(publications.engine, "demo")
             assert newest is not None
             facts = _not_of_the_state(publications.facts(newest.interval))
             if facts not in seen:
                 seen.append(facts)
+                has_read.set()
 
     with ThreadPoolExecutor(3) as pool:
         reader = pool.submit(read_again_and_again)
         try:
+            assert has_read.wait(300)
             publishers = [
                 pool.submit(publications.publish, snapshot.interval, again=True),
                 pool.submit(publications.publish, newer.interval),

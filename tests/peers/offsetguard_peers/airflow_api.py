@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FINISHED = ("success", "failed")
+ATTEMPTS = 4
 
 
 class AirflowApi:
@@ -18,7 +20,7 @@ class AirflowApi:
 
     def __init__(self, base_url: str, username: str, password: str) -> None:
         """Log in with the API server's own token endpoint. Raises httpx.HTTPStatusError when it refuses."""
-        self._client = httpx.Client(base_url=base_url, timeout=30)
+        self._client = httpx.Client(base_url=base_url, timeout=120)
         login = self._client.post("/auth/token", json={"username": username, "password": password})
         login.raise_for_status()
         self.token = str(login.json()["access_token"])
@@ -29,7 +31,13 @@ class AirflowApi:
         self._client.close()
 
     def get(self, path: str, **query: Any) -> Any:
-        """GET a resource as JSON."""
+        """GET a resource as JSON; asks again when the server has lost its way, as it may on a busy machine."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(httpx.TransportError):
+                answer = self._client.get(f"/api/v2{path}", params=query)
+                if not answer.is_server_error:
+                    return self._checked(answer)
+            time.sleep(1)
         return self._checked(self._client.get(f"/api/v2{path}", params=query))
 
     def unpause(self, dag_id: str, *, paused: bool = False) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+PATIENCE_S = 300  # for what a quick machine does in a second or two
 COMPONENTS = {
     "api-server": ["api-server"],
     "scheduler": ["scheduler", "--skip-serve-logs"],  # the API server reads logs from the same folder
@@ -93,7 +94,7 @@ class AirflowStandalone:
             raise AirflowFailed("Airflow is not running; call start() first")
         return self._api
 
-    def start(self, *, timeout_s: float = 300) -> None:
+    def start(self, *, timeout_s: float = 600) -> None:
         """Create the metadata database, start the components and wait until the API and the scheduler are healthy."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "logs").mkdir(exist_ok=True)
@@ -172,6 +173,7 @@ class AirflowStandalone:
                 "simple_auth_manager_users": f"{self.username}:admin",
                 "simple_auth_manager_passwords_file": self.folder / "passwords.json",
                 "fernet_key": "",
+                "dagbag_import_timeout": PATIENCE_S,
             },
             "database": {
                 "sql_alchemy_conn": f"sqlite:///{self.folder / 'airflow.db'}",
@@ -186,7 +188,13 @@ class AirflowStandalone:
             },
             "api_auth": {"jwt_secret": secrets.token_hex(32)},
             "scheduler": {"job_heartbeat_sec": 5, "scheduler_heartbeat_sec": 2, "enable_health_check": False},
-            "dag_processor": {"parsing_processes": 1, "min_file_process_interval": 60, "print_stats_interval": 300},
+            "dag_processor": {
+                "parsing_processes": 1,
+                "min_file_process_interval": 60,
+                "print_stats_interval": 300,
+                "dag_file_processor_timeout": PATIENCE_S,
+            },
+            "workers": {"execution_api_timeout": 60},  # of one request; by default 5 s
             "logging": {"base_log_folder": self.folder / "logs" / "tasks", "colored_console_log": False},
         }
         settings = {
@@ -229,7 +237,7 @@ class AirflowStandalone:
 
     def _healthy(self) -> bool:
         try:
-            health = httpx.get(f"{self.base_url}/api/v2/monitor/health", timeout=5).json()
+            health = httpx.get(f"{self.base_url}/api/v2/monitor/health", timeout=30).json()
         except (httpx.HTTPError, ValueError):
             return False
         parts = ["metadatabase", *(name.replace("-", "_") for name in self._components if name != "api-server")]

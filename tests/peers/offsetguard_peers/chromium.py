@@ -49,7 +49,7 @@ def chromium_path() -> str:
 def open_page(*, width: int = 1280, height: int = 900) -> Iterator[Page]:
     """Open an empty page in a new browser with an empty profile; closed afterwards."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS), timeout=180_000)
         try:
             yield browser.new_page(viewport={"width": width, "height": height})
         finally:
@@ -65,7 +65,7 @@ def screenshot(
     height: int = 900,
     whole_page: bool = True,
     wait_for: str | None = None,
-    timeout_ms: int = 20_000,
+    timeout_ms: int = 180_000,
 ) -> Path:
     """Open a URL or an HTML file, do `steps` (log in, click), and write a PNG; returns its path.
 

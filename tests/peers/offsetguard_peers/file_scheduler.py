@@ -30,13 +30,15 @@ WITH_OWN_PEERS = (
 )
 LONGEST = (  # of each kind these come first
     "tests/live/test_end_to_end.py",
-    "tests/live/incidents/test_incidents.py",
-    "tests/live/test_demo.py",
     "tests/spark/test_engines.py",
+    "tests/live/incidents/test_incidents.py",
     "tests/spark/test_publish_killed.py",
+    "tests/live/test_demo.py",
     "tests/spark/test_publish.py",
-    "tests/live/test_detail_sources.py",
     "tests/live/test_source_matrix.py",
+    "tests/spark/test_recompute.py",
+    "tests/spark/test_ingest.py",
+    "tests/live/test_detail_sources.py",
 )
 
 

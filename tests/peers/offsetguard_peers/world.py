@@ -82,7 +82,7 @@ class World:
 
     def run_dags(self) -> None:
         """Let Airflow's scheduler run our DAGs from now on."""
-        self.api.wait_for_dags(*DAGS, timeout_s=90)
+        self.api.wait_for_dags(*DAGS, timeout_s=600)
         for dag_id in DAGS:
             self.api.unpause(dag_id)
 
