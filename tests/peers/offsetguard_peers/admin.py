@@ -46,9 +46,7 @@ class ChangingCode(IntEnum):
     UPDATE_AND_CREATE_TOPIC = 17
     UPDATE_BROKER_CONFIG = 25
     UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
-    DELETE_SUBSCRIPTIONGROUP = 207
     DELETE_TOPIC_IN_BROKER = 215
-    DELETE_TOPIC_IN_NAMESRV = 216
     DELETE_EXPIRED_COMMITLOG = 329
     SET_MESSAGE_REQUEST_MODE = 401
     AUTH_CREATE_USER = 3001
@@ -146,23 +144,11 @@ class Admin:
             self.change(broker.address, ChangingCode.UPDATE_AND_CREATE_TOPIC, fields)
         self._wait_for_route(topic, {broker.name for broker in chosen})
 
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic on all masters and in the name server."""
-        for broker in self._cluster.masters:
-            self.change(broker.address, ChangingCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
-        self.change(self._cluster.namesrv, ChangingCode.DELETE_TOPIC_IN_NAMESRV, {"topic": topic})
-
     def create_group(self, group: str, **settings: object) -> None:
         """Create or change a consumer group on all masters; `settings`: e.g. `retryMaxTimes=2000`."""
         body = json.dumps({"groupName": group, **settings}).encode()
         for broker in self._cluster.masters:
             self.change(broker.address, ChangingCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
-
-    def delete_group(self, group: str) -> None:
-        """Delete a consumer group and its committed offsets on all masters."""
-        fields = {"groupName": group, "cleanOffset": "true"}
-        for broker in self._cluster.masters:
-            self.change(broker.address, ChangingCode.DELETE_SUBSCRIPTIONGROUP, fields)
 
     def create_account(
         self, broker: Broker, access_key: str, secret_key: str, grants: Mapping[str, Sequence[str]]
