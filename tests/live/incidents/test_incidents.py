@@ -20,7 +20,7 @@ import pytest
 
 from offsetguard.rules.rule import Severity
 from offsetguard_peers import incident_groups as groups
-from offsetguard_peers.incident_stage import EVERY_S, StagedRun, stage_incidents
+from offsetguard_peers.incident_stage import EVERY_S, SLOW_COUNT, StagedRun, stage_incidents
 from offsetguard_peers.judged_rounds import judged_rounds_of_bundle
 from offsetguard_peers.verdicts_page import KEEP_VARIABLE, Found, keep_incidents
 
@@ -96,15 +96,19 @@ class Judged:
                 return Found(expected.incident, expected.what, expected.rule, expected.severity, count, took)
         return None
 
+    def allowed_if_kept(self, rule: str) -> set[tuple[str | None, str]]:
+        """Return what is no false alarm where redeployed clients did keep locks, as the broker's log says."""
+        return {(groups.PAYMENTS.group, rule)} if self.run.kept_locks else set()
+
     def false_alarms(self) -> list[tuple[int, str]]:
         """Return (round, what was said) for everything above INFO that is no trouble, or is not yet."""
-        false = []
+        false, kept = [], self.allowed_if_kept("lock_not_released")
         for number, one in enumerate(self.rounds, start=1):
             begun = {
                 (expected.pair.group, expected.rule)
                 for expected in EXPECTED
                 if self.run.began[expected.began] / 1000 <= one.at.timestamp()
-            } | {(groups.STOCK.group, "messages_lost")}
+            } | {(groups.STOCK.group, "messages_lost"), *kept}
             false += [(number, f"{found.rule.id}: {found.cause}") for found in one.loud() if named(found) not in begun]
         return false
 
@@ -175,7 +179,7 @@ def test_nothing_else_is_said_above_info_in_any_round(judged: Judged) -> None:
 def test_a_live_check_says_nothing_that_is_not_so(judged: Judged) -> None:
     """Three looks and no log show less than a recording does, and nothing else."""
     loud = {subject(one) for one in judged.checked if one["severity"] != "info"}
-    assert loud <= ALLOWED | {(groups.TRADES.group, "lock_contention")}
+    assert loud <= ALLOWED | {(groups.TRADES.group, "lock_contention")} | judged.allowed_if_kept("lock_contention")
     assert (groups.EXPORT.group, "consumer_offline") in {subject(one) for one in judged.checked}
 
 
@@ -226,7 +230,8 @@ def test_a_slow_consumer_is_told_by_what_it_has_in_process(judged: Judged) -> No
     """Incident I3: everything was handed out, so the lag is neither a stop nor a lack of pulls."""
     finding = judged.of(groups.INVOICES, "slow_consumption")
     figures = finding["evidence"]
-    assert 1_800 < figures["effective_lag"] <= 2_000
+    assert judged.run.slow_left is not None
+    assert judged.run.slow_left <= figures["effective_lag"] <= SLOW_COUNT
     assert figures["in_process"] == pytest.approx(figures["effective_lag"], abs=50)
     assert {one["queue_id"] for one in finding["queues"]} == {0, 1, 2, 3}
     assert "consumption is slow, not stopped" in finding["cause"]
@@ -236,8 +241,10 @@ def test_the_real_lag_of_a_filtered_group_lies_in_the_stated_range(judged: Judge
     figures = judged.of(groups.ALARMS, "filter_hides_lag")["evidence"]
     left = judged.run.wanted_left
     assert left is not None
-    since_last_round_s = (judged.run.began["looked around"] - judged.run.rounds_ms()[-1]) / 1000
-    consumed_meanwhile = max(since_last_round_s, 0) + 10  # one a second, and what clients have not committed yet
+    # One a second: since the last round (or the one before, if that was cut short), and since the last commit before
+    # it, which clients make every 5 s and busy machines later.
+    since_round_s = (judged.run.began["looked around"] - judged.run.rounds_ms()[-2]) / 1000
+    consumed_meanwhile = max(since_round_s, 0) + 60
     assert figures["matching_low"] <= left + consumed_meanwhile
     assert left <= figures["matching_high"]
     assert figures["effective_lag"] > 5 * left
@@ -252,9 +259,9 @@ def test_the_lock_of_a_killed_client_is_told_with_holder_waiter_queues_and_time(
     assert (figures["holder_client_id"], figures["waiter_client_id"]) == (run.clients["holder"][0], waiter)
     assert figures["next_holder_client_id"] == waiter
     assert "disconnected without unlocking" in finding["cause"]
-    assert timedelta(seconds=30) < timedelta(milliseconds=figures["stood_still_ms"]) < timedelta(seconds=100)
+    assert timedelta(seconds=30) < timedelta(milliseconds=figures["stood_still_ms"]) < timedelta(seconds=180)
     killed = datetime.fromtimestamp(run.began["killed"] / 1000).astimezone()
-    assert abs(datetime.fromisoformat(figures["first_refused_at"]) - killed) < timedelta(seconds=30)
+    assert abs(datetime.fromisoformat(figures["first_refused_at"]) - killed) < timedelta(seconds=60)
 
 
 def test_a_poison_message_is_told_with_its_queue_and_offset(judged: Judged) -> None:

@@ -67,7 +67,7 @@ STANDING = (
 )
 LOCK_HOLDER = spec(TRADES, orderly=True)
 MEMBER = spec(PAYMENTS, orderly=True)
-SLAVE_READER = spec(ARCHIVE, handling_ms=10, threads=4, pull_threshold_for_queue=64)
+SLAVE_READER = spec(ARCHIVE, handling_ms=100, threads=4, pull_threshold_for_queue=64)
 # both keep their instance name, so that the file with the local offsets is found again
 BROADCASTING = spec(PRICES, broadcasting=True, instance_name="price-cache", commit_every_ms=500)
 OVERTAKEN = spec(STOCK)

@@ -41,15 +41,17 @@ if TYPE_CHECKING:
 EVERY_S = 5
 PEACEFUL_ROUNDS = 2
 TROUBLED_ROUNDS = 14  # the minute that a killed client's locks live, and the one that brokers' rates cover
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
 _BROKERS_ZONE = timezone(timedelta(hours=8))  # of their logs, wherever they run
+_TAKEN, _GIVEN_BACK = ("I got it", "not been locked yet"), "unlockBatch"  # locks, in the words of 4.x and 5.x
 _QUEUE = re.compile(r"queueId=(\d+)")
 OFTEN_REBALANCING = {"rocketmq.client.rebalance.waitInterval": "5000"}  # of 4.x: 20 s; it asks again as often
 OVERTAKEN_COUNT = 100  # messages of the stock that are deleted before they are read
 ABANDONED_COUNT = 12_000  # messages for a group whose clients are gone: more than the default limit
-BACKLOG = 20_000
+BACKLOG = 8_000  # less than the default limit, and read for more than three minutes
 SLOW_COUNT = 2_000
-FILTERED_ROUNDS, WANTED_A_ROUND = 10, 50  # one message in ten is for the group
+FILTERED_COUNT, WANTED_COUNT = 5_000, 500  # one message in ten is for the group, evenly on each of its four queues
+FILTERED_TAGS = [groups.OTHER_TAG] * 36 + [groups.WANTED_TAG] * 4
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ class StagedRun:
     offsets: dict[str, Mapping[int, int]] = field(default_factory=dict)  # what -> queue id -> offset
     blocked_queues: list[int] = field(default_factory=list)  # whose locks the killed client took along
     wanted_left: int | None = None  # messages that match the filter and were not consumed at the end
+    kept_locks: bool = False  # by a redeployed member that took its locks again while it gave them back
+    slow_left: int | None = None  # messages of the slow consumer that were not consumed at the end
 
     def rounds_ms(self) -> list[int]:
         """When each recorded round began."""
@@ -193,19 +197,32 @@ class _Stage:
     def _look_around(self) -> None:
         """Note what only the clients and the broker know."""
         consumed = self._members["standing"].consumed(groups.ALARMS.group)
+        self.run.slow_left = SLOW_COUNT - self._members["standing"].consumed(groups.INVOICES.group)
         self._mark("looked around")
-        self.run.wanted_left = FILTERED_ROUNDS * WANTED_A_ROUND - consumed
+        self.run.kept_locks = any(self._kept_locks(groups.PAYMENTS, one) for one in self.run.clients["redeployed"])
+        self.run.wanted_left = WANTED_COUNT - consumed
         blocked = self._admin.committed(*groups.POSTINGS, groups.POISON_QUEUE)
         assert blocked is not None
         self.run.offsets["poison"] = {groups.POISON_QUEUE: blocked}
 
+    def _kept_locks(self, pair: Pair, client_id: str) -> bool:
+        """Whether a client ended with locks: a real one takes them again if it just renews them as it shuts down."""
+        said = self._log(self._lock_log, pair.group, client_id)
+        taken_or_given = [line for line in said if any(words in line for words in (*_TAKEN, _GIVEN_BACK))]
+        return bool(taken_or_given) and _GIVEN_BACK not in taken_or_given[-1]
+
     def _locks_of_the_dead(self, *words: str) -> list[int]:
         """Return the queues of whose locks, held by the killed client, the broker has said this since it was killed."""
         (dead,) = self.run.clients["holder"]
-        file = "lock.log" if self.run.version.startswith("4.") else "filter.log"
         killed = datetime.fromtimestamp(self.run.began["killed"] // 1000, _BROKERS_ZONE).strftime("%Y-%m-%d %H:%M:%S")
-        said = [line for line in self._log(file, f"topic={groups.TRADES.topic},", dead, *words) if line >= killed]
+        said = [
+            line for line in self._log(self._lock_log, f"topic={groups.TRADES.topic},", dead, *words) if line >= killed
+        ]
         return sorted({int(match[1]) for line in said if (match := _QUEUE.search(line))})
+
+    @property
+    def _lock_log(self) -> str:
+        return "lock.log" if self.run.version.startswith("4.") else "filter.log"
 
     def _log(self, file: str, *words: str) -> list[str]:
         """Return the lines of a log of the master with all of these words."""
@@ -236,9 +253,7 @@ class _Stage:
 
     def _filter(self) -> None:
         self._mark("filtered")
-        for _ in range(FILTERED_ROUNDS):
-            produce(self.cluster, groups.ALARMS.topic, 9 * WANTED_A_ROUND, tags=groups.OTHER_TAG)
-            produce(self.cluster, groups.ALARMS.topic, WANTED_A_ROUND, tags=groups.WANTED_TAG)
+        produce(self.cluster, groups.ALARMS.topic, FILTERED_COUNT, tags=FILTERED_TAGS)
 
     def _read_from_slave(self) -> None:
         """Restart the consumers of a group, for the noise that this makes, and give it a distant backlog."""
@@ -255,6 +270,7 @@ class _Stage:
 
     def _redeploy(self) -> None:
         for name in ("member-1", "member-2"):
+            self.run.clients.setdefault("redeployed", []).extend(self.run.clients[name])
             self._members[name].stop()
             self._start(name, [groups.MEMBER])
 
