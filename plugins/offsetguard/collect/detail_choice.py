@@ -2,7 +2,8 @@
 
 Healthy groups cost two requests for all of them together; details (pull offsets, rates, what clients do) cost several
 per group. So they are for suspects, at most so many, worst first, and for a share of the others that goes round: every
-group is looked at once in `share_rounds` rounds, the same one in the same round wherever it is computed.
+healthy group is looked at once in `share_rounds` rounds, the same one in the same round wherever it is computed. A
+suspect for whom there is no place waits for its turn: a broker of which all groups are in trouble is not asked more.
 """
 
 from __future__ import annotations

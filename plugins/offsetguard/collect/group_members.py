@@ -81,7 +81,8 @@ class SharedSubscriptions:
         """Return the same with subscriptions that others hold as well."""
         subscriptions = connections.subscriptions
         key = tuple((topic, one.sub_string, one.expression_type) for topic, one in sorted(subscriptions.items()))
-        return replace(connections, subscriptions=self._known.setdefault(key, subscriptions))
+        known = self._known.setdefault(key, subscriptions)
+        return connections if known is subscriptions else replace(connections, subscriptions=known)
 
 
 def _tells_of(reading: BrokerReading, group: str) -> bool:

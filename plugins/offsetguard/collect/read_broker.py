@@ -1,7 +1,7 @@
 """What is asked of every broker in a round, and in which order: the base, which tells where details are worth asking.
 
-The order is the point: the committed offsets of all groups first, then pull offsets, then max offsets. All three only
-grow, so our own reading can never make consumer <= pull <= max look broken. Details follow in `read_detail`.
+The order is the point: the committed offsets of all groups first, then max offsets. Both only grow, so our own reading
+can never make consumer <= max look broken. Details, pull offsets among them, follow in `read_detail`.
 Everything is written into the BrokerReading as it comes: a round that is cut off keeps what it has.
 """
 
@@ -32,7 +32,7 @@ from offsetguard.rocketmq.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.group_members import SharedSubscriptions
@@ -67,12 +67,11 @@ async def read_base(
     link: ReplicaLink,
     reading: BrokerReading,
     own_names: Collection[str],
-    in_share: Callable[[str], bool],
     subscriptions: SharedSubscriptions,
 ) -> None:
     """Ask a master for topics, groups, members and offsets of all groups.
 
-    `own_names`: names of brokers and RocketMQ clusters. `in_share(group)`: its pull offsets are asked in this round.
+    `own_names`: names of brokers and RocketMQ clusters.
     """
     topics, groups = await asyncio.gather(link.ask(GetAllTopicConfig()), link.ask(GetAllSubscriptionGroupConfig()))
     if topics is not None:
@@ -87,7 +86,6 @@ async def read_base(
     if reading.committed is None:
         return
     _keep_unreadable_keys(reading, reading.committed)
-    await read_consume_stats(link, reading, filter(in_share, _groups_with_offsets(reading.committed)))
     await read_queue_ends(link, reading, topics_to_ask(reading, own_names))
 
 
@@ -188,8 +186,3 @@ def _keep_unreadable_keys(reading: BrokerReading, committed: Answer[AllConsumerO
 
 def _groups_to_ask(reading: BrokerReading) -> list[str]:
     return [group for group in reading.groups or () if not is_system_group(group)]
-
-
-def _groups_with_offsets(committed: Answer[AllConsumerOffsets]) -> list[str]:
-    offsets = committed.body.offsets if committed.body else {}
-    return sorted({group for _, group in offsets if not is_system_group(group)})

@@ -55,7 +55,9 @@ async def read_detailed_offsets(
     reading.detailed_groups = frozenset(groups)
     suspected = None if broken_groups is None else reading.detailed_groups | frozenset(broken_groups)
     pairs = _pairs(reading, reading.detailed_groups)
-    await read_consume_stats(link, reading, sorted({group for group, _ in pairs} - reading.consume_stats.keys()))
+    await read_consume_stats(
+        link, reading, sorted({group for _, group in _committed(reading)} & reading.detailed_groups)
+    )
     await read_queue_ends(link, reading, sorted({topic for _, topic in pairs}))
     known = list(_offsets(reading, members, system_names, suspected))
     await read_broken_again(link, reading, known)

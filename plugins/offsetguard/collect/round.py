@@ -22,6 +22,7 @@ from offsetguard.collect.detail_choice import (
 from offsetguard.collect.details import ClientPlan, plan_clients, read_clients, read_rates
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import SharedSubscriptions, merge_members
+from offsetguard.collect.group_rows import known_groups
 from offsetguard.collect.log_events import log_gaps
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.meeting import Meeting
@@ -38,7 +39,7 @@ from offsetguard.collect.system_names import is_system_group
 from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from offsetguard.collect.detail_choice import Suspect
     from offsetguard.collect.earlier_round import EarlierRound
@@ -179,7 +180,7 @@ class Round:
         try:
             await read_runtime(link, reading)
             if reading.replica.is_master:
-                await read_base(link, reading, members.own_names, self._is_in_share, self._subscriptions)
+                await read_base(link, reading, members.own_names, self._subscriptions)
         finally:
             if reading.replica.is_master:
                 came_late = meeting.arrive()
@@ -253,8 +254,7 @@ class Round:
 
     def _detailed(self, master: BrokerReading, choice: DetailChoice) -> list[str]:
         """Return the groups that are asked in detail on a master and its slaves, worst first."""
-        share = (group for group in sorted(master.groups or ()) if self._is_in_share(group))
-        return list(dict.fromkeys((*choice.asked, *share)))
+        return [*choice.asked, *sorted(self._share_of([master], choice))]
 
     async def _choose(
         self, meeting: Meeting, masters: list[BrokerReading], figures: asyncio.Task[EarlierFigures]
@@ -280,20 +280,23 @@ class Round:
             self.choice.left_count,
             f"clusters.{self._cluster}.collection.detail_groups allows {limit} in a round; the others take turns",
         )
-        share = {group for one in masters for group in one.groups or () if self._is_in_share(group)}
         self._client_plan = plan_clients(
             masters,
             self.choice.asked,
-            sorted(share - set(self.choice.asked)),
+            sorted(self._share_of(masters, self.choice)),
             limit=self._settings.collection.running_info_clients,
             round_number=self._round_number,
             ledger=self.ledger,
         )
         return self.choice
 
-    def _is_in_share(self, group: str) -> bool:
+    def _share_of(self, masters: Iterable[BrokerReading], choice: DetailChoice) -> set[str]:
+        """Return the healthy groups whose turn it is; suspects are asked for being suspect, in turn where many are."""
         rounds = self._settings.collection.share_rounds
-        return not is_system_group(group) and is_in_share(group, rounds, self._round_number)
+        healthy = known_groups(masters, ()) - choice.suspects.keys()
+        return {
+            group for group in healthy if not is_system_group(group) and is_in_share(group, rounds, self._round_number)
+        }
 
     def _is_age_known(self, group: str, queue: MessageQueue, consumer_offset: int) -> bool:
         return self.earlier_figures.oldest_unconsumed(group, queue, consumer_offset) is not None

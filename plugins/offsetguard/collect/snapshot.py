@@ -110,8 +110,6 @@ class SnapshotMaker:
 
     def _tables(self, one_round: Round) -> dict[str, pa.Table]:
         """Make all tables of LANDED, the big ones last: each master is let go when its queues are rows."""
-        from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
-
         readings = sorted(one_round.readings, key=lambda reading: reading.replica)
         masters = [reading for reading in readings if reading.replica.is_master]
         members = one_round.merged_members(masters)
@@ -124,7 +122,7 @@ class SnapshotMaker:
         undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
         groups = self._group_rows(one_round, masters, members, consumption)
         tables = {
-            table.name: table_of(table, rows.fitting(table, made, undecodable))
+            table.name: rows.table(table, made, undecodable)
             for table, made in self._small_tables(rows, readings, logs, groups, one_round.earlier_figures)
         }
         moves = [*rows.moves(masters), *log_move_rows(logs, self.cluster, self.interval)]
@@ -142,7 +140,7 @@ class SnapshotMaker:
         if self.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
             moves += _jumps(self.earlier, tables[QUEUE_SNAPSHOTS.name], self.cluster, self.interval, pop_groups)
         for table, made in ((OFFSET_MOVES, moves), (UNDECODABLE_RECORDS, undecodable)):
-            tables[table.name] = table_of(table, rows.fitting(table, made, undecodable))
+            tables[table.name] = rows.table(table, made, undecodable)
         return tables
 
     def _small_tables(

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
 from offsetguard.collect.system_names import topic_kind
+from offsetguard.errors import SnapshotError
 from offsetguard.records import record
 from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from offsetguard.collect.broker_reading import BrokerReading, Undecodable
     from offsetguard.collect.landing import Row
@@ -99,8 +102,17 @@ class SnapshotRows:
                 body_base64=base64.b64encode(one.body[:MAX_KEPT_BYTES]).decode("ascii"),
             )
 
-    def fitting(self, table: Table, rows: Iterable[Row], undecodable: list[Row]) -> list[Row]:
-        """Return the rows whose numbers fit; the others go to `undecodable`: one of them would stop the landing."""
+    def table(self, table: Table, rows: Iterable[Row], undecodable: list[Row]) -> pa.Table:
+        """Make a table; rows with numbers too large go to `undecodable`: one of them would stop the landing."""
+        from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
+
+        made = list(rows)
+        try:
+            return table_of(table, made)
+        except SnapshotError:  # very rare: each number is looked at then only
+            return table_of(table, self._fitting(table, made, undecodable))
+
+    def _fitting(self, table: Table, rows: Iterable[Row], undecodable: list[Row]) -> list[Row]:
         limits = {column.name: _RANGES[column.type] for column in table.columns if column.type in _RANGES}
         fitting = []
         for position, row in enumerate(rows):

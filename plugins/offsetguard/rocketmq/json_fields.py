@@ -94,7 +94,10 @@ def text_field(document: Mapping[str, Any], name: str) -> str:
 
 def optional_text_field(document: Mapping[str, Any], name: str) -> str | None:
     """Return a text; None when it is missing."""
-    return None if document.get(name) is None else text_field(document, name)
+    value = document.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    raise _wrong(name, "a text", value)
 
 
 def texts_field(document: Mapping[str, Any], name: str) -> dict[str, str]:

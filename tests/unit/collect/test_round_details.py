@@ -178,6 +178,7 @@ def test_every_healthy_group_has_its_turn(tmp_path: Path) -> None:
 def test_a_suspect_without_a_place_is_not_asked_as_one_of_the_share_either(tmp_path: Path) -> None:
     """A broker of which every group is in trouble is asked about no more of them in a round than `detail_groups`."""
     broker = broker_with(4, 10)
+    broker.pulled = None
     broker.committed["orders", "healthy"] = {0: 10}
     broker.committed |= {("orders", f"late-{number}"): {0: 4} for number in range(5)}
 
