@@ -2,9 +2,9 @@
 
 The patterns and layouts are the ones of Python, tried in the same order; a test holds both sides equal, row by row.
 DataFrame API only. An `explode` stands where a step must be computed once: Spark never merges it with its neighbours,
-as it would merge a projection and a filter and then run hundreds of regular expressions twice. The functions of arrays
-within the patterns do one thing more: Spark interprets them. Java code for a hundred patterns is longer than a method
-may be, so Spark would compile it, fail, and interpret everything.
+as it would merge a projection and a filter and then run hundreds of regular expressions twice. It does one thing more:
+Spark interprets it. Java code for a hundred patterns is longer than a method may be, so Spark would compile it, fail,
+and interpret everything.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 
 from offsetguard.logs.layouts import LAYOUTS
 from offsetguard.logs.moves import CAUSES, MOVE
-from offsetguard.logs.pattern import FieldType
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.prefilter import beginnings
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
+from offsetguard_spark.log_fields import with_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from offsetguard.logs.layouts import Layout
     from offsetguard.logs.pattern import Pattern
 
-_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z"
-_MAX_NAME_CHARACTERS = 4096
 _SECOND_CHARACTERS = len("2026-11-21 06:45:30")
 
 
@@ -68,8 +66,9 @@ def outcomes(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> Dat
     others = [name for name in messages.columns if name not in {"message", "is_text"}]
     found = F.when(F.col("at").isNotNull(), _found(patterns))
     is_unreadable = F.col("at").isNull() & F.col("is_text")
-    told = _computed(messages.select(*others, "is_text", "message"), "pattern", found)
-    return told.where(F.col("pattern").isNotNull() | is_unreadable).drop("is_text", "message")
+    told = _computed(messages.select(*others, "is_text", "message"), "found", found)
+    kept = told.where(F.col("found").isNotNull() | is_unreadable).select(*others, "found")
+    return with_pattern(kept, patterns)
 
 
 def recognised(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> DataFrame:
@@ -134,11 +133,13 @@ def _head(layout: Layout) -> Column:
     """
     groups = {name: f"${at}" for at, name in enumerate(layout.fields, start=1)}
     head = F.regexp_replace("text", layout.regex, f"{groups['at']}\n{groups.get('thread', '')}\n")
-    return F.when(F.col("text").rlike(layout.regex), F.split(head, "\n", 3))
+    behind_the_second = F.substring("text", _SECOND_CHARACTERS + 1, 1)  # tells most layouts apart
+    fits = (behind_the_second == layout.example[_SECOND_CHARACTERS]) & F.col("text").rlike(layout.regex)
+    return F.when(fits, F.split(head, "\n", 3))
 
 
 def _found(patterns: Sequence[Pattern]) -> Column:
-    """Return what the first pattern that a message is of says of it; NULL when there is none.
+    """Return the number of the first pattern that a message is of, and its fields' texts; NULL when there is none.
 
     Patterns are looked for by the message's first character: no message can be of those that begin otherwise.
     """
@@ -146,70 +147,35 @@ def _found(patterns: Sequence[Pattern]) -> Column:
     found = [
         F.when(
             F.left("message", F.lit(1)) == first,
-            F.coalesce(*[_of(patterns[at]) for at, its in enumerate(firsts) if its & {first, ""}]),
+            F.coalesce(*[_of(at, patterns[at]) for at, its in enumerate(firsts) if its & {first, ""}]),
         )
         for first in sorted(set().union(*firsts) - {""})
     ]
-    return F.coalesce(*found, *[_of(patterns[at]) for at, its in enumerate(firsts) if "" in its])
+    return F.coalesce(*found, *[_of(at, patterns[at]) for at, its in enumerate(firsts) if "" in its])
 
 
-def _of(pattern: Pattern) -> Column:
-    """Return what a pattern says of a message; NULL when it is not meant for it. Its groups are read as in `_head`."""
+def _of(number: int, pattern: Pattern) -> Column:
+    """Return what a pattern finds in a message; NULL when it is not meant for it. Its groups are read as in `_head`."""
     message = F.col("message")
     begins = message.startswith(_shared_start(beginnings(pattern.regex)))
     groups = "\n".join(f"${at}" for at in range(1, len(pattern.fields) + 1))
     texts = F.split(F.regexp_replace(message, f"{pattern.regex}(?s:.*)", groups), "\n")
-    said = F.transform(F.array(texts), lambda once: _columns_of(pattern, once))
-    return F.when(begins & message.contains(pattern.must_contain) & message.rlike(pattern.regex), F.get(said, F.lit(0)))
+    if pattern.parts:  # bound once: several parts may be searched in them
+        texts = F.get(F.transform(F.array(texts), lambda once: F.concat(once, _parts(pattern, once))), F.lit(0))
+    said = F.struct(F.lit(number).alias("number"), texts.alias("texts"))
+    return F.when(begins & message.contains(pattern.must_contain) & message.rlike(pattern.regex), said)
+
+
+def _parts(pattern: Pattern, texts: Column) -> Column:
+    """Return the texts of a pattern's parts; empty where one is not found."""
+    at = {field.name: position for position, field in enumerate(pattern.fields)}
+    return F.array(*[F.regexp_extract(F.get(texts, F.lit(at[part.of])), part.regex, 1) for part in pattern.parts])
 
 
 def _shared_start(texts: frozenset[str]) -> str:
     first, last = min(texts), max(texts)
     length = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
     return first[:length]
-
-
-def _columns_of(pattern: Pattern, texts: Column) -> Column:
-    values = _values(pattern, texts)
-    client = F.coalesce(*(values[name] for name in ("client_id", "client_address") if name in values), _absent())
-    return F.struct(
-        F.lit(pattern.kind).alias("kind"),
-        F.lit(pattern.routine).alias("routine"),
-        F.left(values.get("consumer_group", _absent()), F.lit(_MAX_NAME_CHARACTERS)).alias("consumer_group"),
-        F.left(values.get("topic", _absent()), F.lit(_MAX_NAME_CHARACTERS)).alias("topic"),
-        values.get("queue_id", _absent()).try_cast("int").alias("queue_id"),
-        F.left(client, F.lit(_MAX_NAME_CHARACTERS)).alias("client_id"),
-        _json(values).alias("fields_json"),
-    )
-
-
-def _values(pattern: Pattern, texts: Column) -> dict[str, Column]:
-    """Return the fields by name, typed; an empty or absent group, or no number of the type, is NULL."""
-    values = {field.name: _typed(F.get(texts, F.lit(at)), field.type) for at, field in enumerate(pattern.fields)}
-    for part in pattern.parts:
-        text = F.regexp_extract(F.coalesce(values[part.of].cast("string"), F.lit("")), part.regex, 1)
-        values[part.name] = _typed(text, part.type)
-    return values
-
-
-def _typed(text: Column, wanted: FieldType) -> Column:
-    if wanted is FieldType.TEXT:
-        return F.nullif(text, F.lit(""))
-    if wanted is FieldType.INT:
-        return F.nullif(text, F.lit("")).try_cast("bigint")
-    real = F.when(text.rlike(_NUMBER), text.try_cast("double"))
-    return F.when(F.abs(real) < float("inf"), real)
-
-
-def _json(values: dict[str, Column]) -> Column:
-    if not values:
-        return F.lit("{}")
-    fields = F.struct(*(value.alias(name) for name, value in values.items()))
-    return F.to_json(fields, {"ignoreNullFields": "false"})
-
-
-def _absent() -> Column:
-    return F.lit(None).cast("string")
 
 
 def _integer(event: str, field: str) -> Column:

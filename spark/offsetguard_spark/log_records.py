@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import os
 import re
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -40,13 +42,13 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 32 * 1024 * 1024
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")
-_BLOCK = ("file", "block")
+_MOST_TASKS = 400  # after the shuffle; more blocks share them
 _BLOCKS = pa.schema(
     [
         pa.field("uri", pa.string()),
         pa.field("path", pa.string()),
-        pa.field("file", pa.int32()),
-        pa.field("block", pa.int64()),
+        pa.field("block_start", pa.int64()),
+        pa.field("block", pa.int32()),  # its number among all blocks of all files
         pa.field("first_position", pa.int64()),
         pa.field("end_position", pa.int64()),
         pa.field("continuation", pa.string()),
@@ -69,28 +71,33 @@ def read_records(
     """
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(block_bytes))
     spark.conf.set("spark.sql.files.openCostInBytes", str(block_bytes))  # else Spark makes them smaller, for more tasks
-    blocks = _blocks(spark, paths, block_bytes)
-    return _joined(_kept(_lines(spark, paths, blocks, patterns)), blocks)
+    looked_up = _blocks(spark, paths, block_bytes)
+    blocks = spark.createDataFrame(looked_up)
+    lines = _lines(spark, paths, blocks, patterns)
+    # A task per block. By the block's hash some tasks would get several and others none.
+    tasks = min(looked_up.num_rows // 2, _MOST_TASKS)
+    return _joined(_kept(lines.repartitionById(tasks, "block")), blocks)
 
 
-def _blocks(spark: SparkSession, paths: Sequence[str], block_bytes: int) -> DataFrame:
+def _blocks(spark: SparkSession, paths: Sequence[str], block_bytes: int) -> pa.Table:
     """Return what was looked up, one row per block and form of the file's name: Spark itself uses two."""
     names = {unquote(urlsplit(uri).path): uri for uri in _read(spark, paths).inputFiles()}
     rows = [
         {
             "uri": re.sub("^file:/+", slashes, names[os.path.abspath(path)]),  # noqa: PTH100 - as Hadoop: `..` goes
             "path": path,
-            "file": number,
-            "block": block.start,
+            "block_start": block.start,
+            "block": number,
             "first_position": block.first_position,
             "end_position": block.end_position,
             "continuation": block.continuation,
         }
-        for number, path in enumerate(paths)
-        for block in blocks_of(path, block_bytes)
+        for number, (path, block) in enumerate(
+            (path, block) for path in paths for block in blocks_of(path, block_bytes)
+        )
         for slashes in ("file:/", "file:///")
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_BLOCKS))
+    return pa.Table.from_pylist(rows, schema=_BLOCKS)
 
 
 def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, patterns: Sequence[Pattern]) -> DataFrame:
@@ -100,15 +107,16 @@ def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, pattern
     """
     raw = _read(spark, paths).select(
         F.col("_metadata.file_path").alias("uri"),
-        F.col("_metadata.file_block_start").alias("block"),
+        F.col("_metadata.file_block_start").alias("block_start"),
         F.monotonically_increasing_id().alias("number"),  # grows along each block
         "value",
     )
-    where = F.broadcast(blocks.select("uri", *_BLOCK, "first_position"))
+    where = F.broadcast(blocks.select("uri", "block_start", "block", "first_position"))
     text = F.when(F.col("value").startswith("\0"), F.ltrim("value", F.lit("\0"))).otherwise(F.col("value"))
-    placed = raw.join(where, ["uri", "block"], "left").select(
-        F.coalesce("file", F.raise_error(F.concat(F.lit("read in other blocks than planned: "), "uri"))).alias("file"),
-        "block",
+    placed = raw.join(where, ["uri", "block_start"], "left").select(
+        F.coalesce("block", F.raise_error(F.concat(F.lit("read in other blocks than planned: "), "uri"))).alias(
+            "block"
+        ),
         "first_position",
         "number",
         F.octet_length("value").alias("bytes"),
@@ -118,12 +126,15 @@ def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, pattern
     is_head = F.col("text").rlike(wanted_head(patterns)) | ~F.col("text").rlike(SOUND_HEAD)
     is_wanted = ~starts | is_head  # or continues a record
     spanning = [pattern for pattern in patterns if pattern.spans_lines]
-    spans = F.col("text").rlike(wanted_head(spanning)) if spanning else F.lit(False)
+    may_span = [F.col("text").contains(hint) for hint in sorted({pattern.must_contain for pattern in spanning})]
+    spans = reduce(or_, may_span, F.lit(False)) & F.col("text").rlike(wanted_head(spanning))
     told = placed.select("*", starts.alias("starts"), is_wanted.alias("is_wanted"))
     without_return = F.when(F.col("text").endswith("\r"), F.substr("text", F.lit(1), F.length("text") - 1))
-    line = F.left(F.coalesce(without_return, "text"), F.lit(MAX_RECORD_BYTES))
+    whole = F.coalesce(without_return, "text")
+    # Not cut where nothing is to cut: for that, each character would be counted
+    line = F.when(F.octet_length("text") > MAX_RECORD_BYTES, F.left(whole, F.lit(MAX_RECORD_BYTES))).otherwise(whole)
     return told.select(
-        *_BLOCK,
+        "block",
         "first_position",
         "number",
         "starts",
@@ -136,7 +147,7 @@ def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, pattern
 
 def _kept(lines: DataFrame) -> DataFrame:
     """Return wanted heads, and the lines of their records, with position, end and number of the record in the block."""
-    so_far = Window.partitionBy(*_BLOCK).orderBy("number").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = Window.partitionBy("block").orderBy("number").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     record = F.sum(F.col("starts").cast("int")).over(so_far)
     of_spanning = F.last(F.when(F.col("starts"), F.col("spans")), ignorenulls=True).over(so_far)
     placed = lines.select(
@@ -145,7 +156,7 @@ def _kept(lines: DataFrame) -> DataFrame:
         record.alias("record"),
         of_spanning.alias("of_spanning"),
     )
-    before_first = (F.col("block") == 0) & (F.col("record") == 0)
+    before_first = (F.col("first_position") == 0) & (F.col("record") == 0)
     is_kept = F.col("line").isNotNull() & (F.col("starts") | F.coalesce("of_spanning", before_first))
     kept = placed.where(is_kept).withColumn("position", F.col("end") - F.col("size"))
     head = F.max(F.when(F.col("starts"), F.col("position"))).over(so_far)
@@ -156,17 +167,17 @@ def _kept(lines: DataFrame) -> DataFrame:
 def _joined(kept: DataFrame, blocks: DataFrame) -> DataFrame:
     """Put the lines of each record together: they are in one place already, so nothing is moved."""
     begins = F.col("starts") | (F.col("record") == 0)
-    records = kept.groupBy(*_BLOCK, "record").agg(
+    records = kept.groupBy("block", "record").agg(
         F.min(F.when(begins, F.col("position") + F.col("hole"))).alias("position"),
         F.max("end").alias("end"),
         F.max("spans").alias("spans"),
         F.array_sort(F.collect_list(F.struct("number", "line"))).alias("lines"),
     )
-    names = blocks.where(F.col("uri").startswith("file:///")).select(*_BLOCK, "path", "end_position", "continuation")
+    names = blocks.where(F.col("uri").startswith("file:///")).select("block", "path", "end_position", "continuation")
     goes_on = F.col("spans") & (F.col("end") == F.col("end_position"))
     behind = F.when(goes_on, F.concat(F.lit("\n"), F.col("continuation")))
     text = F.concat(F.array_join("lines.line", "\n"), F.coalesce(behind, F.lit("")))
-    return records.join(F.broadcast(names), list(_BLOCK)).select(
+    return records.join(F.broadcast(names), "block").select(
         "path", "position", text.alias("text"), (F.col("record") > 0).alias("has_head")
     )
 

@@ -1,0 +1,111 @@
+"""What a pattern says of the texts that its groups found: one way for all patterns, which a small table tells apart.
+
+Columns of its own for each of a hundred patterns would be sent, planned and handed to every task, which takes as long
+as reading a log of a hundred MiB.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from offsetguard.logs.pattern import FieldType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from offsetguard.logs.pattern import Field, Part, Pattern
+
+_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z"
+_ESCAPED_IN_JSON = r'["\\\x00-\x1f]'
+_MAX_NAME_CHARACTERS = 4096
+_NAMED = ("consumer_group", "topic", "queue_id", "client_id", "client_address")
+_SCHEMA = pa.schema(
+    [
+        pa.field("pattern_number", pa.int32()),
+        pa.field("kind", pa.string()),
+        pa.field("routine", pa.bool_()),
+        pa.field("fields", pa.list_(pa.struct([("name", pa.string()), ("type", pa.string())]))),
+        *(pa.field(f"{name}_at", pa.int32()) for name in _NAMED),
+    ]
+)
+
+
+def with_pattern(rows: DataFrame, patterns: Sequence[Pattern]) -> DataFrame:
+    """Put `pattern` (kind, routine, names, fields as JSON) in place of `found`; NULL where nothing was found.
+
+    `found`: the pattern's number in `patterns`, and the texts of its fields and parts in their order.
+    """
+    others = [name for name in rows.columns if name != "found"]
+    table = F.broadcast(_table(rows.sparkSession, patterns))
+    joined = rows.join(table, F.col("found.number") == F.col("pattern_number"), "left")
+    pattern = F.struct(
+        "kind",
+        "routine",
+        _name("consumer_group").alias("consumer_group"),
+        _name("topic").alias("topic"),
+        _text("queue_id").try_cast("bigint").try_cast("int").alias("queue_id"),
+        F.coalesce(_name("client_id"), _name("client_address")).alias("client_id"),
+        _json().alias("fields_json"),
+    )
+    return joined.select(*others, F.when(F.col("found").isNotNull(), pattern).alias("pattern"))
+
+
+def _table(spark: SparkSession, patterns: Sequence[Pattern]) -> DataFrame:
+    """Return one row per pattern: what it is, its fields, and where those stand that events have columns for."""
+    rows = []
+    for number, pattern in enumerate(patterns):
+        fields: list[Field | Part] = [*pattern.fields, *pattern.parts]
+        at = {field.name: position for position, field in enumerate(fields)}
+        rows.append(
+            {
+                "pattern_number": number,
+                "kind": pattern.kind,
+                "routine": pattern.routine,
+                "fields": [{"name": json.dumps(field.name) + ":", "type": field.type.value} for field in fields],
+                **{f"{name}_at": at.get(name) for name in _NAMED},
+            }
+        )
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SCHEMA))
+
+
+def _text(name: str) -> Column:
+    """Return a field's text; an empty or absent group is NULL."""
+    return F.nullif(F.get("found.texts", f"{name}_at"), F.lit(""))
+
+
+def _name(name: str) -> Column:
+    return F.left(_text(name), F.lit(_MAX_NAME_CHARACTERS))
+
+
+def _json() -> Column:
+    """Return the fields as a JSON object; an empty or absent group, or no number of the type, is null."""
+    is_plain = ~F.array_join("found.texts", "").rlike(_ESCAPED_IN_JSON)
+    plain = F.transform("fields", lambda field, at: _member(field, at, _quoted))
+    escaped = F.transform("fields", lambda field, at: _member(field, at, _escaped))
+    return F.concat(F.lit("{"), F.array_join(F.when(is_plain, plain).otherwise(escaped), ","), F.lit("}"))
+
+
+def _member(field: Column, at: Column, as_json: Callable[[Column], Column]) -> Column:
+    text = F.nullif(F.get("found.texts", at), F.lit(""))
+    real = F.when(text.rlike(_NUMBER), text.try_cast("double"))
+    value = (
+        F.when(field["type"] == FieldType.TEXT.value, as_json(text))
+        .when(field["type"] == FieldType.INT.value, text.try_cast("bigint").cast("string"))
+        .otherwise(F.when(F.abs(real) < float("inf"), real).cast("string"))
+    )
+    return F.concat(field["name"], F.coalesce(value, F.lit("null")))
+
+
+def _quoted(text: Column) -> Column:
+    return F.concat(F.lit('"'), text, F.lit('"'))
+
+
+def _escaped(text: Column) -> Column:
+    of_one = F.to_json(F.array(text))
+    return F.when(text.isNotNull(), F.substr(of_one, F.lit(2), F.length(of_one) - 2))
