@@ -86,10 +86,11 @@ class Branches:
             if table not in self.tables and unpack(self.states[table], table, self.cluster, start, start):
                 self.states[table].refresh()
 
-    def write(self, rows_by_table: Mapping[Table, tuple[DataFrame, int]]) -> None:
+    def write(self, rows_by_table: Mapping[Table, tuple[Callable[[], DataFrame], int]]) -> None:
         """Replace the interval's rows in some tables: all of them, also when there are fewer now or none.
 
-        The numbers are the rows expected; they only decide how many files are written.
+        Rows are made where they are written, on several threads: what one table waits for, another one uses. The
+        numbers are the rows expected; they only decide how many files are written.
         """
         self._for_each(lambda table: self._replace(table, *rows_by_table[table]), tuple(rows_by_table))
 
@@ -174,8 +175,8 @@ class Branches:
             updates = (_point(MAIN, branch.snapshot_id), RemoveSnapshotRefUpdate(ref_name=self.name))
             self._commit(table, updates)
 
-    def _replace(self, table: Table, rows: DataFrame, row_count: int) -> None:
-        writer = rows.coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
+    def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
+        writer = make().coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
         with tagged(self.spark, f"write {table.name}"):
             writer.options(**self.write_options).overwrite(self._replaced(table))
 

@@ -5,6 +5,7 @@ Facts are made of written rows, never of landed ones, so that the two cannot dis
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -49,7 +50,7 @@ class FactSources:
     written: WrittenTables
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
     folded_state: DataFrame | None = None  # `queue_state` after this interval's fold
-    shared: dict[str, DataFrame] = field(default_factory=dict, repr=False)  # what several tables are made of, by name
+    shared: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what several tables are made of
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""
@@ -80,12 +81,19 @@ class FactSources:
         """Return a small DataFrame that several tables are made of, computed now.
 
         A checkpoint and not `persist`, which keeps the rows but leaves the plan: each table would be planned with all
-        of it again, which takes longer than a small interval's rows do.
+        of it again, which takes longer than a small interval's rows do. Of several threads that ask, the first makes
+        it and the others wait.
         """
-        if name not in self.shared:
-            with tagged(self.spark, f"shared {name}"):
-                self.shared[name] = make().localCheckpoint(eager=True)
-        return self.shared[name]
+        own: Future[DataFrame] = Future()
+        kept = self.shared.setdefault(name, own)
+        if kept is own:
+            try:
+                with tagged(self.spark, f"shared {name}"):
+                    own.set_result(make().localCheckpoint(eager=True))
+            except BaseException as error:
+                own.set_exception(error)
+                raise
+        return kept.result()
 
     def release(self) -> None:
         """Forget what `once` keeps; Spark frees what nobody refers to. Call it when the facts are written or failed."""

@@ -45,7 +45,7 @@ def fold_interval(branches: Branches, row_count: int, previous: PublishedInterva
     if not is_newest:
         return folded
     branches.start([QUEUE_STATE])
-    branches.write({QUEUE_STATE: (folded, row_count)})
+    branches.write({QUEUE_STATE: (lambda: folded, row_count)})
     return branches.of_cluster(QUEUE_STATE)
 
 

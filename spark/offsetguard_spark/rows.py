@@ -82,7 +82,7 @@ class IntervalRows:
         if self.written_before:
             self.branches.unpack(taking_part)
         self.branches.start(taking_part)
-        self.branches.write({table: (makes[table](), row_counts[table]) for table in taking_part})
+        self.branches.write({table: (makes[table], row_counts[table]) for table in taking_part})
 
     def _has_older_rows(self, table: Table) -> bool:
         start = self.branches.interval.start

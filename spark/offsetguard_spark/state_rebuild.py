@@ -36,7 +36,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         branches = Branches(spark, publisher.workspace, cluster, newest.interval, run_id, states)
         branches.start([QUEUE_STATE])
         rows = rebuild(branches.read_with_history(QUEUE_SNAPSHOTS), cluster, newest.interval)
-        branches.write({QUEUE_STATE: (rows, 0)})
+        branches.write({QUEUE_STATE: (lambda: rows, 0)})
         count = branches.added_row_counts()[QUEUE_STATE]
         snapshot_id = branches.snapshot_ids()[QUEUE_STATE.name]
         branches.forward()

@@ -263,7 +263,7 @@ def test_rows_changed_behind_the_writer_stop_at_the_gate_and_readers_stay(public
             rows = branches.read(QUEUE_SNAPSHOTS).where("consumer_group <> 'digg'")
             broken = F.when(F.col("queue_id") == 1, F.lit(-1)).otherwise(F.col("queue_id"))
             changed = rows.withColumn("queue_id", broken).localCheckpoint()
-            branches.write({QUEUE_SNAPSHOTS: (changed, 1)})
+            branches.write({QUEUE_SNAPSHOTS: (lambda: changed, 1)})
 
     publisher = Publisher(
         publications.workspace, publications.config, publications.engine, lambda: publications.spark, Progress(damage)
