@@ -6,13 +6,14 @@ Evidence: brokers' lock lines "locked by other client" over more than a minute w
 hold a queue without its lock; without logs: queues that nobody holds for longer than any lock lives, while several
 instances share a client id.
 Not judged: a rebalance in progress (queues change hands within two rounds of 20 s), retry queues, POP groups, holders
-that have gone (see lock_not_released).
+that have gone (see lock_not_released). What began within 90 s after the broker's start, and ends within 3 min, is INFO.
 Do next: compare what each client and each broker take for the group's members.
 Source: RebalanceLockManager, AllocateMessageQueueAveragely, ConsumerGroupInfo#getAllClientId (4.9.8, 5.3.3).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offsetguard.rebalance_lock import REBALANCE_INTERVAL_MS
@@ -21,6 +22,7 @@ from offsetguard.rules.lock_holders import (
     POP,
     Holder,
     brokers_of,
+    by_a_restart,
     evidence_of,
     goes_on,
     holder_of,
@@ -107,7 +109,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             longest = max(long, key=lambda one: (stood_still_ms(one, facts.now), one.holder_client_id or ""))
             queues = evidence_of(long, suspects.get(subject, []), facts.now)
             figures = _of_wait(longest, facts)
-            yield _finding(facts, config, subject, _variant(longest, groups.get(subject)), figures, queues)
+            variant = _variant(longest, groups.get(subject))
+            severity = Severity.INFO if all(by_a_restart(one, facts) for one in long) else RULE.severity
+            yield replace(_finding(facts, config, subject, variant, figures, queues), severity=severity)
     for unheld in unheld_queues(facts, config):
         if unheld.subject not in told and unheld.outlasts_any_lock and unheld.figures["doubled_client_ids"]:
             told.add(unheld.subject)

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
     from offsetguard.facts import IntervalFacts, LockWaitFacts, QueueFacts
 
+MEMBERS_COME_BACK = timedelta(seconds=90)
+"""After a broker's start: 30 s until the heartbeats of all clients reach it, and as long until all have rebalanced."""
+
+RESTART_SETTLES = timedelta(minutes=3)
+"""As long, and the longest life of a lock that one of them took too early."""
+
 Subject = tuple[str, str]  # (consumer group, topic)
 _MS = timedelta(milliseconds=1)
 POP = "pop"
@@ -65,6 +71,23 @@ def goes_on(wait: LockWaitFacts, now: datetime) -> bool:
 def stood_still_ms(wait: LockWaitFacts, now: datetime) -> int:
     """Return how long the queue had nobody to consume it, until now if it still has not."""
     return (now - wait.first_refused_at) // _MS if goes_on(wait, now) else wait.waited_ms
+
+
+def by_a_restart(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
+    """Whether the broker's start explains the wait.
+
+    A broker keeps locks and members in memory: after its start each client counts on the members whose heartbeats have
+    come already, until all have. A wait that ended before it was for a lock that is forgotten.
+    """
+    boots = [one.boot_at for one in facts.brokers if one.broker_name == wait.broker_name and one.broker_id == 0]
+    boot_at = next((one for one in boots if one is not None), None)
+    if boot_at is None:
+        return False
+    if wait.ended_at is not None and wait.ended_at <= boot_at:
+        return True
+    ends_at = facts.now if goes_on(wait, facts.now) else wait.ended_at or wait.last_refused_at
+    began_with_it = boot_at <= wait.last_refused_at and wait.first_refused_at - boot_at <= MEMBERS_COME_BACK
+    return began_with_it and ends_at - boot_at <= RESTART_SETTLES
 
 
 def queue_of(wait: LockWaitFacts) -> MessageQueue:
