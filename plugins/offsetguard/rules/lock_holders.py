@@ -74,20 +74,29 @@ def stood_still_ms(wait: LockWaitFacts, now: datetime) -> int:
 
 
 def by_a_restart(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
-    """Whether the broker's start explains the wait.
-
-    A broker keeps locks and members in memory: after its start each client counts on the members whose heartbeats have
-    come already, until all have. A wait that ended before it was for a lock that is forgotten.
-    """
-    boots = [one.boot_at for one in facts.brokers if one.broker_name == wait.broker_name and one.broker_id == 0]
-    boot_at = next((one for one in boots if one is not None), None)
-    if boot_at is None:
-        return False
-    if wait.ended_at is not None and wait.ended_at <= boot_at:
+    """Whether the broker's start explains the wait, or has ended it: a lock from before is forgotten."""
+    boot_at = _boot_of(facts, wait.broker_name)
+    if boot_at is not None and wait.ended_at is not None and wait.ended_at <= boot_at:
         return True
-    ends_at = facts.now if goes_on(wait, facts.now) else wait.ended_at or wait.last_refused_at
-    began_with_it = boot_at <= wait.last_refused_at and wait.first_refused_at - boot_at <= MEMBERS_COME_BACK
-    return began_with_it and ends_at - boot_at <= RESTART_SETTLES
+    until = facts.now if goes_on(wait, facts.now) else wait.ended_at or wait.last_refused_at
+    return restart_explains(facts, wait.broker_name, wait.first_refused_at, until)
+
+
+def restart_explains(facts: IntervalFacts, broker_name: str, since: datetime, until: datetime) -> bool:
+    """Whether queues of a broker stood still because it was started: it keeps locks and members in memory.
+
+    After its start each client counts on the members whose heartbeats have come already, until all have.
+    """
+    boot_at = _boot_of(facts, broker_name)
+    return (
+        boot_at is not None
+        and since - boot_at <= MEMBERS_COME_BACK
+        and timedelta(0) <= until - boot_at <= RESTART_SETTLES
+    )
+
+
+def _boot_of(facts: IntervalFacts, broker_name: str) -> datetime | None:
+    return next((one.boot_at for one in facts.brokers if one.broker_name == broker_name and one.broker_id == 0), None)
 
 
 def queue_of(wait: LockWaitFacts) -> MessageQueue:

@@ -6,13 +6,14 @@ Evidence: brokers' lock lines "locked by other client" whose holder is no longer
 takeover of the expired lock; without these logs: queues that none of the group's clients holds although all of them
 told, while they hold others.
 Not judged: holders that live (see lock_contention), retry queues, POP groups; a queue that waits for less than a lock
-interval, or whose topic nobody writes, is told as INFO.
+interval, or whose topic nobody writes, is told as INFO; without logs also what began when its broker was restarted.
 Do next: stop clients so that they can unlock: SIGTERM, a shutdown hook, enough grace time.
 Source: incident "orderly lock"; RebalanceLockManager, ConsumeMessageOrderlyService#shutdown (4.9.8, 5.3.3).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.rebalance_lock import REBALANCE_INTERVAL_MS
@@ -23,6 +24,7 @@ from offsetguard.rules.lock_holders import (
     evidence_of,
     goes_on,
     holder_of,
+    restart_explains,
     stood_still_ms,
     unknown_holders,
     waits_for_messages,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, LockWaitFacts, QueueFacts
     from offsetguard.rules.rule import CannotTell
+    from offsetguard.rules.unheld_queues import UnheldQueues
 
 _QUEUES = "{queue_count} queue{queue_count:plural} of {on_brokers}"
 _GRACE = (
@@ -101,7 +104,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 cluster=facts.cluster,
                 consumer_group=group,
                 topic=topic,
-                severity=RULE.severity if unheld.stood_still_ms >= REBALANCE_INTERVAL_MS else Severity.INFO,
+                severity=Severity.INFO if _is_a_rebalance(unheld, facts) else RULE.severity,
                 variant="unheld",
                 state="STALLED",
                 figures=unheld.figures,
@@ -113,6 +116,14 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name groups whose clients waited for locks of nobody knows whom."""
     del config
     yield from unknown_holders(facts, RULE.id, REBALANCE_INTERVAL_MS)
+
+
+def _is_a_rebalance(unheld: UnheldQueues, facts: IntervalFacts) -> bool:
+    """Whether queues may just change hands, as they do for longer when their brokers were restarted."""
+    since = facts.now - timedelta(milliseconds=unheld.stood_still_ms)
+    names = {one.message_queue.broker_name for one in unheld.queues}
+    restarted = all(restart_explains(facts, name, since, facts.now) for name in names)
+    return restarted or unheld.stood_still_ms < REBALANCE_INTERVAL_MS
 
 
 def _was_not_released(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
