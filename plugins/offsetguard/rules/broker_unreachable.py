@@ -4,7 +4,7 @@ Means: the process is down, its host is, or this host does not reach it. Clients
 slave of it serves them; producers go on with the other brokers.
 Evidence: masters that gave no offsets and answered nothing else, since when, and the groups that had offsets there when
 the broker was last seen; slaves that did not answer hide no group.
-Not judged: a broker that refuses requests lives (collection_incomplete). Missed for less than a minute while the rounds
+Not judged: a broker that refuses requests lives (collection_incomplete). Missed for less than 90 s while the rounds
 before saw it, the broker is INFO: a restart is no trouble yet.
 Do next: start it, or find what lies between; then see what the groups missed.
 Source: the manifest of the landed snapshot (`collect/manifest.py`), `collect/unseen_brokers.py`.

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.facts import CollectionGap, IntervalFacts
 
-# Who is stopped and started in order is back within half a minute; the next round, a minute later, sees it.
-GRACE = timedelta(minutes=1)
+# Who is stopped and started in order is back within half a minute. A name server strikes a broker out when its old
+# connection closes after it has come back (4.9), until it registers again: at most 40 s.
+GRACE = timedelta(seconds=90)
 _REASONS_SHOWN = 5
 _REASON_LENGTH = 200
 _NAMES_SHOWN = 10

@@ -3,7 +3,7 @@
 Means: running clients go on with the routes that they have, but none can start, and no broker that moves is found.
 Evidence: the name servers of the configuration that were asked, each with its reason. They are asked in order, and the
 first one that lists every broker is enough: one behind it may be dead unseen.
-Not judged: missed for less than a minute while the rounds before had its answer, it is INFO: a restart is no trouble.
+Not judged: missed for less than 90 s while the rounds before had its answer, it is INFO: a restart is no trouble.
 Do next: see whether the name server runs and whether this host reaches it.
 Source: `collect/name_servers.py`; clients ask name servers every 30 s (pollNameServerInterval, 4.9.8 and 5.3.3).
 """

@@ -134,7 +134,7 @@ def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(tmp_path: 
     async def run() -> list[Manifest]:
         manifests = []
         async with scripted_cluster(healthy_broker("broker-a"), healthy_broker("broker-b")) as (name_server, listed):
-            for minutes in (0, 1, 2, 24 * 60 + 1):
+            for minutes in (0, 1, 2, 3, 24 * 60 + 1):
                 interval = following(minutes)
                 if minutes:
                     listed.pop("broker-b", None)
@@ -143,9 +143,9 @@ def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(tmp_path: 
                 )
         return manifests
 
-    there, gone, still_gone, a_day_later = asyncio.run(run())
+    there, gone, still_gone, long_gone, a_day_later = asyncio.run(run())
     assert there.complete
-    for manifest in (gone, still_gone):
+    for manifest in (gone, still_gone, long_gone):
         assert manifest.unseen_broker_names == ("broker-b",)
         assert manifest.missing_masters[0].missing_since == following(1).start
         assert "no name server lists a master of broker-b" in manifest.gaps[0].reason
@@ -154,5 +154,5 @@ def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(tmp_path: 
         assert (unseen.consumer_groups, unseen.consumer_group_count) == (("billing",), 1)
     assert gone.gap_kinds_since == still_gone.gap_kinds_since == dict.fromkeys(gone.gap_kinds, following(1).end)
     assert there.gap_kinds_since == {}
-    assert [judged_as(one) for one in (there, gone, still_gone)] == [None, "info", "critical"]
+    assert [judged_as(one) for one in (there, gone, still_gone, long_gone)] == [None, "info", "info", "critical"]
     assert a_day_later.complete
