@@ -74,7 +74,12 @@ def stood_still_ms(wait: LockWaitFacts, now: datetime) -> int:
 
 
 def by_a_restart(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
-    """Whether the broker's start explains the wait, or has ended it: a lock from before is forgotten."""
+    """Whether the broker's start explains the wait, or has ended it: a lock from before is forgotten.
+
+    So is the lock of a broker that is away now, and when it was started before is not known.
+    """
+    if wait.broker_name in facts.unseen_broker_names:
+        return True
     boot_at = _boot_of(facts, wait.broker_name)
     if boot_at is not None and wait.ended_at is not None and wait.ended_at <= boot_at:
         return True

@@ -82,6 +82,8 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
             *changes.get(move.consumer_group, ()),
             *([boots[move.broker_name]] if move.broker_name in boots else []),
         ]
+        if move.broker_name in facts.unseen_broker_names:  # when it was started is not known while it is away
+            moments.append(move.last_moved_at)
         handed_over = _is_handover(move, queues.get(pair, ()), moments, facts.now)
         if not handed_over and not _first_start(move, clients.get(move.consumer_group)):
             moves[pair].append(move)
