@@ -51,6 +51,11 @@ def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
     )
 
 
+def master_boots(facts: IntervalFacts) -> Mapping[str, datetime]:
+    """Return when each master was started, by broker name; one that did not tell is left out."""
+    return {one.broker_name: one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at}
+
+
 def message_models(facts: IntervalFacts) -> Mapping[str, str]:
     """Return CLUSTERING or BROADCASTING per consumer group; a group of which no client was online is left out."""
     # a broadcasting group has no offsets, so no row of its topics

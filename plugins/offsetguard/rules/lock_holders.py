@@ -11,6 +11,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
 from offsetguard.lock_waits import SILENCE
 from offsetguard.offsets import MessageQueue
+from offsetguard.rules.evidence import master_boots
 from offsetguard.rules.rule import CannotTell, QueueEvidence
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def by_a_restart(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
     """
     if wait.broker_name in facts.unseen_broker_names:
         return True
-    boot_at = _boot_of(facts, wait.broker_name)
+    boot_at = master_boots(facts).get(wait.broker_name)
     if boot_at is not None and wait.ended_at is not None and wait.ended_at <= boot_at:
         return True
     until = facts.now if goes_on(wait, facts.now) else wait.ended_at or wait.last_refused_at
@@ -92,16 +93,12 @@ def restart_explains(facts: IntervalFacts, broker_name: str, since: datetime, un
 
     After its start each client counts on the members whose heartbeats have come already, until all have.
     """
-    boot_at = _boot_of(facts, broker_name)
+    boot_at = master_boots(facts).get(broker_name)
     return (
         boot_at is not None
         and since - boot_at <= MEMBERS_COME_BACK
         and timedelta(0) <= until - boot_at <= RESTART_SETTLES
     )
-
-
-def _boot_of(facts: IntervalFacts, broker_name: str) -> datetime | None:
-    return next((one.boot_at for one in facts.brokers if one.broker_name == broker_name and one.broker_id == 0), None)
 
 
 def queue_of(wait: LockWaitFacts) -> MessageQueue:

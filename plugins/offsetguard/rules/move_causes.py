@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from offsetguard.log_lines import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.client_requests import completed_moves
-from offsetguard.rules.evidence import message_models, online_clients, queues_by_group
+from offsetguard.rules.evidence import master_boots, message_models, online_clients, queues_by_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
     models, clients, queues = message_models(facts), online_clients(facts), queues_by_group(facts)
     since = facts.now - timedelta(milliseconds=config.judgement.offset_move_window_ms)
     changes = membership_changes(facts)
-    boots = {one.broker_name: one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at}
+    boots = master_boots(facts)
     moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
     for move in completed_moves(facts):
         pair = (move.consumer_group, move.topic)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.log_lines import NOT_IN_MEMBERS, REBALANCE_NOISE, SILENCE
+from offsetguard.rules.evidence import master_boots
 from offsetguard.rules.move_causes import membership_changes
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def last_changes(facts: IntervalFacts) -> Mapping[str, datetime]:
 
 def last_boot(facts: IntervalFacts) -> datetime | None:
     """Return when the master that booted last had heartbeats of all clients again."""
-    boots = (one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at)
-    return max((at + _HEARTBEAT for at in boots), default=None)
+    return max((at + _HEARTBEAT for at in master_boots(facts).values()), default=None)
 
 
 def line_figures(lines: Sequence[LogLineFacts]) -> tuple[int, str]:
