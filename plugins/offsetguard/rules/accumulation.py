@@ -50,7 +50,7 @@ RULE = Rule(
             cause=_BEHIND + _ONLINE + ": it consumes more slowly than producers write, or not at all; what was seen "
             "does not show which" + _ALLOWED,
             do_next="Look at the worst queues first: if their consumer offsets move, add clients (or queues, for an "
-            "orderly group) or speed up the listener; if they stand still, take a stack of a client: " + _STACK + ".",
+            "orderly group) or speed up the listener; if they stand still, take a stack of a client: " + _STACK,
         ),
         "growing": Texts(
             summary=_SUMMARY + ", and falls further behind",

@@ -31,7 +31,7 @@ _WAITING = (
 )
 _DO_NEXT = (
     "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
-    "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}."
+    "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}"
 )
 
 RULE = Rule(

@@ -48,7 +48,7 @@ RULE = Rule(
             cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
             "no queue.",
             do_next="Add queues (read and write) instead of clients: mqadmin updateTopic -n {name_servers:shell} "
-            "-c CLUSTER -t {lagging_topic:shell} -r QUEUES -w QUEUES.",
+            "-c CLUSTER -t {lagging_topic:shell} -r QUEUES -w QUEUES",
         ),
     },
     title="clients without a queue",

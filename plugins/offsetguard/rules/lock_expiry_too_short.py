@@ -89,7 +89,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "lock_max_live_time_ms": life_ms,
             "least_lock_max_live_time_ms": None if interval_ms is None else LOCK_INTERVALS_PER_LIFE * interval_ms,
             "most_lock_interval_ms": None if life_ms is None else life_ms // LOCK_INTERVALS_PER_LIFE,
-            "renewal_gap_ms": group.renewal_gap_ms if group.orderly else None,
+            # below 0: renewed since it last pulled, which tells of no gap
+            "renewal_gap_ms": group.renewal_gap_ms if group.orderly and (group.renewal_gap_ms or 0) > 0 else None,
         }
         if name in expired:
             found, queues = expired[name]

@@ -44,9 +44,9 @@ RULE = Rule(
             "and never committed an offset in {never_committed_queue_count} of {queue_count} queues of topic {topic}, "
             "which hold " + _KEPT + ": no client holds these queues, or none finishes its first message.",
             do_next="See who holds them: mqadmin consumerProgress -n {name_servers:shell} -g {consumer_group:shell} "
-            "-s true. A queue without a client: compare the clients' subscriptions and the topic's read and write "
+            "-s true; a queue without a client: compare the clients' subscriptions and the topic's read and write "
             "queue numbers. A queue with one: take its stack: mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -s.",
+            "{consumer_group:shell} -s",
         ),
     },
     title="queues without a committed offset",

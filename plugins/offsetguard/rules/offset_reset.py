@@ -51,12 +51,12 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group} was reset on {topic}",
             cause="Consumer group {consumer_group} was reset on topic {topic} to {target_at:moment}" + _ORDERED + ".",
-            do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN + ".",
+            do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
         ),
         "to_the_end": Texts(
             summary="{consumer_group} was reset to the end of {topic}",
             cause="Consumer group {consumer_group} was reset to the end of topic {topic}" + _ORDERED + ".",
-            do_next="What waited will not be consumed. " + _AGAIN + ".",
+            do_next="What waited will not be consumed. " + _AGAIN,
         ),
         "moved_back": Texts(
             summary="{consumer_group} was set back on {topic}",
@@ -73,7 +73,7 @@ RULE = Rule(
             "queue{queue_count:plural} of topic {topic}, whose end did not fall (worst: queue {worst_queue}, committed "
             "{consumer_offset:messages}, end {max_offset:messages}): up to {beyond:messages} new "
             "message{beyond:plural} will be skipped.",
-            do_next="Ask who set the offsets. " + _AGAIN + ".",
+            do_next="Ask who set the offsets. " + _AGAIN,
         ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",

@@ -61,7 +61,7 @@ RULE = Rule(
             + "next pull {pull_offset:messages}, end {max_offset:messages}): the queue was recreated, or its broker "
             "lost its tail; up to {beyond:messages} new message{beyond:plural} will be skipped.",
             do_next="Find out whether the topic was recreated or the broker restored, then set the group to a moment "
-            "before that: " + _RESET + ".",
+            "before that: " + _RESET,
         ),
         "consumer_beyond_pull": Texts(
             summary="{consumer_group} committed what it did not pull from {topic}",

@@ -33,7 +33,7 @@ _BLOCKED = (
 _OTHERS = "{other_queue_count} other queue{other_queue_count:plural}"
 _LOOK = (
     "Look at that message (id, keys): mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
-    "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}. Retries: {retries}; "
+    "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}; retries: {retries}; "
 )
 
 RULE = Rule(
@@ -54,7 +54,7 @@ RULE = Rule(
             cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
             "the group advance, and {effective_lag:messages} messages wait behind it.",
             do_next=_LOOK + "see what the listener waits for: mqadmin consumerStatus -n {name_servers:shell} "
-            "-g {consumer_group:shell} -i {holder_client_id:shell} -s.",
+            "-g {consumer_group:shell} -i {holder_client_id:shell} -s",
         ),
     },
     title="a message blocks an orderly queue",

@@ -51,7 +51,7 @@ RULE = Rule(
             "{worst_queue}, from {recreated_from:messages} to {max_offset:messages} before {last_moved_at:moment}): "
             "recreated, or its broker lost its tail; consumer group {consumer_group} had committed "
             "{consumer_offset:messages} there, and skips up to {beyond:messages} new message{beyond:plural}.",
-            do_next=_SET + ".",
+            do_next=_SET,
         ),
         "beyond_end": Texts(
             summary="{consumer_group} is beyond the end of {topic}",
@@ -59,7 +59,7 @@ RULE = Rule(
             "{worst_queue}, offset {consumer_offset:messages}, end {max_offset:messages}): the queue was recreated, "
             "its broker lost its tail, the client talks to the wrong cluster, or somebody set the offset; up to "
             "{beyond:messages} new message{beyond:plural} may be skipped.",
-            do_next=_SET + ".",
+            do_next=_SET,
         ),
     },
     title="queues end below what was consumed",

@@ -46,7 +46,7 @@ RULE = Rule(
             "topic {topic}; at this hour of {week_count} earlier weeks it was {usual_tps:.1f}, give or take "
             "{usual_spread_tps:.1f} (last message stored {last_update_at:moment}).",
             do_next="See whether the producers of {topic} run and reach the brokers: "
-            "mqadmin producer -n {name_servers:shell} -t {topic:shell}. On a holiday this may be as it should.",
+            "mqadmin producer -n {name_servers:shell} -t {topic:shell}; on a holiday this may be as it should.",
         ),
         "less": Texts(
             summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
@@ -54,7 +54,7 @@ RULE = Rule(
             "topic {topic}, {usual_percent:.0f} % of the {usual_tps:.1f} (give or take {usual_spread_tps:.1f}) of "
             "this hour in {week_count} earlier weeks.",
             do_next="Nothing, if the reason is known (a holiday, a producer that was moved). Otherwise see whether all "
-            "producers run: mqadmin producer -n {name_servers:shell} -t {topic:shell}.",
+            "producers run: mqadmin producer -n {name_servers:shell} -t {topic:shell}",
         ),
     },
     title="less traffic than usual",

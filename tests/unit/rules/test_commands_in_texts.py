@@ -1,0 +1,32 @@
+"""Commands are copied out of messages: what ends a sentence must not be copied along."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard.languages import Language
+from offsetguard.rules.registry import ALL_RULES
+from offsetguard.rules.translation import rule_words
+
+if TYPE_CHECKING:
+    from offsetguard.rules.rule import Rule
+
+_VALUE = r"(?:\{[^}]*\}|'[^']*'|[A-Za-z0-9_:]+)"
+COMMAND_WITH_A_STOP = re.compile(rf"mqadmin [a-z]\w+(?: -\w(?: {_VALUE})?)+[.。]")
+
+
+def test_a_stop_after_a_command_is_found() -> None:
+    command = "delete it: mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -t 'orders' -s"
+    assert COMMAND_WITH_A_STOP.search(command + ".")
+    assert not COMMAND_WITH_A_STOP.search(command)
+
+
+@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_no_stop_follows_a_command(rule: Rule, language: Language) -> None:
+    words = rule_words(rule.id, language)
+    assert words is not None
+    assert [text.do_next for text in words.texts.values() if COMMAND_WITH_A_STOP.search(text.do_next)] == []
