@@ -8,9 +8,10 @@ Source of the protocol: https://docs.pydantic.dev/latest/concepts/types/#customi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ class BrokenRule(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True)
+@record
 class Number:
     """Of an int: nothing else is taken for one, and its limits."""
 
@@ -48,7 +49,7 @@ class Number:
         return checked
 
 
-@dataclass(frozen=True)
+@record
 class Exactly:
     """Of a text or a truth value: nothing is converted into it."""
 
@@ -59,7 +60,7 @@ class Exactly:
         return checked
 
 
-@dataclass(frozen=True)
+@record
 class NotEmpty:
     """Of a list or mapping."""
 
@@ -70,7 +71,7 @@ class NotEmpty:
         return checked
 
 
-@dataclass(frozen=True)
+@record
 class Checked:
     """Of a value that passed everything before it: `rule` raises BrokenRule."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, tzinfo
 from enum import StrEnum
 
+from offsetguard.records import record
 from offsetguard.time_zones import zone_of
 
 
@@ -16,7 +17,7 @@ class Language(StrEnum):
     ZH = "zh"  # simplified Chinese
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FigureWords:
     """What figures need of a language. Every language here groups thousands by a comma and has a decimal point."""
 
@@ -37,7 +38,7 @@ FIGURE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Locale:
     """Who reads: in which language, and by which clock."""
 

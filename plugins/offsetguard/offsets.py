@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from offsetguard.records import record
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
@@ -30,7 +32,7 @@ class OffsetOrderViolation(StrEnum):
     MIN_ABOVE_MAX = "OG-Q05"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueueOffsets:
     """The offsets of one consumer group in one queue; None = not known (or never committed)."""
 

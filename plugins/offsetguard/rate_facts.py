@@ -8,10 +8,10 @@ The same as Spark columns: `offsetguard_spark/facts/rates.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.known_figures import any_of, sum_of_known
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -26,7 +26,7 @@ POP = "pop"  # of `consumption`
 LEAST_COMMITTED_TPS = 0.5  # 30 messages in the minute that the brokers' rates cover: fewer say nothing of a share
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BrokerRates:
     """What the replicas of one broker name say of one group and topic; None = not seen."""
 
@@ -55,7 +55,7 @@ class BrokerRates:
         return (self.master_tps is None) + self.unseen_slave_count
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupRates:
     """The columns of `group_facts` of the same names."""
 

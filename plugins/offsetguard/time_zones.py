@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from offsetguard.errors import ConfigError
 
@@ -19,6 +18,8 @@ def zone_of(name: str) -> tzinfo:
         sign, hours, minutes = offset.groups()
         length = timedelta(hours=int(hours), minutes=int(minutes))
         return timezone(-length if sign == "-" else length)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # noqa: PLC0415 most commands name no zone
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

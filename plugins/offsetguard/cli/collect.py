@@ -164,7 +164,7 @@ async def _collect_live(
 
     if own_process := click.get_current_context().find_object(OwnProcess):
         own_process.keep_all_objects()
-        own_process.load_pyarrow()  # while the first answers are awaited
+        own_process.load_less_with_pyarrow()
     now = datetime.now(UTC)
     interval = Interval.containing(now)
 

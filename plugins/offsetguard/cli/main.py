@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import dataclass
 
 import click
 
 from offsetguard.cli.own_process import OwnProcess
 from offsetguard.errors import OffsetGuardError
+from offsetguard.records import record
 
 EXIT_ERROR = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LazyCommand:
     """Where a command is, and what `offsetguard --help` says about it without importing it."""
 

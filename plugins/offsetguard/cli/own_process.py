@@ -1,8 +1,9 @@
 """What only a process may do that runs one command and ends.
 
 pyarrow is the largest thing that `offsetguard collect` loads, and it is not needed before the first answers are there.
-So a thread loads it while they are awaited, and without NumPy, which pyarrow takes along when it finds it and which
-takes longer to load than pyarrow itself: measured 155 of 460 ms CPU of a start, 75 without. No command uses NumPy.
+A round loads it while they are awaited, and here without NumPy, which pyarrow takes along when it finds it and which
+takes longer to load than pyarrow itself: measured 155 of 460 ms CPU of a start, 75 without. No command uses NumPy,
+nor what pyarrow has for file systems of clouds: 6 ms more.
 In a process that others share (a worker of Airflow, a run of tests) this would be wrong: pyarrow could not convert
 from or to NumPy and pandas until the process ends.
 Nor is it worth looking for reference cycles again and again while tens of thousands of records are made that have none
@@ -12,10 +13,8 @@ and live to the end: a tenth of the CPU of a round.
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
-import threading
 from typing import NoReturn
 
 
@@ -32,10 +31,8 @@ class OwnProcess:
         sys.stderr.flush()
         os._exit(exit_code)
 
-    def load_pyarrow(self) -> threading.Thread:
-        """Start loading; whoever imports pyarrow meanwhile waits for it."""
+    def load_less_with_pyarrow(self) -> None:
+        """Let pyarrow be loaded without NumPy and without clouds, from now on."""
         if not {"numpy", "pyarrow"} & sys.modules.keys():
-            sys.modules["numpy"] = None  # type: ignore[assignment]  # Python's own way to say that there is none
-        loading = threading.Thread(target=importlib.import_module, args=("pyarrow.parquet",), name="load pyarrow")
-        loading.start()
-        return loading
+            for name in ("numpy", "pyarrow._s3fs", "pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs"):
+                sys.modules[name] = None  # type: ignore[assignment]  # Python's own way to say that there is none

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.system_names import LITE_PREFIX
 from offsetguard.records import record
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class BrokerReading:
     undecodable: list[Undecodable] = field(default_factory=list)
     # (topic, group) in order, and the very members that it was made with: see `queue_reading`
     key_order: tuple[object, list[tuple[str, str]]] | None = None
+    # the committed offsets that it was made of, and their groups
+    _committing: tuple[object, frozenset[str]] | None = None
 
     @property
     def broker_name(self) -> str:
@@ -112,6 +115,17 @@ class BrokerReading:
         """Whether the committed offsets were seen: without them nothing can be said about any group."""
         return self.committed is not None and self.topics is not None
 
+    @property
+    def committing_groups(self) -> frozenset[str]:
+        """Groups with a committed offset in a topic that has rows; looked for once: they are asked for again."""
+        if self.committed is None or self.committed.body is None:
+            return frozenset()
+        if self._committing is None or self._committing[0] is not self.committed:
+            pairs = self.committed.body.offsets
+            groups = frozenset([group for topic, group in pairs if not topic.startswith(LITE_PREFIX)])
+            self._committing = self.committed, groups
+        return self._committing[1]
+
     def let_go(self) -> None:
         """Drop what grows with the number of queues, once rows were made of it."""
         self.committed = None
@@ -120,3 +134,4 @@ class BrokerReading:
         self.waiting_ages = {}
         self.connections = {}
         self.key_order = None
+        self._committing = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import sys
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,7 +20,6 @@ from offsetguard.collect.landed_folders import collecting_lock, landed_after, re
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
-from offsetguard.collect.snapshot import Snapshot, SnapshotMaker
 from offsetguard.errors import IntervalHasPassed, SnapshotError
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq.client import RocketMQClient
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from offsetguard.bundle.rounds import Damage
+    from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Cluster, Config, LogSource
     from offsetguard.rocketmq.asker import Asker
     from offsetguard.rocketmq.signing import Credentials
 
+_MAKES_TABLES = ("offsetguard.collect.landing", "offsetguard.collect.snapshot")
+FIRST_REQUESTS_S = 0.01  # in which a name server and a broker have shown whether they answer
 ROUND_DEADLINE_S = 40.0  # below an interval: a slow broker gives part of a snapshot, in time
 PAST_LIMIT = timedelta(minutes=2)  # a round may start this long after its interval's end
 
@@ -143,7 +146,7 @@ async def collect_round(
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
     earlier = earlier or EarlierRound()
-    importing = asyncio.create_task(asyncio.to_thread(importlib.import_module, "offsetguard.collect.landing"))
+    importing = asyncio.create_task(_import_what_makes_tables())
     async with _asking(settings, credentials, asker) as whom:
         one_round = Round(
             cluster,
@@ -157,12 +160,26 @@ async def collect_round(
         )
         await one_round.run(deadline_s)
     await importing
+    from offsetguard.collect.snapshot import SnapshotMaker  # noqa: PLC0415 imported by now
+
     _take_damages(one_round, damages)
     maker = SnapshotMaker(cluster, config, interval, earlier, events, origin)
     finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
     snapshot = maker.snapshot_of(one_round, started_at=started_at, finished_at=finished_at)
     _tell(snapshot.manifest)
     return snapshot
+
+
+async def _import_what_makes_tables() -> None:
+    """Import, while answers are awaited, what is needed when all are there: pyarrow is a large part of a start.
+
+    Not before the first requests are on their way: the interpreter does nothing else for ten milliseconds at a time.
+    """
+    missing = [module for module in _MAKES_TABLES if module not in sys.modules]
+    if missing:
+        await asyncio.sleep(FIRST_REQUESTS_S)
+    for module in missing:
+        await asyncio.to_thread(importlib.import_module, module)
 
 
 @asynccontextmanager

@@ -66,6 +66,15 @@ class IntegerColumn:
                 self._validity().extend([value is not None for value in values])
             self.values.extend([value or 0 for value in values])
 
+    def extend_each(self, parts: Sequence[array[int] | list[int | None]]) -> None:
+        """Append many parts; arrays among them are of this column's own type."""
+        if self._valid is None and set(map(type, parts)) == {array}:
+            for values in parts:
+                self.values.extend(values)  # type: ignore[arg-type]  # as was just seen
+        else:
+            for values in parts:
+                self.extend(values)
+
     def put(self, position: int, value: int | None) -> None:
         """Replace one value."""
         if value is None or self._valid is not None:
@@ -139,8 +148,8 @@ class NameColumn:
 
     def add_each(self, names: Sequence[str], times: int) -> None:
         """Append several texts, each many times."""
-        numbers = [self._of_name.setdefault(name, len(self._of_name)) for name in names]
-        self._numbers.extend([number for number in numbers for _ in range(times)])
+        for name in names:
+            self._numbers.extend(array("i", (self._of_name.setdefault(name, len(self._of_name)),)) * times)
 
     def to_arrow(self) -> pa.Array:
         """Return a dictionary-encoded array of texts."""

@@ -47,7 +47,9 @@ class Suspect:
 
     def merged(self, other: Suspect) -> Suspect:
         """Return what two brokers, or two topics, together say of a group."""
-        reason = min(self.reason, other.reason, key=_SEVERITY.__getitem__)
+        reason = self.reason  # nearly always that of the other, too
+        if other.reason is not reason:
+            reason = min(reason, other.reason, key=_SEVERITY.__getitem__)
         return Suspect(self.consumer_group, reason, self.waiting_count + other.waiting_count)
 
 

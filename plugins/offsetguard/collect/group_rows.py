@@ -8,7 +8,7 @@ from offsetguard.collect.group_members import missing_members
 from offsetguard.collect.lite_topics import lite_figures
 from offsetguard.collect.pop_progress import Progress, progress
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth
-from offsetguard.collect.system_names import is_lite_topic, is_system_group
+from offsetguard.collect.system_names import is_system_group
 from offsetguard.records import record
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> se
     groups = set(members)
     for reading in masters:
         groups.update(reading.groups or ())
-        if reading.committed and reading.committed.body:
-            groups.update(group for topic, group in reading.committed.body.offsets if not is_lite_topic(topic))
+        groups |= reading.committing_groups
     return groups
 
 

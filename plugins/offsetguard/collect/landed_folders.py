@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import re
-import shutil
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -93,4 +92,6 @@ def _remove_leftovers(folder: Path) -> None:
     """Delete what killed rounds left half-written; only under the lock, so nobody writes there now."""
     for path in folder.iterdir():
         if _TEMPORARY_NAME.fullmatch(path.name):
+            import shutil  # noqa: PLC0415 there are hardly ever any, and it brings all kinds of archives
+
             shutil.rmtree(path, ignore_errors=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from offsetguard.constraints import NO_OTHER_FIELDS, Count, read_json
 from offsetguard.logs.cursor import LogCursor  # noqa: TC001 pydantic looks its fields up
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from offsetguard.facts import CollectionGap, UnseenBrokerFacts
@@ -30,7 +31,7 @@ class Outcome(StrEnum):
     NOT_RECORDED = "not_recorded"  # a bundle or state files do not hold it
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class RequestCounts:
     """Requests of one round; `asked` is the sum of all outcomes."""
 
@@ -46,7 +47,7 @@ class RequestCounts:
     not_recorded: Count = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class EventCursor:
     """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
 
@@ -58,7 +59,7 @@ class EventCursor:
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class NotAsked:
     """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
 
@@ -69,7 +70,7 @@ class NotAsked:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class MissingMaster:
     """A master that an earlier round listed and the name server does not list any more."""
 
@@ -80,7 +81,7 @@ class MissingMaster:
     missing_since: datetime  # start of the first interval without it
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class UnseenBroker:
     """A master that gave no offsets, with the groups that rounds before saw there, or a slave that answered nothing."""
 
@@ -105,7 +106,7 @@ class UnseenBroker:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Gap:
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
@@ -132,7 +133,7 @@ class Gap:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Manifest:
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
 

@@ -124,9 +124,10 @@ def pop_retry_topics(
     taken for one.
     """
     found = {}
+    classic = f"{RETRY_PREFIX}{group}"
     for retry_topic in committed_topics:
-        for separator in (_V2_SEPARATOR, _V1_SEPARATOR):
-            prefix = f"{RETRY_PREFIX}{group}{separator}"
+        for separator in (_V2_SEPARATOR, _V1_SEPARATOR) if retry_topic != classic else ():
+            prefix = f"{classic}{separator}"
             topic = retry_topic.removeprefix(prefix) if retry_topic.startswith(prefix) else ""
             other_group = retry_topic.removeprefix(RETRY_PREFIX)
             if topic and (topic in topics or other_group not in groups):

@@ -12,7 +12,7 @@ Each was compared with the truth on live brokers 5.5.0 and 5.5.1.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -110,13 +110,15 @@ def consumption_of(
     return found
 
 
-@dataclass(slots=True)
 class _Topics:
     """Topics that one group has committed offsets for on one master."""
 
-    main: set[str] = field(default_factory=set)
-    retry: set[str] = field(default_factory=set)
-    lite: bool = False  # light queues, of which there may be thousands
+    __slots__ = ("lite", "main", "retry")
+
+    def __init__(self) -> None:
+        self.main: set[str] = set()
+        self.retry: set[str] = set()
+        self.lite = False  # light queues, of which there may be thousands
 
     def add(self, topic: str) -> None:
         if is_main_topic(topic):
@@ -202,7 +204,7 @@ def _consumption(group: _Group) -> GroupConsumption:
 def _signs(group: _Group) -> GroupSigns:
     masters, sources = group.masters, group.sources
     connections = [seen for master in masters if (seen := master.connections.get(group.name)) is not None]
-    clients = group.client_ids
+    clients = group.client_ids if group.told else None
     return GroupSigns(
         pop_table=any(one.pops for one in group.told.values()),
         every_client_told=bool(clients) and all(client in group.told for client in clients or ()),

@@ -111,9 +111,7 @@ class _Columns:
         numbers["min_offset"].extend(ends.min_offsets * times)
         numbers["max_offset"].extend(ends.max_offsets * times)
         numbers["max_offset_read_at"].add(ends.at_us, count * times)
-        consumer_offset = numbers["consumer_offset"]
-        for pair in pairs:
-            consumer_offset.extend(pair.consumer_offsets)
+        numbers["consumer_offset"].extend_each([pair.consumer_offsets for pair in pairs])
 
     def set_all(self, name: str, value: str | int | None) -> None:
         """Give all rows that get no other value this one; a column that nobody fills is NULL."""
@@ -166,6 +164,7 @@ class _Details:
         self.reading = reading
         self.earlier = earlier
         self.pop_groups = pop_groups
+        self._has_ages = bool(earlier.ages)
         self._groups = reading.consume_stats.keys() | {group for group, _ in reading.second_readings}
 
     def of(self, group: str, topic: str) -> bool:
@@ -173,7 +172,7 @@ class _Details:
         return (
             group in self._groups
             or (group, topic) in self.reading.waiting_ages
-            or (self.reading.broker_name, topic, group) in self.earlier.ages
+            or (self._has_ages and (self.reading.broker_name, topic, group) in self.earlier.ages)
         )
 
     def has_none_of(self, pair: PairReading, ends: QueueEnds | None) -> bool:

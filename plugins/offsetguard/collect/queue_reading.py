@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from offsetguard.collect.queue_ends import is_dense
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.offsets import QueueOffsets
+from offsetguard.rocketmq.offset_table import OffsetTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from offsetguard.collect.broker_reading import BrokerReading
@@ -46,20 +47,11 @@ class PairReading(NamedTuple):  # made twice for each pair of a cluster in every
             yield queue_id, QueueOffsets(low, high, consumer)
 
     @property
-    def is_known(self) -> bool:
-        """Every offset of every queue is known: the columns are arrays, and whole columns can be compared at once."""
-        return (
-            type(self.consumer_offsets) is array and type(self.min_offsets) is array and type(self.max_offsets) is array
-        )
-
-    @property
     def is_in_order(self) -> bool:
         """All offsets are known, and min <= consumer <= max holds in each queue."""
-        return (
-            self.is_known
-            and all(map(le, self.min_offsets, self.consumer_offsets))  # type: ignore[arg-type]
-            and all(map(le, self.consumer_offsets, self.max_offsets))  # type: ignore[arg-type]
-        )
+        low, consumer, high = self.min_offsets, self.consumer_offsets, self.max_offsets
+        is_known = type(consumer) is array and type(low) is array and type(high) is array
+        return is_known and all(map(le, low, consumer)) and all(map(le, consumer, high))  # type: ignore[arg-type]
 
     @property
     def waiting_count(self) -> int:
@@ -79,47 +71,48 @@ def pair_readings(
     A pair that has just the topic's queues shares the topic's columns: `pair.min_offsets is ends.min_offsets`.
     """
     body = reading.committed.body if reading.committed else None
-    offsets_of = body.offsets if body else {}
-    read_queues = _subscribed(reading, members, groups)
+    offsets_of = body.offsets if body else OffsetTable.empty()
     if groups is None:
-        keys = _all_keys(reading, members, read_queues)
+        keys = _all_keys(reading, members)
     else:
-        keys = sorted({key for key in offsets_of if key[1] in groups} | read_queues.keys())
+        keys = sorted({key for key in offsets_of if key[1] in groups} | _subscribed(reading, members, groups))
     consumer_at = reading.committed.at if reading.committed else None
-    kept_groups: dict[str, bool] = {}
-    nothing = (array("i"), array("q"))
+    subscribed: dict[str, Collection[str] | None] = {}  # topics by group; None: the group has no rows
     for topic, of_topic in groupby(keys, key=itemgetter(0)):
         if is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
             continue
         ends = reading.queue_ends.get(topic)
+        shared_ids = ends.queue_ids if ends is not None and ends.dense else None
+        config = (reading.topics or {}).get(topic)
+        read_queue_nums = config.read_queue_nums if config else 0
         for key in of_topic:
             group = key[1]
-            if group not in kept_groups:
-                member = members.get(group)
-                kept_groups[group] = not is_system_group(group) and not (member and member.broadcasting)
-            if not kept_groups[group]:
+            if group not in subscribed:
+                subscribed[group] = _subscribed_topics(group, members.get(group))
+            if (its_topics := subscribed[group]) is None:
                 continue
-            queue_ids, offsets = known = body.offsets.queues(key) if body and key in offsets_of else nothing
-            if (
-                ends is not None
-                and ends.dense
-                and queue_ids == ends.queue_ids
-                and read_queues.get(key, 0) <= len(offsets)
-            ):
+            queue_ids, offsets = known = offsets_of.queues_of(key)
+            expected = read_queue_nums if topic in its_topics else 0
+            if ends is not None and queue_ids == shared_ids and expected <= len(offsets):
                 low, high = ends.min_offsets, ends.max_offsets  # nearly all pairs: their columns stand there already
                 yield PairReading(group, topic, queue_ids, offsets, low, high, consumer_at, ends.at)
             else:
-                yield _pair(reading, group, topic, known, read_queues.get(key, 0))
+                yield _pair(reading, group, topic, known, expected)
 
 
-def _all_keys(
-    reading: BrokerReading, members: Mapping[str, GroupMembers], subscribed: Iterable[TopicAtGroup]
-) -> list[TopicAtGroup]:
+def _all_keys(reading: BrokerReading, members: Mapping[str, GroupMembers]) -> list[TopicAtGroup]:
     """Return (topic, group) in order; sorted once for those who ask with the same members."""
     if reading.key_order is None or reading.key_order[0] is not members:
         committed = reading.committed.body.offsets if reading.committed and reading.committed.body else ()
-        reading.key_order = members, sorted({*committed, *subscribed})
+        reading.key_order = members, sorted({*committed, *_subscribed(reading, members, None)})
     return reading.key_order[1]
+
+
+def _subscribed_topics(group: str, member: GroupMembers | None) -> Collection[str] | None:
+    """Return what a group's online clients subscribe to; None for groups that have no rows."""
+    if is_system_group(group) or (member is not None and member.broadcasting):
+        return None
+    return member.subscribed_topics if member is not None else ()
 
 
 def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | None) -> int | None:
@@ -134,11 +127,11 @@ def known_pull_offset(consume: ConsumeOffsets | None, consumer_offset: int | Non
 
 def _subscribed(
     reading: BrokerReading, members: Mapping[str, GroupMembers], groups: Collection[str] | None
-) -> dict[TopicAtGroup, int]:
-    """Return the read queues of every (topic, group) that online clients subscribe to and this master has."""
+) -> set[TopicAtGroup]:
+    """Return every (topic, group) that online clients subscribe to and this master has."""
     topics = reading.topics or {}
     return {
-        (topic, group): topics[topic].read_queue_nums
+        (topic, group)
         for group, online in members.items()
         if groups is None or group in groups
         for topic in online.subscribed_topics

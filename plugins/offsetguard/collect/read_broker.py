@@ -52,13 +52,17 @@ NO_SUCH_GROUP = frozenset({ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUBSCRIPTI
 
 
 async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
-    """Ask what every replica is asked, slaves too: its own figures and its settings."""
+    """Ask a replica for its own figures: the first request, which shows whether it answers at all."""
     runtime = await link.ask(GetBrokerRuntimeInfo(), answers=NOT_YET)
     if runtime is not None and runtime.body is None:
         await asyncio.sleep(FIRST_STATISTICS_S)
         runtime = await link.ask(GetBrokerRuntimeInfo())
     if runtime is not None:
         reading.runtime, reading.runtime_at = runtime.body, runtime.at
+
+
+async def read_settings(link: ReplicaLink, reading: BrokerReading) -> None:
+    """Ask a replica for its settings."""
     if settings := await link.ask(GetBrokerConfig()):
         reading.settings = settings.body
 
@@ -71,22 +75,39 @@ async def read_base(
 ) -> None:
     """Ask a master for topics, groups, members and offsets of all groups.
 
+    What does not wait for something else is asked at once: the broker works while we read what it said.
     `own_names`: names of brokers and RocketMQ clusters.
     """
-    topics, groups = await asyncio.gather(link.ask(GetAllTopicConfig()), link.ask(GetAllSubscriptionGroupConfig()))
-    if topics is not None:
-        reading.topics = _believable(link, topics.body.topics if topics.body else {})
-    if groups is not None:
+    async with asyncio.TaskGroup() as together:
+        together.create_task(_read_groups(link, reading, subscriptions))
+        together.create_task(_read_offsets(link, reading, own_names))
+
+
+async def _read_offsets(link: ReplicaLink, reading: BrokerReading, own_names: Collection[str]) -> None:
+    async with asyncio.TaskGroup() as together:
+        together.create_task(_read_topics(link, reading))
+        together.create_task(_read_system_topics(link, reading))
+        # last: a broker with many offsets needs a tenth of a second to write them
+        together.create_task(_read_committed(link, reading))
+    if reading.committed is not None:
+        _keep_unreadable_keys(reading, reading.committed)
+        await read_queue_ends(link, reading, topics_to_ask(reading, own_names))
+
+
+async def _read_groups(link: ReplicaLink, reading: BrokerReading, subscriptions: SharedSubscriptions) -> None:
+    if groups := await link.ask(GetAllSubscriptionGroupConfig()):
         reading.groups = groups.body.groups if groups.body else None
+    await read_members(link, reading, _groups_to_ask(reading), subscriptions)
+
+
+async def _read_topics(link: ReplicaLink, reading: BrokerReading) -> None:
+    if topics := await link.ask(GetAllTopicConfig()):
+        reading.topics = _believable(link, topics.body.topics if topics.body else {})
+
+
+async def _read_system_topics(link: ReplicaLink, reading: BrokerReading) -> None:
     if system_topics := await link.ask(GetSystemTopicListFromBroker()):
         reading.system_topics = frozenset(system_topics.body.topics if system_topics.body else ())
-    async with asyncio.TaskGroup() as together:  # a broker with many offsets needs a tenth of a second to write them
-        together.create_task(_read_committed(link, reading))
-        together.create_task(read_members(link, reading, _groups_to_ask(reading), subscriptions))
-    if reading.committed is None:
-        return
-    _keep_unreadable_keys(reading, reading.committed)
-    await read_queue_ends(link, reading, topics_to_ask(reading, own_names))
 
 
 async def _read_committed(link: ReplicaLink, reading: BrokerReading) -> None:

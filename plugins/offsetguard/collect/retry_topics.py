@@ -72,16 +72,16 @@ def _kept(master: BrokerReading, topics: Iterable[str]) -> Backlog | None:
     """Sum over topics of one master; None when it did not list its topics, or one of these was not seen."""
     if master.topics is None:
         return None
-    total = Backlog()
+    low = high = 0
     for topic in topics:
         if topic not in master.topics:
             continue
         ends = master.queue_ends.get(topic)
         if ends is None:
             return None
-        high = sum(ends.max_offsets)
-        total += Backlog(high - sum(ends.min_offsets), high)
-    return total
+        low += sum(ends.min_offsets)
+        high += sum(ends.max_offsets)
+    return Backlog(high - low, high)
 
 
 def _sum(parts: Sequence[Backlog | None]) -> Backlog | None:

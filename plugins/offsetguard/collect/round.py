@@ -31,7 +31,7 @@ from offsetguard.collect.offset_events import read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
 from offsetguard.collect.proxy_members import read_proxy_members
 from offsetguard.collect.queue_reading import pair_readings
-from offsetguard.collect.read_broker import read_base, read_members, read_runtime, unread_base
+from offsetguard.collect.read_broker import read_base, read_members, read_runtime, read_settings, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
@@ -179,8 +179,10 @@ class Round:
     ) -> None:
         try:
             await read_runtime(link, reading)
-            if reading.replica.is_master:
-                await read_base(link, reading, members.own_names, self._subscriptions)
+            async with asyncio.TaskGroup() as together:
+                together.create_task(read_settings(link, reading))
+                if reading.replica.is_master:
+                    together.create_task(read_base(link, reading, members.own_names, self._subscriptions))
         finally:
             if reading.replica.is_master:
                 came_late = meeting.arrive()

@@ -1,13 +1,14 @@
 """Section `clusters`: how each RocketMQ cluster is reached, and what looking at it may cost."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from offsetguard.config.fields import Address, ConnectionId, FilePath, Glob, Milliseconds, Name, TimeZone, WebUrl
 from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Tls:
     """How connections to name servers and brokers are encrypted; the section's presence switches TLS on."""
 
@@ -19,7 +20,7 @@ class Tls:
     client_key_file: FilePath | None = None  # PEM, the key of that certificate
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class LogSource:
     """A folder with logs of one broker replica or of one client, read where this machine sees it."""
 
@@ -32,7 +33,7 @@ class LogSource:
     time_zone: TimeZone = "+08:00"  # brokers write GMT+8 wherever they run; 4.x clients write their host's zone
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Collection:
     """What a round may cost a broker."""
 
@@ -46,7 +47,7 @@ class Collection:
     running_info_clients: Count = 64  # clients asked for running info per round
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Cluster:
     """One RocketMQ cluster."""
 

@@ -1,7 +1,5 @@
 """Section `delivery`: through what messages go out, and when and how where no route says otherwise."""
 
-from dataclasses import dataclass
-
 from offsetguard.config.fields import (
     ConnectionId,
     MailAddress,
@@ -13,9 +11,10 @@ from offsetguard.config.fields import (
 )
 from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag
 from offsetguard.languages import Language
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Delivery:
     """When and through what messages go out."""
 

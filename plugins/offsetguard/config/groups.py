@@ -1,12 +1,11 @@
 """Section `groups`: owners and limits of consumer groups, by patterns."""
 
-from dataclasses import dataclass
-
 from offsetguard.config.fields import Glob, Milliseconds, Name, Window
 from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class GroupPolicy:
     """What holds for the consumer groups that a pattern matches; the first entry that names a field wins."""
 
@@ -26,7 +25,7 @@ class GroupPolicy:
     lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class WindowPolicy:
     """By what the window of a queue is judged (`windows.py`): no limits, but what is too little to speak of."""
 
@@ -39,7 +38,7 @@ class WindowPolicy:
     loss_horizon_ms: Milliseconds = 4 * 3_600_000  # a loss further ahead is not yet a risk
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class EffectivePolicy(WindowPolicy):
     """What holds for one consumer group of one cluster, with defaults filled in."""
 

@@ -1,13 +1,13 @@
 """Section `judgement`: spans of time that the rules look at, and what brokers may be off by."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from offsetguard.config.fields import Milliseconds
 from offsetguard.constraints import NO_OTHER_FIELDS, Number
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Judgement:
     """Spans of time that the rules look at, and what brokers may be off by."""
 

@@ -1,12 +1,12 @@
 """Section `retention`: how long things are kept."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from offsetguard.constraints import NO_OTHER_FIELDS, Number
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Retention:
     """How long things are kept, in whole days; `docs/tables.md` says which table holds snapshots and which facts."""
 

@@ -1,6 +1,5 @@
 """Section `routes`: who hears what, when, in which language; and what holds in the end for one piece of news."""
 
-from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Annotated, Literal
 
@@ -21,13 +20,14 @@ from offsetguard.config.sections import KEYS_AS_IN_THE_FILE
 from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
 from offsetguard.languages import Language
 from offsetguard.receivers import Receiver
+from offsetguard.records import record
 from offsetguard.severity import Severity
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as datetime.weekday() counts
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class QuietHoursEntry:
     """Hours in which what is less severe waits, in the route's zone; over midnight when `to` is not after `from`."""
 
@@ -39,7 +39,7 @@ class QuietHoursEntry:
     severity_below: Severity = Severity.CRITICAL  # what is not less severe is told at once all the same
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class MaintenanceEntry:
     """A span in which nothing is told, however severe."""
 
@@ -52,7 +52,7 @@ class MaintenanceEntry:
     comment: Line = ""  # stands beside what was muted
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class RouteEntry:
     """What holds for the news that the patterns match; for each field the first entry that sets it wins."""
 
@@ -80,7 +80,7 @@ class RouteEntry:
     digest_above: Count | None = None  # as in delivery
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuietHours:
     """What is below `severity_below` waits from `starts` to `ends`, local time, on days that begin on `weekdays`.
 
@@ -93,7 +93,7 @@ class QuietHours:
     severity_below: Severity
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Maintenance:
     """Nothing is told of what the patterns match from `starts_at` to `ends_at` (aware, exclusive)."""
 
@@ -104,7 +104,7 @@ class Maintenance:
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Route:
     """What holds for one piece of news, with every field filled in; equal routes are the same object."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from offsetguard.config.routes import DAYS, Maintenance, QuietHours, Route, Rout
 from offsetguard.config.sections import field_names
 from offsetguard.config.teams import RECEIVER_LISTS, receivers
 from offsetguard.moments import moment_in
+from offsetguard.records import record
 from offsetguard.time_zones import zone_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ DEFAULTS_IN_DELIVERY = (
 SET_BY_ROUTES = tuple(name for name in field_names(RouteEntry) if name not in MATCHED_BY)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RouteChoice:
     """A route, and which entry decided each field; a field that no entry sets has none: `delivery` or the team."""
 

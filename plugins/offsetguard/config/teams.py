@@ -1,13 +1,14 @@
 """Section `teams`: who is told, and how."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from offsetguard.config.fields import ConnectionId, MailAddress, SlackChannelName, TimeOfDay
 from offsetguard.constraints import NO_OTHER_FIELDS
 from offsetguard.receivers import Channel, Receiver
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Team:
     """Who is told, and how."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from offsetguard.constraints import NO_OTHER_FIELDS, Count
+from offsetguard.records import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class LogCursor:
     """How far one log file was read; a rotated, copied or compressed file keeps its cursor under its new name.
 

@@ -32,6 +32,7 @@ from offsetguard.rocketmq.json_fields import (
 )
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.offset_table import INT32, INT64, KeyedOffsets, by_topic_and_group
+from offsetguard.rocketmq.plain_connections import plain_consumer_connections
 from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
 
 if TYPE_CHECKING:
@@ -103,17 +104,7 @@ def topic_stats(body: bytes) -> bodies.TopicStats:
 
 def consumer_connections(body: bytes) -> bodies.ConsumerConnections:
     """203 GET_CONSUMER_CONNECTION_LIST."""
-    document = fastjson.decode_object(body)
-    subscriptions = object_field(document, "subscriptionTable")
-    return bodies.ConsumerConnections(
-        connections=tuple(
-            _connection(as_object(value, "connectionSet")) for value in list_field(document, "connectionSet")
-        ),
-        consume_type=optional_text_field(document, "consumeType"),
-        message_model=optional_text_field(document, "messageModel"),
-        consume_from_where=optional_text_field(document, "consumeFromWhere"),
-        subscriptions={topic: subscription(topic, as_object(value, topic)) for topic, value in subscriptions.items()},
-    )
+    return plain_consumer_connections(body) or _consumer_connections(fastjson.decode_object(body))
 
 
 def broker_runtime_info(body: bytes) -> bodies.BrokerRuntimeInfo:
@@ -197,6 +188,19 @@ def _group_config(name: str, document: Mapping[str, Any]) -> bodies.Subscription
         which_broker_when_consume_slowly=int_field(document, "whichBrokerWhenConsumeSlowly", default=1),
         notify_consumer_ids_changed_enable=bool_field(document, "notifyConsumerIdsChangedEnable", default=True),
         attributes=texts_field(document, "attributes"),
+    )
+
+
+def _consumer_connections(document: Mapping[str, Any]) -> bodies.ConsumerConnections:
+    subscriptions = object_field(document, "subscriptionTable")
+    return bodies.ConsumerConnections(
+        connections=tuple(
+            _connection(as_object(value, "connectionSet")) for value in list_field(document, "connectionSet")
+        ),
+        consume_type=optional_text_field(document, "consumeType"),
+        message_model=optional_text_field(document, "messageModel"),
+        consume_from_where=optional_text_field(document, "consumeFromWhere"),
+        subscriptions={topic: subscription(topic, as_object(value, topic)) for topic, value in subscriptions.items()},
     )
 
 

@@ -116,7 +116,13 @@ class Connection:
 
 
 def _encode(command: RemotingCommand) -> bytes:
-    return encode_frame(Frame(SerializeType.JSON, encode_header(command), command.body))
+    """Write compact headers, which cost a broker a fifth less of its time for a small request than JSON does.
+
+    Every release that we know reads both. Without ext fields a compact header gives a broker none (null) where JSON
+    gives it an empty map, and access control is written for the latter: so those few stay JSON.
+    """
+    form = SerializeType.ROCKETMQ if command.ext_fields else SerializeType.JSON
+    return encode_frame(Frame(form, encode_header(command, form), command.body))
 
 
 def _not_supported(command: RemotingCommand) -> RemotingCommand:

@@ -86,7 +86,9 @@ def delay_offsets(body: bytes) -> detail_bodies.DelayOffsets:
 
 
 def _process_queue(as_written: Mapping[str, Any]) -> detail_bodies.ProcessQueueInfo:
-    document = {name: _number(value) for name, value in as_written.items()}
+    document = as_written
+    if str in map(type, as_written.values()):  # as C++ writes them
+        document = {name: _number(value) for name, value in as_written.items()}
     cached = optional_int_field(document, "cachedMsgCount")
     commit_offset = optional_int_field(document, "commitOffset")
     return detail_bodies.ProcessQueueInfo(

@@ -127,10 +127,8 @@ def _ext_text(value: object) -> str:
 def _encode_compact(command: RemotingCommand) -> bytes:
     if not 0 <= command.code <= MAX_COMPACT_CODE:
         raise ValueError(f"code {command.code} does not fit the compact header; send it as JSON")
-    ext = b"".join(
-        _INT16.pack(len(name)) + name + _INT32.pack(len(value)) + value
-        for name, value in ((name.encode(), value.encode()) for name, value in command.ext_fields.items())
-    )
+    pairs = [(name.encode(), value.encode()) for name, value in command.ext_fields.items()]
+    ext = b"".join([_INT16.pack(len(name)) + name + _INT32.pack(len(value)) + value for name, value in pairs])
     remark = (command.remark or "").encode()
     language = LanguageCode[command.language]
     head = _COMPACT_HEAD.pack(command.code, language, command.version, command.opaque, command.flag)

@@ -52,6 +52,11 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
         self._offsets = offsets
         self._positions: dict[TopicAtGroup, int] | None = None
 
+    @classmethod
+    def empty(cls) -> OffsetTable:
+        """Return a table of nothing."""
+        return cls((), array(INT32, (0,)), array(INT32), array(INT64))
+
     @property
     def row_count(self) -> int:
         """How many offsets there are."""
@@ -75,6 +80,14 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
     def queues(self, pair: TopicAtGroup) -> tuple[array[int], array[int]]:
         """Return queue ids (int32, ascending) and their offsets (int64); raises KeyError for an unknown pair."""
         position = self._position_of()[pair]
+        start, end = self._starts[position], self._starts[position + 1]
+        return self._queue_ids[start:end], self._offsets[start:end]
+
+    def queues_of(self, pair: TopicAtGroup) -> tuple[array[int], array[int]]:
+        """Return the same; for an unknown pair no queues."""
+        position = self._position_of().get(pair, -1)
+        if position < 0:
+            return array(INT32), array(INT64)
         start, end = self._starts[position], self._starts[position + 1]
         return self._queue_ids[start:end], self._offsets[start:end]
 

@@ -24,31 +24,31 @@ from offsetguard.rocketmq.offset_table import INT32, INT32_RANGE, INT64, INT64_R
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_STRING = r'"([^"\\\x00-\x1f]*+)"'
-_NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"
-_OFFSETS_OF_KEY = re.compile(rf"{_STRING}:\{{((?:{_NUMBER}:{_NUMBER}(?:,(?!\}})|(?=\}})))*+)\}}")
+STRING = r'"([^"\\\x00-\x1f]*+)"'
+NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"
+_OFFSETS_OF_KEY = re.compile(rf"{STRING}:\{{((?:{NUMBER}:{NUMBER}(?:,(?!\}})|(?=\}})))*+)\}}")
 _OFFSETS_OF_KEY_SIGNS = len('"":{}')
-_QUEUE = rf'\{{"brokerName":{_STRING},"queueId":({_NUMBER}),"topic":{_STRING}\}}'
+_QUEUE = rf'\{{"brokerName":{STRING},"queueId":({NUMBER}),"topic":{STRING}\}}'
 _QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}')
 _ENDS_OF_QUEUE = re.compile(
-    rf'{_QUEUE}:\{{"lastUpdateTimestamp":({_NUMBER}),"maxOffset":({_NUMBER}),"minOffset":({_NUMBER})\}}'
+    rf'{_QUEUE}:\{{"lastUpdateTimestamp":({NUMBER}),"maxOffset":({NUMBER}),"minOffset":({NUMBER})\}}'
 )
 _ENDS_OF_QUEUE_SIGNS = _QUEUE_SIGNS + len(':{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
 _CONSUMED = re.compile(
-    rf'{_QUEUE}:\{{"brokerOffset":({_NUMBER}),"consumerOffset":({_NUMBER}),"lastTimestamp":({_NUMBER})'
-    rf'(?:,"pullOffset":({_NUMBER}))?\}}'
+    rf'{_QUEUE}:\{{"brokerOffset":({NUMBER}),"consumerOffset":({NUMBER}),"lastTimestamp":({NUMBER})'
+    rf'(?:,"pullOffset":({NUMBER}))?\}}'
 )
 _CONSUMED_SIGNS = _QUEUE_SIGNS + len(':{"brokerOffset":,"consumerOffset":,"lastTimestamp":}')
 _PULL_OFFSET_SIGNS = len(',"pullOffset":')
-_CONSUME_STATS_START = re.compile(rf'\{{"consumeTps":({_NUMBER}\.[0-9]{{1,18}}+),"offsetTable":\{{')
+_CONSUME_STATS_START = re.compile(rf'\{{"consumeTps":({NUMBER}\.[0-9]{{1,18}}+),"offsetTable":\{{')
 _TOPIC_STATS_START = '{"offsetTable":{'
-_TOPIC_STATS_END = re.compile(rf'\}}(?:,"topicPutTps":{_NUMBER}(?:\.[0-9]{{1,18}}+)?(?:E-?[0-9]{{1,3}}+)?)?\}}')
+_TOPIC_STATS_END = re.compile(rf'\}}(?:,"topicPutTps":{NUMBER}(?:\.[0-9]{{1,18}}+)?(?:E-?[0-9]{{1,3}}+)?)?\}}')
 _KEYS_AT_ONCE = 4096  # bounds what lies beside the arrays while they are filled
 
 
 def plain_offset_tables(body: bytes, names: Collection[str]) -> dict[str, KeyedOffsets] | None:
     """Read the tables `key -> {queue id: offset}` with these names; a missing one is empty."""
-    text = _text(body)
+    text = plain_text(body)
     if text is None:
         return None
     tables = {name: KeyedOffsets([], array(INT32, [0]), array(INT32), array(INT64)) for name in names}
@@ -72,7 +72,7 @@ def plain_offset_tables(body: bytes, names: Collection[str]) -> dict[str, KeyedO
 
 def plain_topic_stats(body: bytes) -> TopicStats | None:
     """Read a body of 202 whose queues are of one topic on one broker."""
-    text = _text(body)
+    text = plain_text(body)
     if text is None or not text.startswith(_TOPIC_STATS_START):
         return None
     start = len(_TOPIC_STATS_START)
@@ -102,7 +102,7 @@ def plain_topic_stats(body: bytes) -> TopicStats | None:
 
 def plain_consume_stats(body: bytes) -> ConsumeStats | None:
     """Read a body of 208 with at least one queue."""
-    text = _text(body)
+    text = plain_text(body)
     start = _CONSUME_STATS_START.match(text) if text is not None else None
     if text is None or start is None or not text.endswith("}}}"):
         return None
@@ -129,7 +129,8 @@ def plain_consume_stats(body: bytes) -> ConsumeStats | None:
     return ConsumeStats(queues, float(start[1])) if len(queues) == len(found) else None
 
 
-def _text(body: bytes) -> str | None:
+def plain_text(body: bytes) -> str | None:
+    """Return a body as text; None when it is too long or not UTF-8."""
     if len(body) > fastjson.MAX_DOCUMENT_BYTES:
         return None
     try:

@@ -8,7 +8,8 @@ Source: `RequestCode` and the `*RequestHeader` classes of apache/rocketmq 4.9.8 
 from __future__ import annotations
 
 from dataclasses import field, fields
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from offsetguard.records import record
 from offsetguard.rocketmq import body_decoders, detail_decoders
@@ -36,10 +37,8 @@ class Request(Generic[AnswerT]):
 
     def ext_fields(self) -> dict[str, str]:
         """Return the request's fields as RocketMQ wants them: all texts, booleans as true and false."""
-        values = (
-            (declared.metadata.get("ext"), declared.name, getattr(self, declared.name)) for declared in fields(self)
-        )
-        return {ext or _camel_case(name): _text(value) for ext, name, value in values if value is not None}
+        values = ((ext, getattr(self, name)) for name, ext in _ext_names(type(self)))  # type: ignore[arg-type]  # a class is hashable
+        return {ext: _text(value) for ext, value in values if value is not None}
 
     def decode(self, answer: RemotingCommand) -> AnswerT:
         """Turn an answer with one of `success_codes` into its record; raises MalformedBytes."""
@@ -349,10 +348,18 @@ class PullMessage(Request[PullResult]):
         return decode_pull_result(answer)
 
 
+@cache
+def _ext_names(kind: type[Request[Any]]) -> tuple[tuple[str, str], ...]:
+    """Return each field of a request and RocketMQ's name for it."""
+    return tuple((one.name, one.metadata.get("ext") or _camel_case(one.name)) for one in fields(kind))
+
+
 def _camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(part.capitalize() for part in others)
 
 
 def _text(value: object) -> str:
+    if type(value) is str:
+        return value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+from offsetguard.records import record
 
 RAW_RETENTION = timedelta(days=7)  # what was seen; the pages show one group's 7 days
 FACT_RETENTION = timedelta(days=90)  # what was made of it: small, and weeks are compared with each other
@@ -26,7 +27,7 @@ class ColumnType(StrEnum):
     STRING_LIST = "string list"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """One column; the meaning says the unit and when it is NULL."""
 
@@ -37,7 +38,7 @@ class Column:
     formerly: str | None = None  # its name in release 0.1, whose tables and files are still read
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """One table; `key` identifies a row."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_broker_in_trouble_costs_only_itself(trouble: Trouble, outcome: str) -
     bad = healthy_broker("broker-b")
     bad.trouble = trouble
     manifest, rows = collect(healthy_broker("broker-a"), bad, timeout_ms=QUICK_MS if trouble is hang else PATIENT_MS)
-    assert len(bad.asked) <= 4, "after a few failures nothing more is sent: one time-out, not one for each request"
+    assert len(bad.asked) <= 6, "after what is asked together nothing more is sent: one time-out, not one for each"
     assert manifest.unseen_broker_names == ("broker-b",)
     assert manifest.master_broker_names == ("broker-a", "broker-b")
     assert not manifest.complete
@@ -81,7 +82,7 @@ def test_a_broker_in_trouble_costs_only_itself(trouble: Trouble, outcome: str) -
     assert {gap.outcome.value for gap in manifest.gaps} == {outcome}
     assert getattr(manifest.requests, outcome) >= 1
     assert manifest.requests.asked == sum(
-        getattr(manifest.requests, name) for name in vars(manifest.requests) if name != "asked"
+        getattr(manifest.requests, one.name) for one in fields(manifest.requests) if one.name != "asked"
     )
     answered = {row["broker_name"]: (row["answered"], row["failure"]) for row in rows[BROKER_SNAPSHOTS.name]}
     assert answered["broker-a"] == (True, None)

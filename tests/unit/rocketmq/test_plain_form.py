@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import fastjson
 from offsetguard.rocketmq.bodies import ConsumeOffsets, TopicOffsets
-from offsetguard.rocketmq.body_decoders import OFFSET_TABLES, all_consumer_offsets, topic_stats
+from offsetguard.rocketmq.body_decoders import OFFSET_TABLES, all_consumer_offsets, consumer_connections, topic_stats
 from offsetguard.rocketmq.json_fields import (
     int_field,
     int_key,
@@ -21,6 +21,7 @@ from offsetguard.rocketmq.json_fields import (
     timestamp_field,
 )
 from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.rocketmq.plain_connections import plain_consumer_connections
 from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
 
 if TYPE_CHECKING:
@@ -206,3 +207,47 @@ def test_the_queues_of_several_topics_in_one_body_are_left_to_the_general_reader
     body = f'{{"offsetTable":{{{",".join(f"{key}:{row}" for key in keys)}}}}}'.encode()
     assert plain_topic_stats(body) is None
     assert topic_stats(body).queues == {MessageQueue(topic, "b", 0): TopicOffsets(1, 2, None) for topic in "ts"}
+
+
+@given(
+    clients=st.lists(st.tuples(NAMES, NAMES, NAMES, NUMBERS), max_size=2),
+    subscribed=st.lists(
+        st.tuples(NAMES, st.lists(NUMBERS, max_size=2), NAMES, NAMES, NUMBERS, st.lists(NAMES, max_size=2)), max_size=3
+    ),
+    model=NAMES,
+    edits=EDITS,
+)
+@example(clients=[("a:1", "a@1", "JAVA", 407)], subscribed=[("t", [], "TAG", "*", 1, [])], model="CLUSTERING", edits=[])
+@example(clients=[("", "a", "", 1)] * 2, subscribed=[("t", [3, -1], "TAG", "a", 1, ["a", "b"])], model="", edits=[])
+@example(clients=[("a", "a", "GO", 1)], subscribed=[("t", [], "TAG", "*", 1, [])] * 2, model="CLUSTERING", edits=[])
+@example(clients=[("a", "a", "GO", 2**63)], subscribed=[("t", [], "", "", 2**63, [])], model="", edits=[])
+def test_connections_that_are_read_quickly_are_the_same_as_read_generally(
+    clients: list[tuple[str, str, str, int]],
+    subscribed: list[tuple[str, list[int], str, str, int, list[str]]],
+    model: str,
+    edits: list[tuple[float, int, str]],
+) -> None:
+    listed = ",".join(
+        f'{{"clientAddr":{written(address)},"clientId":{written(client)},"language":{written(language)},'
+        f'"version":{version}}}'
+        for address, client, language, version in clients
+    )
+    table = ",".join(
+        f'{written(topic)}:{{"classFilterMode":false,"codeSet":[{",".join(map(str, codes))}],"expressionType":'
+        f'{written(kind)},"subString":{written(expression)},"subVersion":{version},"tagsSet":'
+        f'[{",".join(map(written, tags))}],"topic":{written(topic)}}}'
+        for topic, codes, kind, expression, version, tags in subscribed
+    )
+    body = edited(
+        f'{{"connectionSet":[{listed}],"consumeFromWhere":"CONSUME_FROM_LAST_OFFSET","consumeType":"X",'
+        f'"messageModel":{written(model)},"subscriptionTable":{{{table}}}}}',
+        edits,
+    )
+    quick = plain_consumer_connections(body)
+    if quick is not None:
+        assert quick == consumer_connections(b" " + body), "a space before it leaves it to the general reader"
+
+
+@pytest.mark.parametrize("file", sorted(BODIES.glob("203_*")), ids=lambda file: str(file.name))
+def test_connections_of_real_brokers_are_read_quickly(file: Path) -> None:
+    assert plain_consumer_connections(file.read_bytes()) is not None

@@ -195,6 +195,18 @@ def answer(opaque: int, body: bytes = b"") -> bytes:
     return encode_frame(Frame(0, encode_header(RemotingCommand(0, opaque, flag=1)), body))
 
 
+def test_requests_with_fields_have_compact_headers_and_others_tell_that_they_have_none() -> None:
+    connection = Connection()
+    for fields, form in (({"consumerGroup": "billing"}, SerializeType.ROCKETMQ), ({}, SerializeType.JSON)):
+        opaque, data = connection.request(203, fields)
+        reader = FrameReader()
+        reader.feed(data)
+        frame = reader.next_frame()
+        assert frame is not None
+        assert frame.serialize_type == form
+        assert decode_header(frame.serialize_type, frame.header) == RemotingCommand(203, opaque, ext_fields=fields)
+
+
 def test_answers_belong_to_their_requests_in_any_order() -> None:
     connection = Connection()
     (first, _), (second, _) = connection.request(28, {}), connection.request(26, {})
