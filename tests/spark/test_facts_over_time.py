@@ -17,7 +17,7 @@ from offsetguard.queue_fold import rebuild
 from offsetguard.queue_state import Sample
 from offsetguard.queue_sums import figures_of
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, QUEUE_STATE, TOPIC_FACTS, TRAFFIC_BASELINES
-from offsetguard.traffic_baselines import Baseline, fold
+from offsetguard.traffic_baselines import Baseline, fold, hour_of_week
 from offsetguard_peers.fact_frames import Frames, Row, rows_of, sources_of
 from offsetguard_spark.facts import (
     broker_facts,
@@ -172,6 +172,24 @@ def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSessi
     assert not found
     (group,) = rows_of(group_facts(sources), GROUP_FACTS)
     assert (group["baseline_tps"], group["baseline_spread_tps"], group["baseline_week_count"]) == (7.0, 0.5, 3)
+
+
+def test_growth_since_a_minute_ago_stands_beside_what_was_usual_a_week_ago(
+    spark: SparkSession, snapshot, config: Config
+) -> None:
+    snapshot.topic_queue("orders", 0, 0, 1000)
+    counted_at = snapshot.read_at - timedelta(seconds=60)
+    seen = {"topic": "orders", "max_offset_total": 400, "queue_count": 1, "counted_at": counted_at}
+    hour = snapshot.interval.start.replace(minute=0)
+    a_week_ago = round((snapshot.interval.start - hour).total_seconds() / 60) + (7 * 24 - 1) * 60
+    usual = {"hour_of_week": hour_of_week(hour), "mean_tps": 7.0, "spread_tps": 0.5, "week_count": 3}
+    history = {
+        TOPIC_FACTS.name: [_earlier(snapshot, 1, **seen)],
+        TRAFFIC_BASELINES.name: [_earlier(snapshot, a_week_ago, topic="orders", **usual)],
+    }
+    sources = sources_of(Frames(spark, snapshot.rows, history), config, snapshot.interval)
+    (topic,) = rows_of(topic_facts(sources), TOPIC_FACTS)
+    assert (topic["produce_tps"], topic["baseline_tps"], topic["baseline_week_count"]) == (10.0, 7.0, 3)
 
 
 def test_only_the_first_interval_of_an_hour_folds_traffic(spark: SparkSession, snapshot, config: Config) -> None:

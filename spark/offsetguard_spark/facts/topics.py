@@ -23,6 +23,7 @@ from offsetguard_spark.facts.figures import (
 )
 from offsetguard_spark.facts.pairs import pairs_of, sums_again
 from offsetguard_spark.facts.rates import put_rates
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,9 +48,10 @@ def topic_facts(sources: FactSources) -> DataFrame:
     counts = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("queue_count", "consumer_group_count")}
     seen_settings = F.col("broker_count").isNotNull()
     unreadable = F.when(seen_settings, F.col("unreadable_queue_count"))
-    topics = joined.withColumns(counts | {"unreadable_queue_count": unreadable})
-    rated = _with_put_rates(_with_produce_rate(topics, sources), sources)
-    return as_rows_of(TOPIC_FACTS, sources, with_baselines(rated, sources, of_groups=False))
+    rated = _with_put_rates(_with_produce_rate(joined, sources), sources)
+    all_told = F.col("put_broker_count") >= F.col("broker_count")
+    figures = counts | {"unreadable_queue_count": unreadable, "put_tps": F.when(all_told, F.col("put_tps"))}
+    return as_rows_of(TOPIC_FACTS, sources, with_baselines(rated, sources, of_groups=False), figures)
 
 
 def kept_of(sources: FactSources) -> DataFrame:
@@ -136,22 +138,21 @@ def _settings_by_topic(sources: FactSources) -> DataFrame:
 
 
 def _with_put_rates(topics: DataFrame, sources: FactSources) -> DataFrame:
+    """Add what masters count as written, and how many told."""
     if not sources.row_count(BROKER_STATS):
-        return topics.withColumns(unknown(TOPIC_FACTS, ("put_tps",)))
-    joined = topics.join(F.broadcast(put_rates(sources)), "topic", "left")
-    all_asked = F.col("put_broker_count") >= F.col("broker_count")
-    return joined.withColumn("put_tps", F.when(all_asked, F.col("put_tps")))
+        return with_new(topics, unknown(TOPIC_FACTS, ("put_tps",)) | {"put_broker_count": F.lit(0)})
+    return topics.join(F.broadcast(put_rates(sources)), "topic", "left")
 
 
 def _with_produce_rate(topics: DataFrame, sources: FactSources) -> DataFrame:
     """Add how fast the topic grew since its newest earlier facts; nothing is known when its queue count changed."""
     start = sources.interval.start
     if not sources.may_hold(TOPIC_FACTS, start - LAST_SEEN_WITHIN, start - INTERVAL_LENGTH):
-        return topics.withColumns(unknown(TOPIC_FACTS, ("produce_tps",)))
+        return with_new(topics, unknown(TOPIC_FACTS, ("produce_tps",)))
     counters = F.struct("max_offset_total", "counted_at", "queue_count")
     before = newest_within(sources, sources.history(TOPIC_FACTS), LAST_SEEN_WITHIN)
-    newest = before.groupBy("topic").agg(F.max_by(counters, "interval_start").alias("before"))
-    same_queues = F.col("before.queue_count") == F.col("queue_count")
-    grown = F.when(same_queues, growth(F.col("max_offset_total"), F.col("before.max_offset_total")))
-    since_ms = milliseconds_between(F.col("before.counted_at"), F.col("counted_at"))
-    return topics.join(F.broadcast(newest), "topic", "left").withColumn("produce_tps", per_second(grown, since_ms))
+    newest = before.groupBy("topic").agg(F.max_by(counters, "interval_start").alias("last_counted"))
+    same_queues = F.col("last_counted.queue_count") == F.col("queue_count")
+    grown = F.when(same_queues, growth(F.col("max_offset_total"), F.col("last_counted.max_offset_total")))
+    since_ms = milliseconds_between(F.col("last_counted.counted_at"), F.col("counted_at"))
+    return with_new(topics.join(F.broadcast(newest), "topic", "left"), {"produce_tps": per_second(grown, since_ms)})
