@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-QUICKLY_STARTED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICKLY_STARTED = "-XX:TieredStopAtLevel=1"  # the collector is the server's own: a JVM that is told two does not start
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduler:

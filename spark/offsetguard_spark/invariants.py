@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from offsetguard.tables import LANDED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ROW_INVARIANTS
+from offsetguard_spark.new_columns import with_new
 from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ def trouble_invariants_of(table: Table) -> tuple[Invariant, ...]:
 
 def mark(rows: DataFrame, table: Table) -> DataFrame:
     """Add `corrupt_invariants` and `violated_invariants` (trouble): the ids that each row breaks, never NULL."""
-    return rows.withColumns(
-        {CORRUPT: _violated_ids(corrupt_invariants_of(table)), TROUBLE: _violated_ids(trouble_invariants_of(table))}
-    )
+    ids = {CORRUPT: _violated_ids(corrupt_invariants_of(table)), TROUBLE: _violated_ids(trouble_invariants_of(table))}
+    return with_new(rows, ids)
 
 
 def sound_rows(marked: DataFrame) -> DataFrame:

@@ -20,14 +20,13 @@ from offsetguard.logs.moves import CAUSES, MOVE
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.prefilter import beginnings
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
-from offsetguard_spark.log_fields import with_pattern
+from offsetguard_spark.log_fields import FIRST_TEXT, with_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from offsetguard.logs.layouts import Layout
     from offsetguard.logs.pattern import Pattern
 
 _SECOND_CHARACTERS = len("2026-11-21 06:45:30")
@@ -39,10 +38,10 @@ def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
     `at` is NULL where a record has no head that we know, `is_text` false for empty lines before the first record.
     `records`: of `read_records`. `time_zone`: as in the configuration, of the times in the files.
     """
-    head = F.coalesce(*[_head(layout) for layout in LAYOUTS])
+    head = F.when(F.col("has_head"), _head())
     is_text = F.col("has_head") | (F.trim("text") != "")
     read = _computed(records.select("path", "position", "has_head", is_text.alias("is_text"), "text"), "head", head)
-    time = F.element_at("head", 1)
+    time = F.element_at("head", 2)
     seconds = F.left(time, F.lit(_SECOND_CHARACTERS)).try_cast("timestamp")
     # Where there are none, nothing is cast: within `try_cast`, Spark throws and catches an exception
     milliseconds = F.when(F.length(time) > _SECOND_CHARACTERS, F.substring(time, 21, 3).try_cast("int"))
@@ -51,8 +50,8 @@ def laid_out(records: DataFrame, time_zone: str) -> DataFrame:
         "path",
         "position",
         F.when(F.col("has_head"), F.to_utc_timestamp(local, time_zone)).alias("at"),
-        F.nullif(F.element_at("head", 2), F.lit("")).alias("thread"),
-        F.element_at("head", 3).alias("message"),
+        F.nullif(F.element_at("head", 3), F.lit("")).alias("thread"),
+        F.element_at("head", 4).alias("message"),
         "is_text",
     )
 
@@ -126,49 +125,59 @@ def _computed(rows: DataFrame, name: str, column: Column) -> DataFrame:
     return once.select(*rows.columns, F.col("once.it").alias(name))
 
 
-def _head(layout: Layout) -> Column:
-    """Return (time, thread, message) as a layout reads a record; NULL when it does not fit.
+def _head() -> Column:
+    """Return (empty, time, thread, message) as the first layout that fits reads a record; NULL when none does."""
+    groups = dict.fromkeys(("at", "thread"), "")
+    names = [name for layout in LAYOUTS for name in layout.fields]
+    for number, name in enumerate(names, start=1):
+        if name in groups:
+            groups[name] += f"${number}"  # of the layouts that do not fit, all are empty
+    regex = "|".join(layout.regex.removeprefix("^") for layout in LAYOUTS)
+    return _groups(F.col("text"), f"^(?:{regex})", f"{groups['at']}\n{groups['thread']}\n", most=4)
 
-    One replacement reads all groups at once: neither of them can hold a line feed, so line feeds separate them.
+
+def _groups(text: Column, regex: str, replacement: str, most: int = -1) -> Column:
+    """Return an empty text, and the lines of a replacement that names groups; NULL where the regex does not match.
+
+    One replacement reads all groups at once, and says whether there are any: none of them can hold a line feed, so line
+    feeds separate them; and one stands before them, where no text begins with one that a regex is tried on.
     """
-    groups = {name: f"${at}" for at, name in enumerate(layout.fields, start=1)}
-    head = F.regexp_replace("text", layout.regex, f"{groups['at']}\n{groups.get('thread', '')}\n")
-    behind_the_second = F.substring("text", _SECOND_CHARACTERS + 1, 1)  # tells most layouts apart
-    fits = (behind_the_second == layout.example[_SECOND_CHARACTERS]) & F.col("text").rlike(layout.regex)
-    return F.when(fits, F.split(head, "\n", 3))
+    texts = F.split(F.regexp_replace(text, regex, f"\n{replacement}"), "\n", most)
+    return F.get(F.filter(F.array(texts), lambda once: once[0] == ""), F.lit(0))  # so it is computed once
 
 
 def _found(patterns: Sequence[Pattern]) -> Column:
-    """Return the number of the first pattern that a message is of, and its fields' texts; NULL when there is none.
+    """Return what the first pattern finds that a message is of, as `with_pattern` takes it; NULL when there is none.
 
     Patterns are looked for by the message's first character: no message can be of those that begin otherwise.
     """
     firsts = [{text[:1] for text in beginnings(pattern.regex)} for pattern in patterns]
     found = [
         F.when(
-            F.left("message", F.lit(1)) == first,
-            F.coalesce(*[_of(at, patterns[at]) for at, its in enumerate(firsts) if its & {first, ""}]),
+            F.col("message").startswith(first),
+            F.coalesce(*[_of(at, patterns[at]) for at, its in enumerate(firsts) if first in its]),
         )
-        for first in sorted(set().union(*firsts) - {""})
+        for first in sorted(set().union(*firsts))
     ]
-    return F.coalesce(*found, *[_of(at, patterns[at]) for at, its in enumerate(firsts) if "" in its])
+    return F.coalesce(*found)
 
 
 def _of(number: int, pattern: Pattern) -> Column:
-    """Return what a pattern finds in a message; NULL when it is not meant for it. Its groups are read as in `_head`."""
-    message = F.col("message")
-    begins = message.startswith(_shared_start(beginnings(pattern.regex)))
-    groups = "\n".join(f"${at}" for at in range(1, len(pattern.fields) + 1))
-    texts = F.split(F.regexp_replace(message, f"{pattern.regex}(?s:.*)", groups), "\n")
+    """Return an empty text, the pattern's number, its fields' and parts' texts; NULL when it does not match."""
+    message, start = F.col("message"), _shared_start(beginnings(pattern.regex))
+    may_be = message.startswith(start)
+    if pattern.must_contain not in start:
+        may_be &= message.contains(pattern.must_contain)
+    groups = "".join(f"\n${at}" for at in range(1, len(pattern.fields) + 1))
+    texts = _groups(message, f"{pattern.regex}(?s:.*)", f"{number}{groups}")
     if pattern.parts:  # bound once: several parts may be searched in them
         texts = F.get(F.transform(F.array(texts), lambda once: F.concat(once, _parts(pattern, once))), F.lit(0))
-    said = F.struct(F.lit(number).alias("number"), texts.alias("texts"))
-    return F.when(begins & message.contains(pattern.must_contain) & message.rlike(pattern.regex), said)
+    return F.when(may_be, texts)
 
 
 def _parts(pattern: Pattern, texts: Column) -> Column:
     """Return the texts of a pattern's parts; empty where one is not found."""
-    at = {field.name: position for position, field in enumerate(pattern.fields)}
+    at = {field.name: position for position, field in enumerate(pattern.fields, start=FIRST_TEXT)}
     return F.array(*[F.regexp_extract(F.get(texts, F.lit(at[part.of])), part.regex, 1) for part in pattern.parts])
 
 

@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 
     from offsetguard.logs.pattern import Field, Part, Pattern
 
+FIRST_TEXT = 2  # in what was found: behind an empty text and the pattern's number
+
 _NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\z"
 _ESCAPED_IN_JSON = r'["\\\x00-\x1f]'
 _MAX_NAME_CHARACTERS = 4096
 _NAMED = ("consumer_group", "topic", "queue_id", "client_id", "client_address")
+_TYPES = {"is_text": FieldType.TEXT, "is_integer": FieldType.INT}
 _SCHEMA = pa.schema(
     [
         pa.field("pattern_number", pa.int32()),
         pa.field("kind", pa.string()),
         pa.field("routine", pa.bool_()),
-        pa.field("fields", pa.list_(pa.struct([("name", pa.string()), ("type", pa.string())]))),
+        pa.field("fields", pa.list_(pa.struct([("name", pa.string()), *((one, pa.bool_()) for one in _TYPES)]))),
         *(pa.field(f"{name}_at", pa.int32()) for name in _NAMED),
     ]
 )
@@ -39,11 +42,11 @@ _SCHEMA = pa.schema(
 def with_pattern(rows: DataFrame, patterns: Sequence[Pattern]) -> DataFrame:
     """Put `pattern` (kind, routine, names, fields as JSON) in place of `found`; NULL where nothing was found.
 
-    `found`: the pattern's number in `patterns`, and the texts of its fields and parts in their order.
+    `found`: an empty text, the pattern's number in `patterns`, and the texts of its fields and parts in their order.
     """
     others = [name for name in rows.columns if name != "found"]
     table = F.broadcast(_table(rows.sparkSession, patterns))
-    joined = rows.join(table, F.col("found.number") == F.col("pattern_number"), "left")
+    joined = rows.join(table, F.element_at("found", FIRST_TEXT).cast("int") == F.col("pattern_number"), "left")
     pattern = F.struct(
         "kind",
         "routine",
@@ -57,26 +60,35 @@ def with_pattern(rows: DataFrame, patterns: Sequence[Pattern]) -> DataFrame:
 
 
 def _table(spark: SparkSession, patterns: Sequence[Pattern]) -> DataFrame:
-    """Return one row per pattern: what it is, its fields, and where those stand that events have columns for."""
+    """Return one row per pattern: what it is, what its texts mean, and where those stand that events have columns for.
+
+    What stands before the first text has no name, and so becomes no member of the JSON.
+    """
     rows = []
     for number, pattern in enumerate(patterns):
         fields: list[Field | Part] = [*pattern.fields, *pattern.parts]
-        at = {field.name: position for position, field in enumerate(fields)}
+        at = {field.name: position for position, field in enumerate(fields, start=FIRST_TEXT)}
+        nameless: list[dict[str, object]] = [{"name": None, "is_text": True, "is_integer": False}] * FIRST_TEXT
         rows.append(
             {
                 "pattern_number": number,
                 "kind": pattern.kind,
                 "routine": pattern.routine,
-                "fields": [{"name": json.dumps(field.name) + ":", "type": field.type.value} for field in fields],
+                "fields": nameless + [_named(field) for field in fields],
                 **{f"{name}_at": at.get(name) for name in _NAMED},
             }
         )
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SCHEMA))
 
 
+def _named(field: Field | Part) -> dict[str, object]:
+    types = {name: field.type is one for name, one in _TYPES.items()}
+    return {"name": json.dumps(field.name) + ":", **types}
+
+
 def _text(name: str) -> Column:
     """Return a field's text; an empty or absent group is NULL."""
-    return F.nullif(F.get("found.texts", f"{name}_at"), F.lit(""))
+    return F.nullif(F.get("found", f"{name}_at"), F.lit(""))
 
 
 def _name(name: str) -> Column:
@@ -85,18 +97,17 @@ def _name(name: str) -> Column:
 
 def _json() -> Column:
     """Return the fields as a JSON object; an empty or absent group, or no number of the type, is null."""
-    is_plain = ~F.array_join("found.texts", "").rlike(_ESCAPED_IN_JSON)
-    plain = F.transform("fields", lambda field, at: _member(field, at, _quoted))
-    escaped = F.transform("fields", lambda field, at: _member(field, at, _escaped))
+    is_plain = ~F.array_join("found", "").rlike(_ESCAPED_IN_JSON)
+    plain = F.zip_with("fields", "found", lambda field, text: _member(field, text, _quoted))
+    escaped = F.zip_with("fields", "found", lambda field, text: _member(field, text, _escaped))
     return F.concat(F.lit("{"), F.array_join(F.when(is_plain, plain).otherwise(escaped), ","), F.lit("}"))
 
 
-def _member(field: Column, at: Column, as_json: Callable[[Column], Column]) -> Column:
-    text = F.nullif(F.get("found.texts", at), F.lit(""))
+def _member(field: Column, text: Column, as_json: Callable[[Column], Column]) -> Column:
     real = F.when(text.rlike(_NUMBER), text.try_cast("double"))
     value = (
-        F.when(field["type"] == FieldType.TEXT.value, as_json(text))
-        .when(field["type"] == FieldType.INT.value, text.try_cast("bigint").cast("string"))
+        F.when(field["is_text"], F.when(text != "", as_json(text)))
+        .when(field["is_integer"], text.try_cast("bigint").cast("string"))
         .otherwise(F.when(F.abs(real) < float("inf"), real).cast("string"))
     )
     return F.concat(field["name"], F.coalesce(value, F.lit("null")))
@@ -108,4 +119,4 @@ def _quoted(text: Column) -> Column:
 
 def _escaped(text: Column) -> Column:
     of_one = F.to_json(F.array(text))
-    return F.when(text.isNotNull(), F.substr(of_one, F.lit(2), F.length(of_one) - 2))
+    return F.substr(of_one, F.lit(2), F.length(of_one) - 2)

@@ -165,20 +165,25 @@ def _kept(lines: DataFrame) -> DataFrame:
 
 
 def _joined(kept: DataFrame, blocks: DataFrame) -> DataFrame:
-    """Put the lines of each record together: they are in one place already, so nothing is moved."""
-    begins = F.col("starts") | (F.col("record") == 0)
-    records = kept.groupBy("block", "record").agg(
-        F.min(F.when(begins, F.col("position") + F.col("hole"))).alias("position"),
-        F.max("end").alias("end"),
-        F.max("spans").alias("spans"),
-        F.array_sort(F.collect_list(F.struct("number", "line"))).alias("lines"),
-    )
+    """Put the lines of each record together: they are in one place already, so nothing is moved.
+
+    Nearly all records are of one line: looking at a record's neighbours costs less than grouping lines would.
+    """
+    its_lines = Window.partitionBy("block").orderBy("record").rangeBetween(Window.currentRow, Window.currentRow)
+    others = F.collect_list(F.when(~F.col("starts"), F.struct("number", "line"))).over(its_lines)
+    told = kept.select("*", F.array_sort(others).alias("others"), F.max("end").over(its_lines).alias("record_end"))
+    # The first line of a file that begins with none: it is one of the others, too.
+    records = told.where(F.col("starts") | (F.col("position") == 0))
     names = blocks.where(F.col("uri").startswith("file:///")).select("block", "path", "end_position", "continuation")
-    goes_on = F.col("spans") & (F.col("end") == F.col("end_position"))
-    behind = F.when(goes_on, F.concat(F.lit("\n"), F.col("continuation")))
-    text = F.concat(F.array_join("lines.line", "\n"), F.coalesce(behind, F.lit("")))
+    goes_on = F.col("spans") & (F.col("record_end") == F.col("end_position"))
+    text = F.concat_ws(
+        "\n", F.when(F.col("starts"), F.col("line")), "others.line", F.when(goes_on, F.col("continuation"))
+    )
     return records.join(F.broadcast(names), "block").select(
-        "path", "position", text.alias("text"), (F.col("record") > 0).alias("has_head")
+        "path",
+        (F.col("position") + F.col("hole")).alias("position"),
+        text.alias("text"),
+        F.col("starts").alias("has_head"),
     )
 
 

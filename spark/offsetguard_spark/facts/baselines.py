@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.traffic_baselines import REMEMBERED_WEEKS, earlier_rows, hour_containing, hour_of_week
 from offsetguard_spark.facts.figures import unknown
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,7 +26,7 @@ def with_baselines(facts: DataFrame, sources: FactSources, *, of_groups: bool) -
     table = GROUP_FACTS if of_groups else TOPIC_FACTS
     baselines = newest_baselines(hour_containing(sources.interval.start), sources)
     if baselines is None:
-        return facts.withColumns(unknown(table, _COLUMNS))
+        return with_new(facts, unknown(table, _COLUMNS))
     of_group = F.col("before_group").isNotNull()
     known = baselines.where(of_group if of_groups else ~of_group)
     on = F.col("topic") == F.col("before_topic")
@@ -33,7 +34,7 @@ def with_baselines(facts: DataFrame, sources: FactSources, *, of_groups: bool) -
         on = on & (F.col("consumer_group") == F.col("before_group"))
     figures = {f"baseline_{name}": F.col(f"before.{name}") for name in ("spread_tps", "week_count")}
     joined = facts.join(F.broadcast(known), on, "left")
-    return joined.withColumns(figures | {"baseline_tps": F.col("before.mean_tps")})
+    return with_new(joined, figures | {"baseline_tps": F.col("before.mean_tps")})
 
 
 def newest_baselines(hour: datetime, sources: FactSources) -> DataFrame | None:

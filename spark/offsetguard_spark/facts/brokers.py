@@ -20,8 +20,9 @@ from offsetguard_spark.facts.figures import (
     rate_sum,
     unknown,
 )
-from offsetguard_spark.facts.pairs import pairs_of, sums_again
+from offsetguard_spark.facts.pairs import SUMS, pairs_of, sums_again
 from offsetguard_spark.facts.topics import LAST_SEEN_WITHIN, kept_of, kept_sums, newest_within
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _REPLICA = ["broker_name", "broker_id"]
 _COUNTS = ("consumed_queue_count", "unknown_queue_count", "suspect_queue_count", "topic_queue_count")
+_OTHER_SUMS = tuple(name for name in SUMS if name != "queue_count")
 _OF_GROUPS = ("online_client_count", "retry_growth", "dead_letter_growth")
 _GROWTH = ("commit_log_growth", "commit_log_growth_ms")
 
@@ -54,35 +56,38 @@ def _replicas(sources: FactSources) -> DataFrame:
 
 
 def _replicas_with_sums(sources: FactSources) -> DataFrame:
-    listed = sources.written.read(BROKER_SNAPSHOTS).withColumns(
-        {"listed": F.lit(True), "get_tps": F.col("get_transferred_tps")}
-    )
+    own = {"listed_name": F.col("broker_name"), "get_tps": F.col("get_transferred_tps")}
+    listed = with_new(sources.written.read(BROKER_SNAPSHOTS), own)
     joined = listed.join(_queue_sums(sources), _REPLICA, "full")
-    is_listed, is_master = F.coalesce(F.col("listed"), F.lit(False)), F.col("broker_id") == 0
+    is_listed, is_master = F.col("listed_name").isNotNull(), F.col("broker_id") == 0
     slaves = F.count_if(~is_master).over(Window.partitionBy("broker_name")).cast("int")
-    return joined.withColumns({"listed": is_listed, "slave_count": F.when(is_master, slaves)})
+    return with_new(joined, {"listed": is_listed, "slave_count": F.when(is_master, slaves)})
 
 
 def _queue_sums(sources: FactSources) -> DataFrame:
     """Return the sums over a master's queues: those that groups consume, and those that topics have."""
     consumed = pairs_of(sources).groupBy("broker_name").agg(*sums_again())
     kept = kept_of(sources).groupBy("broker_name").agg(*kept_sums())
-    renamed = consumed.withColumnRenamed("queue_count", "consumed_queue_count")
-    both = renamed.join(kept.withColumnRenamed("queue_count", "topic_queue_count"), "broker_name", "full")
-    return both.withColumn("broker_id", F.lit(0).cast("bigint"))
+    both = consumed.select("broker_name", F.col("queue_count").alias("consumed_queue_count"), *_OTHER_SUMS).join(
+        kept.select("broker_name", F.col("queue_count").alias("topic_queue_count"), "message_count"),
+        "broker_name",
+        "full",
+    )
+    return with_new(both, {"broker_id": F.lit(0).cast("bigint")})
 
 
 def _with_growth(replicas: DataFrame, sources: FactSources) -> DataFrame:
     """Add how much was written to the commit log since the replica's newest facts of an earlier interval."""
     start = sources.interval.start
     if not sources.may_hold(BROKER_FACTS, start - LAST_SEEN_WITHIN, start - INTERVAL_LENGTH):
-        return replicas.withColumns(unknown(BROKER_FACTS, _GROWTH))
+        return with_new(replicas, unknown(BROKER_FACTS, _GROWTH))
     before = newest_within(sources, sources.history(BROKER_FACTS), LAST_SEEN_WITHIN)
     counter = F.max_by(F.struct("commit_log_max_offset", "read_at"), "interval_start").alias("before")
     joined = replicas.join(F.broadcast(before.groupBy(*_REPLICA).agg(counter)), _REPLICA, "left")
     grown = growth(F.col("commit_log_max_offset"), F.col("before.commit_log_max_offset"))
     since_ms = milliseconds_between(F.col("before.read_at"), F.col("read_at"))
-    return joined.withColumns({"commit_log_growth": grown, "commit_log_growth_ms": F.when(grown.isNotNull(), since_ms)})
+    grown_in = {"commit_log_growth": grown, "commit_log_growth_ms": F.when(grown.isNotNull(), since_ms)}
+    return with_new(joined, grown_in)
 
 
 def _sums_over_brokers() -> list[Column]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -9,7 +10,7 @@ from pyspark.sql import functions as F
 from offsetguard_spark.tables import spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import Column, DataFrame
 
@@ -62,7 +63,13 @@ def per_second(grown: Column, since_ms: Column) -> Column:
     return F.when(since_ms > 0, grown.cast("double") * F.lit(1000.0) / since_ms.cast("double"))
 
 
-def as_rows_of(table: Table, sources: FactSources, rows: DataFrame) -> DataFrame:
-    """Return rows of this interval with the table's columns in their order: the last step of every maker."""
+def as_rows_of(
+    table: Table, sources: FactSources, rows: DataFrame, figures: Mapping[str, Column] = MappingProxyType({})
+) -> DataFrame:
+    """Return rows of this interval with the table's columns in their order: the last step of every maker.
+
+    `figures`: columns that the rows do not have yet, or have otherwise.
+    """
     transaction = {"cluster": F.lit(sources.cluster), "interval_start": F.lit(sources.interval.start)}
-    return rows.withColumns(transaction).select(*[column.name for column in table.columns])
+    made = transaction | dict(figures)
+    return rows.select(*[made.get(column.name, F.col(column.name)).alias(column.name) for column in table.columns])

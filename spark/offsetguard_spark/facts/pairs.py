@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PAIR = ("consumer_group", "topic", "broker_name")
 COUNTS = ("queue_count", "unknown_queue_count", "never_committed_queue_count", "suspect_queue_count")
+SUMS = (*COUNTS, *LAG_SUMS, *AGES, *RATES)
+"""Columns of `sums_again`."""
 _COMMITTED = "committed_queue_count"  # queues whose consumer offset is known
 
 
@@ -29,7 +31,7 @@ def pairs_of(sources: FactSources) -> DataFrame:
 
 
 def sums_again() -> list[Column]:
-    """Return the aggregates over pairs that are the columns of a level: counts, LAGS and rates."""
+    """Return the aggregates over pairs that are the columns of a level: SUMS."""
     counts = [F.sum(name).cast("int").alias(name) for name in COUNTS]
     lags = [bounded(exact_sum(F.col(name))).alias(name) for name in LAG_SUMS]
     ages = [F.max(name).alias(name) for name in AGES]

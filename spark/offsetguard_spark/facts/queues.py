@@ -17,6 +17,7 @@ from offsetguard_spark.facts.clients import HOLDER_COLUMNS, differing_groups, qu
 from offsetguard_spark.facts.figures import as_rows_of, unknown
 from offsetguard_spark.facts.time_lag import Curve, with_lags_in_time
 from offsetguard_spark.invariants import mark
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,14 +53,14 @@ def queue_facts(sources: FactSources) -> DataFrame:
     if sources.row_count(CLIENT_QUEUE_SNAPSHOTS):
         figures = figures.join(F.broadcast(queue_holders(sources)), list(QUEUE), "left")
     else:
-        figures = figures.withColumns(unknown(QUEUE_FACTS, HOLDER_COLUMNS))
+        figures = with_new(figures, unknown(QUEUE_FACTS, HOLDER_COLUMNS))
     return as_rows_of(QUEUE_FACTS, sources, figures)
 
 
 def queues_of(sources: FactSources) -> DataFrame:
     """Return every queue of the interval with lags, rates and `suspect`; the columns that sums are made of."""
     queues, curve = _sampled(sources)
-    return with_figures(queues.withColumn("suspect", is_suspect(sources)), curve, sources.interval.end)
+    return with_figures(with_new(queues, {"suspect": is_suspect(sources)}), curve, sources.interval.end)
 
 
 def with_figures(queues: DataFrame, curve: Curve, interval_end: datetime) -> DataFrame:
@@ -67,7 +68,7 @@ def with_figures(queues: DataFrame, curve: Curve, interval_end: datetime) -> Dat
 
     `queues`: rows with the columns of `queue_snapshots` and the folded columns of `queue_state`.
     """
-    return with_lags_in_time(queues.withColumns(lags() | _rates()), curve, interval_end)
+    return with_lags_in_time(with_new(queues, lags() | _rates()), curve, interval_end)
 
 
 def is_suspect(sources: FactSources) -> Column:
@@ -83,7 +84,7 @@ def _sampled(sources: FactSources) -> tuple[DataFrame, Curve]:
     """Return the interval's samples with the folded window beside them, and their producers' curves."""
     if sources.folded_state is None:
         names = [column.name for column in FOLDED_COLUMNS]
-        return sources.written.read(QUEUE_SNAPSHOTS).withColumns(unknown(QUEUE_FACTS, names)), _own_curve()
+        return with_new(sources.written.read(QUEUE_SNAPSHOTS), unknown(QUEUE_FACTS, names)), _own_curve()
     this = (F.col("cluster") == sources.cluster) & (F.col("interval_start") == F.lit(sources.interval.start))
     return sources.state().where(this), queue_state.curve_points()
 

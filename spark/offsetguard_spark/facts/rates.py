@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from offsetguard.rate_facts import LEAST_COMMITTED_TPS, POP, READ, SENT_BACK, WRITTEN
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS
 from offsetguard_spark.facts.figures import any_of, rate_sum
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -35,9 +36,8 @@ def with_broker_rates(pairs: DataFrame, sources: FactSources) -> DataFrame:
     counts = slaves.agg(F.count_if(F.col("broker_id") != 0).alias("slave_count"))
     listed, seen = (F.coalesce(F.col(name), F.lit(0)) for name in ("slave_count", "seen_slave_count"))
     with_counts = rated.join(F.broadcast(counts), "broker_name", "left")
-    return with_counts.withColumn("unseen_slave_count", F.greatest(listed - seen, F.lit(0))).withColumn(
-        "reads_moved", reads_moved()
-    )
+    unseen = with_new(with_counts, {"unseen_slave_count": F.greatest(listed - seen, F.lit(0))})
+    return with_new(unseen, {"reads_moved": reads_moved()})
 
 
 def reads_moved() -> Column:

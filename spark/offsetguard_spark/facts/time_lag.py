@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.known_figures import epoch_ms
 from offsetguard.time_lag import Basis
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,17 +38,13 @@ _SHARE = (
 
 
 def with_lags_in_time(queues: DataFrame, curve: Curve, interval_end: datetime) -> DataFrame:
-    """Add the columns of `offsetguard.time_lag.lag_in_time` to rows with offsets and lags."""
+    """Add the columns of `offsetguard.time_lag.lag_in_time` to rows with offsets and lags, and `points` and `ages`."""
     now_ms = epoch_ms(interval_end)
     waits = F.expr("effective_lag > 0 OR available > 0 OR lost > 0")  # of all other queues, no curve is looked at
     points = F.array_compact(F.array(*[_point(high, at) for high, at in curve]))
-    return (
-        queues.withColumn("points", F.when(waits, points))
-        .withColumn("ages", F.expr(_ages(now_ms)))
-        .withColumns({name: F.expr(text) for name, text in _columns(now_ms).items()})
-        .withColumn("inflight_ms", F.expr(_span("inflight", "lag_ms", "available_ms")))
-        .drop("points", "ages")
-    )
+    aged = with_new(with_new(queues, {"points": F.when(waits, points)}), {"ages": F.expr(_ages(now_ms))})
+    lags = with_new(aged, {name: F.expr(text) for name, text in _columns(now_ms).items()})
+    return with_new(lags, {"inflight_ms": F.expr(_span("inflight", "lag_ms", "available_ms"))})
 
 
 def _ages(now_ms: int | None) -> str:

@@ -12,6 +12,7 @@ from offsetguard_spark.facts.baselines import folded, newest_baselines
 from offsetguard_spark.facts.figures import as_rows_of, growth, milliseconds_between, per_second
 from offsetguard_spark.facts.pairs import committed_sums, pairs_of
 from offsetguard_spark.facts.topics import written_by_topic
+from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,11 +37,11 @@ def traffic_baselines(sources: FactSources) -> DataFrame:
     passed = _traffic(sources, hour).where(F.col("hour_tps").isNotNull())
     before = newest_baselines(hour, sources)
     if before is None:
-        joined = passed.withColumn("before", F.lit(None).cast(_BASELINE))
+        joined = with_new(passed, {"before": F.lit(None).cast(_BASELINE)})
     else:
         joined = passed.join(F.broadcast(before), _same_subject("before"), "left")
     constants = {"hour_of_week": F.lit(hour_of_week(hour)), "hour_start_at": F.lit(hour)}
-    return as_rows_of(TRAFFIC_BASELINES, sources, joined.withColumns(constants | folded()))
+    return as_rows_of(TRAFFIC_BASELINES, sources, joined, constants | folded())
 
 
 def _traffic(sources: FactSources, hour: datetime) -> DataFrame:
@@ -52,7 +53,7 @@ def _traffic(sources: FactSources, hour: datetime) -> DataFrame:
     grown = growth(F.col("total"), F.col("first.total"))
     since_ms = milliseconds_between(F.col("first.counted_at"), F.col("counted_at"))
     joined = now.join(first, _same_subject("first"))
-    return joined.withColumn("hour_tps", per_second(grown, since_ms)).select(*_SUBJECT, "hour_tps")
+    return joined.select(*_SUBJECT, per_second(grown, since_ms).alias("hour_tps"))
 
 
 def _totals(sources: FactSources) -> DataFrame:
@@ -61,7 +62,7 @@ def _totals(sources: FactSources) -> DataFrame:
         "topic", _no_group().alias("consumer_group"), F.col("max_offset_total").alias("total"), "counted_at"
     )
     committed = pairs_of(sources).groupBy(*_SUBJECT).agg(*committed_sums())
-    return written.unionByName(committed.withColumnRenamed("consumer_offset_total", "total"))
+    return written.unionByName(committed.select(*_SUBJECT, F.col("consumer_offset_total").alias("total"), "counted_at"))
 
 
 def _first_of(hour: datetime, sources: FactSources, table: Table, total: str, group: Column) -> DataFrame:
