@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
 
-    from offsetguard_peers.fuzz_targets import Target
+    from offsetguard_peers.fuzz_target import Target
 
 HANG_S = 5.0  # CPU seconds for at most 64 KiB
 MEMORY_BYTES = 1536 * 1024 * 1024  # of address space on top of what a process has when it begins

@@ -1,52 +1,37 @@
-"""Everything of ours that reads bytes from outside, each with real inputs and the only errors that it may raise."""
+"""Everything of ours that reads bytes from outside, each with real inputs and the only errors that it may raise.
+
+Bodies of answers are here; what carries them is in `fuzz_wire.py`, files and pages are in `fuzz_files.py`.
+"""
 
 from __future__ import annotations
 
-import gzip
-import io
-import struct
-import tempfile
-import zlib
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
-from functools import cache, partial
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard.bundle.layout import read_index_line, read_meta
-from offsetguard.bundle.secrets import log_without_secrets, without_secrets
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
-from offsetguard.collect.http_page import _length_of_body
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.offset_events import decode_event
-from offsetguard.collect.prometheus_text import SampleReader
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.stats_item import StatsItem
-from offsetguard.errors import BrokerRefused, BundleError
 from offsetguard.intervals import Interval
-from offsetguard.logs.events import read_records
-from offsetguard.logs.log_stream import LogStream
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import body_decoders, detail_decoders, fastjson
 from offsetguard.rocketmq.bodies import TopicOffsets
-from offsetguard.rocketmq.codes import SerializeType
-from offsetguard.rocketmq.connection import Connection
-from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
-from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
 from offsetguard.rocketmq.json_fields import int_key, timestamp_field
-from offsetguard.rocketmq.malformed import MalformedBytes
-from offsetguard.rocketmq.message import MAGIC_V1, MAGIC_V2, decode_messages
+from offsetguard.rocketmq.message import decode_messages
 from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
-from offsetguard.rocketmq.pull import decode_pull_result
-from offsetguard.state_files.config_file import read_state_file
-from offsetguard.state_files.consume_queue import read_topic
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
+from offsetguard_peers.fuzz_files import file_targets
+from offsetguard_peers.fuzz_target import Target
+from offsetguard_peers.fuzz_wire import message_targets, protocol_targets
 from offsetguard_peers.scripted_broker import event_body, message_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 BODIES = Path(__file__).parents[2] / "unit" / "rocketmq" / "bodies"
 BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
@@ -69,28 +54,15 @@ BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     307: detail_decoders.consumer_running_info,
     315: detail_decoders.broker_stats,
 }
-MAX_READ_BYTES = 1024 * 1024
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 INTERVAL = Interval(NOW)
 REPLICA = Replica("b", 0, "127.0.0.1:10911")
-EAST_8 = timezone(timedelta(hours=8))
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Something that reads bytes; `refusals` are what it may raise, everything else is a finding."""
-
-    name: str
-    read: Callable[[bytes], object]
-    originals: Sequence[bytes]
-    refusals: tuple[type[Exception], ...] = (MalformedBytes,)
-    weight: int = 10  # share of the inputs
 
 
 @cache
 def all_targets() -> tuple[Target, ...]:
     """Return every target; made once, for some write files."""
-    return (*_body_targets(), *_protocol_targets(), *_message_targets(), *_file_targets())
+    return (*_body_targets(), *protocol_targets(), *message_targets(), *file_targets(_bodies(43), _bodies(26)))
 
 
 def _body_targets() -> list[Target]:
@@ -191,183 +163,3 @@ def _message_queue(key: str) -> MessageQueue:
 def _event(body: bytes) -> object:
     messages, _ = decode_messages(message_record(7, body))
     return [decode_event(message) for message in messages]
-
-
-def _protocol_targets() -> list[Target]:
-    answers = [
-        RemotingCommand(code=0, opaque=number, flag=1, remark=remark, ext_fields={"offset": "3"}, body=body)
-        for number, (remark, body) in enumerate(
-            [(None, b""), ("not set any response code", b"{}"), ("FOUND", message_record(0, b"x")), (None, b"y" * 999)]
-        )
-    ]
-    headers = {
-        form: [encode_header(answer, form) for answer in answers]
-        for form in (SerializeType.JSON, SerializeType.ROCKETMQ)
-    }
-    frames = [
-        encode_frame(Frame(form, header, answer.body))
-        for form, encoded in headers.items()
-        for header, answer in zip(encoded, answers, strict=True)
-    ]
-    streams = [*frames, b"".join(frames)]
-    return [
-        *(Target(f"header, {form.name}", partial(decode_header, form), headers[form], weight=20) for form in headers),
-        Target("frames", _frames, streams, weight=20),
-        Target("connection", _connection, streams, refusals=(), weight=20),
-    ]
-
-
-def _frames(stream: bytes) -> int:
-    """Read a stream that comes in pieces, their sizes given by the stream itself."""
-    reader = FrameReader()
-    position = count = 0
-    while position < len(stream):
-        size = stream[position] % 37 + 1 if len(stream) < 4096 else 4096
-        reader.feed(stream[position : position + size])
-        position += size
-        while (frame := reader.next_frame()) is not None:
-            decode_header(frame.serialize_type, frame.header, frame.body)
-            count += 1
-    return count
-
-
-def _connection(stream: bytes) -> int:
-    connection = Connection()
-    for _ in range(3):
-        connection.request(28, {})
-    return len(connection.receive(stream)) + len(connection.receive(b""))
-
-
-def _message_targets() -> list[Target]:
-    properties = b"KEYS\x01G\x02TAGS\x01G\x02"
-    plain = _record(MAGIC_V1, 0, b"hello", properties)
-    inner = struct.pack(">iiiii", 25, 0, 0, 0, 5) + b"hello"
-    inner = struct.pack(">i", len(inner) + 6) + inner[4:] + struct.pack(">h", 0)
-    records = [
-        plain,
-        plain * 3,
-        _record(MAGIC_V2, 0, b"hello", properties),
-        _record(MAGIC_V1, 0x1, zlib.compress(b"hello" * 50), properties),
-        _record(MAGIC_V2, 0x1 | 1 << 8, b"\x04\x22\x4d\x18" + b"\0" * 20, properties),
-        _record(MAGIC_V2, 0x1 | 2 << 8, b"\x28\xb5\x2f\xfd" + b"\0" * 20, properties),
-        _record(MAGIC_V2, 0x40 | 0x80, inner * 3, properties),
-        _record(MAGIC_V1, 0x30, b"six", properties),
-    ]
-    return [
-        Target("messages", decode_messages, records, refusals=(), weight=40),
-        Target("pull result", _pull_result, [b"3,0,9", b"-1,,x", b"9223372036854775808,1,2"], weight=8),
-    ]
-
-
-def _record(magic: int, sys_flag: int, body: bytes, properties: bytes) -> bytes:
-    host = bytes(16 if sys_flag & 0x10 else 4) + struct.pack(">i", 10911)
-    store = bytes(16 if sys_flag & 0x20 else 4) + struct.pack(">i", 10911)
-    rest = struct.pack(">iiiiqqiq", magic, 0, 0, 0, 7, 1400, sys_flag, 1795214730000) + host
-    rest += struct.pack(">q", 1795214730000) + store + struct.pack(">iqi", 0, 0, len(body)) + body
-    rest += (b"\x01T" if magic == MAGIC_V1 else b"\0\x01T") + struct.pack(">h", len(properties)) + properties
-    return struct.pack(">i", len(rest) + 4) + rest
-
-
-def _pull_result(data: bytes) -> object:
-    names = ("nextBeginOffset", "minOffset", "maxOffset")
-    fields = dict(zip(names, fastjson.decode_text(data).split(","), strict=False))
-    return decode_pull_result(RemotingCommand(code=0, opaque=1, flag=1, ext_fields=fields))
-
-
-LOG_LINES = b"""\
-2026-11-21 06:45:30 INFO PullMessageThread_3 - the request offset too small. group=G1, topic=T1, requestOffset=1, brokerMinOffset=500, clientIp=/10.0.0.9:43618
-2026-11-21 06:45:30 WARN PullMessageThread_3 - PULL_OFFSET_MOVED:correction offset. topic=T1, groupId=G1, requestOffset=99, newOffset=3, suggestBrokerId=0
-2026-11-21 06:45:31 INFO PullMessageThread_4 - the request offset: 99 over flow badly, fix to 3, broker max offset: 3, consumer: 10.0.0.9:44460
-2026-11-21 06:45:32 INFO HeartbeatThread_1 - subscription changed, group: GHB OLD: SubscriptionData [classFilterMode=false, topic=T1, subString=tagA, tagsSet=[tagA], codeSet=[], subVersion=1795215982309, expressionType=TAG] NEW: SubscriptionData [classFilterMode=false, topic=T1, subString=tagB, tagsSet=[tagB], codeSet=[], subVersion=1795215982310, expressionType=TAG]
-2026-11-21 06:45:33 WARN AdminBrokerThread_2 - tryLockBatch, message queue locked by other client. Group: G1 OtherClientId: c1 NewClientId: c2 MessageQueue [topic=T1, brokerName=broker-a, queueId=0]
-2026-11-21 06:45:33 WARN AdminBrokerThread_2 - RebalanceLockManager#tryLockBatch: message queue has been locked by other client, group=G1, mq=MessageQueue [topic=T1, brokerName=broker-a, queueId=0], locked client id=c1, current client id=c2
-2026-11-21 06:46:00 INFO - [GROUP_GET_NUMS] [T1@G1] Stats In One Minute, SUM: 3 TPS: 0.10 AVGPT: 3.00
-2026-11-21 06:44:37 - [WATERMARK] Pull Queue Size: 0 SlowTimeMills: 0
-2026-11-20 22:47:01,278 WARN RocketmqClient - execute the pull request exception
-org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25  DESC: the consumer's subscription not latest
-\tat org.apache.rocketmq.client.impl.MQClientAPIImpl.processPullResponse(MQClientAPIImpl.java:880)
-2026-11-21 16:49:33.210 INFO  [21613] [main] [RocketmqRemoting#?:?] - closeChannel: close the connection
-"""  # noqa: E501  the lines of real logs are long
-METRICS = b"""\
-# TYPE rocketmq_consumer_inflight_messages gauge
-rocketmq_consumer_inflight_messages{cluster="c",consumer_group="pop",topic="tasks",is_retry="false"} 76.0
-rocketmq_consumer_lag_latency_milliseconds{consumer_group="pop",topic="%RETRY%pop_tasks",is_retry="true"} -9.2E18 1795
-"""
-INDEX_LINE = (
-    b'{"t": 1795248420434, "broker": "broker-a-0", "code": 38, "ext": {"consumerGroup": "G"}, "file": null, '
-    b'"header": {"code": 1, "extFields": {}, "flag": 1, "opaque": 10, "remark": "no consumer for this group, G"}}'
-)
-META_JSON = b'{"format":1,"cluster":"main","recorded_by":"offsetguard","log_time_zone":"Asia/Shanghai"}'
-HEADS = [
-    b"HTTP/1.0 200 OK\r\nContent-Length: 12\r\nContent-Type: text/plain\r\n\r\n",
-    b"HTTP/1.1 404 Not Found\r\n\r\n",
-]
-
-
-def _file_targets() -> list[Target]:
-    lines = LOG_LINES.splitlines(keepends=True)
-    folder = Path(_temporary_folder().name)
-    offsets = _bodies(43)
-    state_texts = [*offsets, *(text.replace(b",", b",\n\t").replace(b"{", b"{\n") for text in offsets)]
-    units = b"".join(struct.pack(">qiq", number * 100, 100, 0) for number in range(50)) + bytes(20 * 50)
-    return [
-        Target("log", _log, [LOG_LINES, *lines], refusals=(), weight=40),
-        Target("log file", _log_file, [LOG_LINES, *map(gzip.compress, [LOG_LINES, b"", LOG_LINES])], (OSError,), 8),
-        Target("metrics page", _metrics, [METRICS], refusals=(), weight=20),
-        Target("index line of a bundle", _index_line, [INDEX_LINE], refusals=(BundleError,), weight=10),
-        Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
-        Target("secrets in settings", partial(without_secrets, 26), _bodies(26), refusals=(), weight=4),
-        Target("secrets in logs", log_without_secrets, lines, refusals=(), weight=4),
-        Target("head of a page", partial(_length_of_body, address="h:80"), HEADS, (BrokerRefused, ValueError), 4),
-        Target("state file", partial(_state_file, folder), [*state_texts, *map(gzip.compress, state_texts)], (), 4),
-        Target("consume queue", partial(_consume_queue, folder), [units], (OSError, ValueError), 2),
-    ]
-
-
-@cache
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return the folder that lives as long as this process."""
-    return tempfile.TemporaryDirectory(prefix="offsetguard-fuzz-")
-
-
-def _log(data: bytes) -> int:
-    half = len(data) // 2
-    return sum(1 for _ in read_records([data[:half], data[half:]], EAST_8))
-
-
-def _log_file(data: bytes) -> int:
-    """Read a file, compressed or not, as far as a round would."""
-    read = 0
-    with LogStream("fuzzed.log", io.BytesIO(data)) as stream:
-        while read < MAX_READ_BYTES and (piece := stream.read(MAX_READ_BYTES // 16)):
-            assert len(piece) <= MAX_READ_BYTES // 16
-            read += len(piece)
-    return read
-
-
-def _metrics(data: bytes) -> int:
-    reader = SampleReader({"rocketmq_consumer_inflight_messages", "rocketmq_consumer_lag_latency_milliseconds"})
-    return sum(1 for _ in reader.feed(data)) + sum(1 for _ in reader.close())
-
-
-def _index_line(data: bytes) -> object:
-    return read_index_line(data, 1, "index.jsonl")
-
-
-def _state_file(folder: Path, data: bytes) -> object:
-    (folder / "consumerOffset.json").write_bytes(data)
-    return read_state_file(folder, "consumerOffset.json", body_decoders.all_consumer_offsets)
-
-
-def _meta(folder: Path, data: bytes) -> object:
-    (folder / "meta.json").write_bytes(data)
-    return read_meta(folder)
-
-
-def _consume_queue(folder: Path, data: bytes) -> object:
-    queue = folder / "consumequeue" / "T" / "0"
-    queue.mkdir(parents=True, exist_ok=True)
-    (folder / "commitlog").mkdir(exist_ok=True)
-    (folder / "commitlog" / f"{300:020}").touch()
-    (queue / f"{0:020}").write_bytes(data)
-    return read_topic(folder, "T")

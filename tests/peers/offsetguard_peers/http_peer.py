@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Self
@@ -18,12 +19,19 @@ class Quiet:
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a browser that went away before it had its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type] # typeshed: one of its sockets
+
+
 class HttpPeer:
     """What all our HTTP servers do alike; `handler` answers, one thread per request."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler], *, port: int = 0) -> None:
         """Listen at once (on a free port by default); entering the context serves."""
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        self._http = _Server(("127.0.0.1", port), handler)
         name = f"{type(self).__name__} {self._http.server_address[1]}"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name=name, daemon=True)
 

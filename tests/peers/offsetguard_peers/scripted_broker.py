@@ -136,16 +136,14 @@ class ScriptedBroker:
         if group not in self.subscriptions:
             conversation.answer(request, ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
             return
-        document = {
+        document = {  # fields by name, as fastjson writes them
             "connectionSet": [
                 {"clientAddr": "10.0.0.9:4000", "clientId": f"10.0.0.9@{group}", "language": "JAVA", "version": 407}
             ],
+            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
             "consumeType": "CONSUME_PASSIVELY",
             "messageModel": self.message_model.get(group, "CLUSTERING"),
-            "subscriptionTable": {
-                topic: {"topic": topic, "subString": "*", "expressionType": "TAG", "subVersion": 1, "tagsSet": []}
-                for topic in self.subscriptions[group]
-            },
+            "subscriptionTable": {topic: _subscription(topic) for topic in self.subscriptions[group]},
         }
         conversation.answer(request, body=_json(document).encode())
 
@@ -316,6 +314,18 @@ def _answer_route(
         for name, count in reversed(counts.items())  # in no order, as the name server gives them
     ]
     conversation.answer(request, body=_json({"brokerDatas": brokers, "queueDatas": queues}).encode())
+
+
+def _subscription(topic: str) -> dict[str, object]:
+    return {
+        "classFilterMode": False,
+        "codeSet": [],
+        "expressionType": "TAG",
+        "subString": "*",
+        "subVersion": 1,
+        "tagsSet": [],
+        "topic": topic,
+    }
 
 
 def _json(value: object) -> str:

@@ -11,79 +11,21 @@ import pytest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 
-from offsetguard_peers.slack_blocks import block_problems
 from offsetguard_peers.slack_limits import RateLimits
-from offsetguard_peers.slack_page import mrkdwn_to_html
 from offsetguard_peers.slack_server import Failure, SlackServer
 from offsetguard_peers.slack_workspace import Channel
 
 
-def plain(text: str) -> dict[str, str]:
-    return {"type": "plain_text", "text": text}
-
-
-def markdown(text: str) -> dict[str, str]:
-    return {"type": "mrkdwn", "text": text}
-
-
 def section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": markdown(text)}
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
 
 
-def button(**changes: Any) -> dict[str, Any]:
-    return {"type": "button", "text": plain("Open"), "url": "https://x.test", **changes}
-
-
-RIGHT = [
-    [],
-    [{"type": "header", "text": plain("x" * 150)}],
-    [section("x" * 3000)],
-    [{"type": "section", "fields": [markdown("x" * 1000)] * 10}],
-    [{"type": "context", "elements": [markdown("x")] * 10}],
-    [{"type": "divider"}] * 50,
-    [{"type": "actions", "elements": [button()] * 25}],
-    [{"type": "actions", "elements": [button(action_id="a"), button(action_id="b", style="danger", value="v" * 2000)]}],
-    [{**section("a"), "block_id": "b" * 255, "accessory": button()}],
-    [{"type": "image", "image_url": "https://x.test/a.png", "alt_text": "a"}],
-]
-
-WRONG = [
-    ("must be an array", {"type": "divider"}),
-    ("no more than 50 items allowed", [{"type": "divider"}] * 51),
-    ("unsupported type: heading", [{"type": "heading", "text": plain("x")}]),
-    ("must be an object", ["divider"]),
-    ("must be less than 151 characters", [{"type": "header", "text": plain("x" * 151)}]),
-    ("must be one of plain_text", [{"type": "header", "text": markdown("x")}]),
-    ("must be more than 0 characters", [section("")]),
-    ("must be less than 3001 characters", [section("x" * 3001)]),
-    ("missing required field: fields or text", [{"type": "section"}]),
-    ("no more than 10 items allowed", [{"type": "section", "fields": [markdown("x")] * 11}]),
-    ("must be less than 2001 characters", [{"type": "section", "fields": [markdown("x" * 2001)]}]),
-    ("no less than 1 items allowed", [{"type": "section", "fields": []}]),
-    ("no more than 10 items allowed", [{"type": "context", "elements": [markdown("x")] * 11}]),
-    ("no more than 25 items allowed", [{"type": "actions", "elements": [button()] * 26}]),
-    ("must be less than 76 characters", [{"type": "actions", "elements": [button(text=plain("x" * 76))]}]),
-    ("must be less than 3001 characters", [{"type": "actions", "elements": [button(url="https://" + "x" * 3000)]}]),
-    ("must be a valid url", [{"type": "actions", "elements": [button(url="javascript:alert(1)")]}]),
-    ("must be one of primary, danger", [{"type": "actions", "elements": [button(style="loud")]}]),
-    ("`action_id` already exists", [{"type": "actions", "elements": [button(action_id="a"), button(action_id="a")]}]),
-    ("`block_id` same already exists", [{**section("a"), "block_id": "same"}, {**section("b"), "block_id": "same"}]),
-    ("must be less than 256 characters", [{**section("a"), "block_id": "b" * 256}]),
-    ("invalid additional property: emoji", [{"type": "section", "text": {**markdown("a"), "emoji": True}}]),
-    ("invalid additional property: colour", [{**section("a"), "colour": "red"}]),
-    ("unsupported element", [{"type": "actions", "elements": [markdown("a")]}]),
-    ("missing required field: image_url", [{"type": "image", "alt_text": "a"}]),
-]
-
-
-@pytest.mark.parametrize("blocks", RIGHT)
-def test_blocks_within_the_limits_are_accepted(blocks: list[Any]) -> None:
-    assert block_problems(blocks) == []
-
-
-@pytest.mark.parametrize(("problem", "blocks"), WRONG)
-def test_blocks_beyond_a_limit_are_named_with_their_place(problem: str, blocks: Any) -> None:
-    assert problem in [each.message for each in block_problems(blocks)]
+def post(url: str, body: bytes) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, data=body) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 def client_of(slack: SlackServer, token: str | None = None, timeout: int = 30) -> WebClient:
@@ -331,38 +273,3 @@ WRONG_READS = [
 def test_a_wrong_page_is_refused(slack_server: SlackServer, error: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(SlackApiError, match=error):
         client_of(slack_server).conversations_history(channel="C0ALERTS", **arguments)
-
-
-def post(url: str, body: bytes) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(url, data=body) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def test_the_page_shows_messages_without_letting_them_become_html(slack_server: SlackServer) -> None:
-    hostile = "<script>alert(1)</script>"
-    client_of(slack_server).chat_postMessage(
-        channel="C0ALERTS", text=hostile, blocks=[{"type": "header", "text": plain(hostile)}, section(hostile)]
-    )
-    with urllib.request.urlopen(slack_server.url) as answer:
-        page = answer.read().decode()
-    assert "<script" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-MARKUP = [
-    ("*bold* and _it_", "<b>bold</b> and <i>it</i>"),
-    ("a*b*c", "a*b*c"),
-    ("`*code*`", "<code>*code*</code>"),
-    ("<https://x.test?a=1&amp;b=2|the &lt;b&gt;>", '<a href="https://x.test?a=1&amp;b=2">the &lt;b&gt;</a>'),
-    ("<javascript:alert(1)|x>", "<mark>x</mark>"),
-    ("<!channel>", "<mark>!channel</mark>"),
-    ('a "quoted" &amp; <b', "a &quot;quoted&quot; &amp; &lt;b"),
-]
-
-
-@pytest.mark.parametrize(("markup", "expected"), MARKUP)
-def test_slack_markup_is_rendered_and_everything_else_escaped(markup: str, expected: str) -> None:
-    assert mrkdwn_to_html(markup) == expected

@@ -1,0 +1,87 @@
+"""What replicas and clients of a live cluster say, asked as a round of the collector asks them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
+from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.replica import Replica, ReplicaLink
+from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard.collect.running_info import read_running_info
+from offsetguard.intervals import Interval
+from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.rocketmq.requests import GetBrokerConfig, GetBrokerRuntimeInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from offsetguard.collect.landing import Row
+    from offsetguard_peers.broker import Broker
+    from offsetguard_peers.rocketmq import RocketMQCluster
+
+PATIENCE_S = 480.0  # nothing here needs a tenth of it, except that slaves of 5.x learn of topics once in a minute
+Found = TypeVar("Found")
+
+
+def wait_for(look: Callable[[], Found | None], what: str, *, every_s: float = 0.5) -> Found:
+    """Look until something is found; AssertionError after PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := look()) is None:
+        assert time.monotonic() < deadline, f"not seen within {PATIENCE_S:.0f} s: {what}"
+        time.sleep(every_s)
+    return found
+
+
+def readings_of(
+    brokers: Sequence[Broker],
+    groups: Mapping[str, Sequence[str]],
+    *,
+    clients: Sequence[tuple[str, str]] = (),
+) -> list[BrokerReading]:
+    """Ask replicas as a round does: figures, settings, rates of `groups`; masters also for running info."""
+
+    async def read(client: RocketMQClient, broker: Broker) -> BrokerReading:
+        reading = BrokerReading(Replica(broker.name, broker.broker_id, broker.address))
+        ledger = RequestLedger()
+        link = ReplicaLink(client, reading.replica, ledger, "")
+        runtime, settings = await link.ask(GetBrokerRuntimeInfo()), await link.ask(GetBrokerConfig())
+        assert runtime is not None
+        assert settings is not None
+        reading.runtime, reading.settings = runtime.body, settings.body
+        items = items_of_replica(reading) + items_for(groups, reading, lambda _: range(4))
+        await read_broker_stats(link, reading, items)
+        if reading.replica.is_master:
+            await read_running_info(link, reading, clients)
+        assert ledger.gaps == []
+        reading.answered_at = link.answered_at
+        return reading
+
+    async def run() -> list[BrokerReading]:
+        async with RocketMQClient(timeout_ms=30_000) as client:
+            return list(await asyncio.gather(*(read(client, broker) for broker in brokers)))
+
+    return asyncio.run(run())
+
+
+def now_interval() -> Interval:
+    """Return the minute that it is."""
+    return Interval.containing(datetime.now(UTC))
+
+
+def rates_of(cluster: RocketMQCluster, groups: Mapping[str, Sequence[str]]) -> dict[tuple[str, str, int], Row]:
+    """Return (stats name, key, broker id) -> row, of all replicas."""
+    rows = broker_stats_rows("main", now_interval(), readings_of(cluster.brokers, groups))
+    return {(row["stats_name"], row["stats_key"], row["broker_id"]): row for row in rows}
+
+
+def tell(cluster: RocketMQCluster, group: str, client_id: str) -> tuple[ClientAnswer, Row, dict[tuple[str, int], Row]]:
+    """Ask one client: its answer, its columns, and the rows of its queues by (topic, queue id)."""
+    reading = readings_of(cluster.masters[:1], {}, clients=[(group, client_id)])[0]
+    answer = reading.running_info[group, client_id]
+    rows = client_queue_rows("main", now_interval(), [reading])
+    return answer, running_info_columns(answer), {(row["topic"], row["queue_id"]): row for row in rows}
