@@ -1,12 +1,14 @@
 """OffsetGuard's round against mqadmin's and rocketmq-exporter's, on one real broker, in the same rounds.
 
-    uv run python benchmarks/collect_against_peers.py [--rounds 5] [--groups 1000] [--exporter-jar FILE]
+    uv run python benchmarks/collect_against_peers.py [--rounds 5] [--waiting-share 0.02] [--exporter-jar FILE]
 
 Compared are whole commands, from the start of the process to their last line or written snapshot:
     mqadmin consumerProgress                what operators type (published jars)
     offsetguard collect --namesrv ... --out the product's command
 and, where its jar is given, one round of a *warm* rocketmq-exporter. Besides the time: the CPU that the broker spent
 for it, less what it spends anyway in such a time (a broker with a thousand groups online is never idle).
+The aims are for the worst case, in which every group waits and so is a suspect; `--waiting-share` gives another one.
+Everybody has the same rounds before those that count: a broker that was just started compiles its own code meanwhile.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 EXPORTER_WITHIN_S = 600
+PROGRAM = "from offsetguard.cli.main import main; main()"  # what the console script says
 MESSAGES_PER_QUEUE = 5
 AT_REST_S = 10.0  # of watching the broker while nobody collects
 SETTLE_S = 3.0  # what the broker does after the last answer belongs to the round: memory to clean up, code to compile
@@ -66,15 +69,21 @@ def main() -> None:
         cluster = stack.enter_context(RocketMQCluster(arguments.version))
         broker = cluster.masters[0]
         groups = subscriptions(arguments.groups, arguments.topics)
-        prepare(cluster, groups, stack)
+        prepare(cluster, groups, stack, arguments.waiting_share)
         out = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         peers = [
             Peer("mqadmin consumerProgress", lambda: run_mqadmin(cluster)),
             Peer("offsetguard collect", lambda: run_offsetguard(cluster.namesrv, out)),
         ]
+        if arguments.python:
+            name = f"offsetguard collect by {arguments.python}"
+            peers.append(Peer(name, lambda: run_offsetguard(cluster.namesrv, out, arguments.python)))
         if arguments.exporter_jar:
             exporter = stack.enter_context(WarmExporter(arguments.exporter_jar, cluster, out))
             peers.append(Peer("rocketmq-exporter, warm round", exporter.wait_for_round))
+        for peer in peers * arguments.warm_up:
+            peer.run()
+        time.sleep(SETTLE_S)
         assert broker.pid is not None
         at_rest = cpu_at_rest(broker.pid)
         print(f"at rest the broker spends {at_rest:.3f} s CPU in a second; this is taken off")
@@ -101,22 +110,26 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--topics", type=int, default=200)
+    parser.add_argument("--waiting-share", type=float, default=1.0, help="of the groups, 0 to 1 (default: all wait)")
+    parser.add_argument("--warm-up", type=int, default=2, help="rounds of everybody that do not count")
+    parser.add_argument("--python", type=Path, help="another interpreter of this version, for a row of its own")
     parser.add_argument("--exporter-jar", type=Path, help="rocketmq-exporter, built from its source")
     return parser.parse_args()
 
 
-def prepare(cluster: RocketMQCluster, groups: dict[str, list[str]], stack: ExitStack) -> None:
-    """Bring the broker into the state that is compared."""
+def prepare(cluster: RocketMQCluster, groups: dict[str, list[str]], stack: ExitStack, waiting_share: float) -> None:
+    """Bring the broker into the state that is compared; `waiting_share`: of the groups, those that are behind."""
     started = time.perf_counter()
     address = cluster.masters[0].address
     topics = sorted({topic for names in groups.values() for topic in names})
     create_topics(address, topics)
     send_messages(address, topics, MESSAGES_PER_QUEUE)
     stack.enter_context(OnlineGroups(address, groups))
-    commit_offsets(address, groups, at_most=MESSAGES_PER_QUEUE)
+    commit_offsets(address, groups, at_most=MESSAGES_PER_QUEUE, waiting_share=waiting_share)
     rows = sum(len(names) * 16 + 1 for names in groups.values())
     took_s = time.perf_counter() - started
-    print(f"{cluster.version}: {len(groups)} groups online, {len(topics)} topics, {rows:,} offsets ({took_s:.0f} s)")
+    state = f"{len(groups)} groups online, {waiting_share:.0%} of them behind, {len(topics)} topics, {rows:,} offsets"
+    print(f"{cluster.version}: {state} ({took_s:.0f} s)")
     time.sleep(15)  # let the JVM and the name server come to rest
 
 
@@ -138,12 +151,16 @@ def run_mqadmin(cluster: RocketMQCluster) -> None:
     assert shown, ended.stdout[-2000:]
 
 
-def run_offsetguard(namesrv: str, out: Path) -> None:
-    command = [str(Path(sys.executable).with_name("offsetguard")), "collect", "--namesrv", namesrv]
+def run_offsetguard(namesrv: str, out: Path, python: Path | None = None) -> None:
+    program = [str(Path(sys.executable).with_name("offsetguard"))] if python is None else [str(python), "-c", PROGRAM]
+    command = [*program, "collect", "--namesrv", namesrv]
     folder = out / f"{time.time_ns()}"
     # bytecode is kept, as after any ordinary installation: where PYTHONDONTWRITEBYTECODE is set, every start would
     # compile 300 modules again; the first round still does
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(out / "bytecode")}
+    if python is not None:
+        own = [path for path in sys.path[1:] if not path.startswith(sys.base_prefix)]
+        environment["PYTHONPATH"] = os.pathsep.join(own)
     ended = subprocess.run(
         [*command, "--out", str(folder)], env=environment, capture_output=True, text=True, check=False
     )

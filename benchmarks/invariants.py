@@ -219,7 +219,8 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="offsetguard-invariants-"))
     os.environ.setdefault("OFFSETGUARD_LOCAL_MASTER", "local[2]")
-    spark = make_session(Workspace(folder, folder / "none.yml", "sqlite://"))
+    # 20 million rows come to a server or a cluster, which compile what they do as well as they can
+    spark = make_session(Workspace(folder, folder / "none.yml", "sqlite://"), runs_for_minutes=True)
     try:
         frames = {
             name: generate(spark, folder / name, arguments.rows, dirty=name == "dirty") for name in ("clean", "dirty")

@@ -91,6 +91,7 @@ class OnlineGroups:
             for start in range(0, len(names), groups_per_connection)
         ]
         self._pipelines: list[Pipeline] = []
+        self._told: dict[str, bytes] = {}  # by group; clients run elsewhere, so what they say is made once
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep_online, daemon=True)
 
@@ -128,11 +129,13 @@ class OnlineGroups:
         for command in pipeline.arrived():
             if command.code == RequestCode.GET_CONSUMER_RUNNING_INFO and not command.is_response:
                 group = command.ext_fields["consumerGroup"]
+                if group not in self._told:
+                    self._told[group] = _running_info([*self._subscriptions[group], f"%RETRY%{group}"])
                 answer = RemotingCommand(
                     code=0,
                     opaque=command.opaque,
                     flag=RESPONSE_FLAG,
-                    body=_running_info([*self._subscriptions[group], f"%RETRY%{group}"]),
+                    body=self._told[group],
                 )
                 pipeline.socket.sendall(encode_frame(Frame(0, encode_header(answer), answer.body)))
 
@@ -189,11 +192,13 @@ def send_messages(address: str, topics: Sequence[str], per_queue: int) -> None:
         )
 
 
-def commit_offsets(address: str, groups: dict[str, list[str]], *, at_most: int) -> None:
-    """Commit an offset between 0 and `at_most` for every queue.
+def commit_offsets(address: str, groups: dict[str, list[str]], *, at_most: int, waiting_share: float = 1.0) -> None:
+    """Commit an offset between 0 and `at_most` for every queue; `at_most` for groups that do not wait.
 
-    Queue 0 of each topic first: of several first commits at once a broker loses some.
+    `waiting_share`: of the groups, 0 to 1, the first by name. Queue 0 of each topic first: of several first commits at
+    once a broker loses some.
     """
+    waiting = frozenset(sorted(groups)[: round(len(groups) * waiting_share)])
     chosen = random.Random(5)  # noqa: S311 not a secret
     with Pipeline(address) as pipeline:
         for queue_ids in (range(1), range(1, QUEUES)):
@@ -204,7 +209,7 @@ def commit_offsets(address: str, groups: dict[str, list[str]], *, at_most: int) 
                         "consumerGroup": group,
                         "topic": topic,
                         "queueId": str(queue_id),
-                        "commitOffset": str(chosen.randint(0, at_most)),
+                        "commitOffset": str(chosen.randint(0, at_most) if group in waiting else at_most),
                     },
                     b"",
                 )
