@@ -15,7 +15,7 @@ demo: install-demo ## Real brokers with groups in trouble, Airflow, and the warn
 .PHONY: test
 test: install-test ## All checks and all tests (what CI runs)
 	@$(MAKE) --no-print-directory check
-	@$(RUN) pytest -n 3 --dist loadfile --durations=25
+	@$(RUN) pytest -n 2 --dist loadfile --durations=25
 
 .PHONY: unit
 unit: install-test ## Tests without a JVM: seconds
