@@ -174,10 +174,6 @@ class ConnectServer:
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.driver.extraJavaOptions": f"{_JVM_OPTIONS} -Xms{self.memory}",
-            # Each session would get class loaders of its own, and load and compile anew what all of them need. They are
-            # for code that clients send: ours send none.
-            "spark.sql.artifact.isolation.enabled": "false",
-            "spark.sql.artifact.isolation.alwaysApplyClassloader": "false",
             "spark.log.level": "WARN",
             "spark.ui.enabled": "false",
             # It remembers jobs, stages and queries even without a page to show them on: a few are enough.

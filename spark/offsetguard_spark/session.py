@@ -29,7 +29,12 @@ MOST_LOCAL_CORES = 8
 SMALL_SNAPSHOT_ROWS = 50_000
 ROWS_PER_SHUFFLE_PARTITION = 100_000
 MOST_SHUFFLE_PARTITIONS = 400
-SERVER_CONFIG = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
+SERVER_CONFIG = {
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    # Else PySpark notes the line of Python behind each of a cycle's thousands of column expressions, and looks for
+    # IPython every time: half of what our own process does in a small cycle.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 
 # Without it Spark looks up the machine's own name, which containers often cannot resolve.
 LOCAL_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
