@@ -3,10 +3,6 @@
 A JVM with Spark and two RocketMQ clusters take half a minute each to start. So a worker stays with the kind of its last
 file as long as there is one, and the files that need none of that fill what is left, so that all workers end together.
 What starts clusters of its own waits much (for locks to expire, for the next minute), so it is a kind by itself.
-
-With three workers or more, one begins with the quick files and ends after them: they need little more than half a
-core, since they wait for time-outs, and two heavy files leave a fifth of two cores idle. A third heavy file would keep
-them busy as well, but make each wait of the others longer.
 """
 
 from __future__ import annotations
@@ -20,7 +16,6 @@ if TYPE_CHECKING:
 
     from xdist.workermanage import WorkerController
 
-MOST_HEAVY_WORKERS = 2  # of a run with one worker more; what two of them start keeps two cores busy
 SHARED_CLUSTERS, SPARK, OWN_PEERS = KINDS = ("shared clusters", "spark", "own peers")  # heavy files by what they start
 WITH_OWN_PEERS = (
     "tests/live/incidents/",
@@ -52,29 +47,12 @@ LONGEST = (  # of each kind these come first
 class FileScheduler(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
     """`--dist loadfile` with another order."""
 
-    def _reschedule(self, node: WorkerController) -> None:
-        if self._takes_quick_files_only(node) and all(kind_of(file) for file in self.workqueue):
-            if not node.shutting_down:
-                node.shutdown()  # after what it has got
-            return
-        super()._reschedule(node)
-
-    def _takes_quick_files_only(self, node: WorkerController) -> bool:
-        """Whether it is the last of three or more workers, which are numbered gw0, gw1, ..."""
-        return bool(self.numnodes > MOST_HEAVY_WORKERS and node.gateway.id == f"gw{self.numnodes - 1}")
-
     def _assign_work_unit(self, node: WorkerController) -> None:
-        self.workqueue.move_to_end(self._next_file(node), last=False)
-        super()._assign_work_unit(node)
-
-    def _next_file(self, node: WorkerController) -> str:
-        files: list[str] = list(self.workqueue)
-        if self._takes_quick_files_only(node):
-            return min(files, key=lambda file: kind_of(file) is not None)
-        last = {worker: kind_of(next(reversed(given), "")) for worker, given in self.assigned_work.items()}
+        last = {worker: kind_of(next(reversed(files), "")) for worker, files in self.assigned_work.items()}
         free = (kind for kind in KINDS if kind not in last.values())
         stays_with = last.get(node) or next(free, None)
-        return next_file(files, stays_with)
+        self.workqueue.move_to_end(next_file(self.workqueue, stays_with), last=False)
+        super()._assign_work_unit(node)
 
 
 def kind_of(file: str) -> str | None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections import defaultdict
 from pathlib import Path
 
 from offsetguard_peers.file_scheduler import (
@@ -49,41 +45,3 @@ def test_a_worker_stays_with_what_it_has_started_and_quick_files_come_last() -> 
     assert kinds == sorted(kinds, key=[SPARK, SHARED_CLUSTERS, OWN_PEERS, None].index)
     spark = [file for file in LONGEST if file.startswith("tests/spark/")]
     assert given[: len(spark) + 1] == [*spark, "tests/spark/test_gate.py"]
-
-
-NOTES_ITS_WORKER = """\
-import os, pathlib, time
-import pytest
-@pytest.mark.parametrize("number", range(3))
-def test_that_notes_its_worker(number):
-    time.sleep({seconds})
-    folder = pathlib.Path(__file__).parents[2] / "noted"
-    folder.mkdir(exist_ok=True)
-    (folder / f"{{pathlib.Path(__file__).parent.name}} {{os.environ['PYTEST_XDIST_WORKER']}} {file} {{number}}").touch()
-"""
-USES_THE_SCHEDULER = """\
-from offsetguard_peers.file_scheduler import FileScheduler
-def pytest_xdist_make_scheduler(config, log):
-    return FileScheduler(config, log)
-"""
-
-
-def test_of_three_workers_one_takes_quick_files_only_and_the_others_share_what_is_left(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(USES_THE_SCHEDULER)
-    for kind, seconds, count in (("live", 0.3, 3), ("spark", 0.3, 3), ("unit", 0.0, 6)):
-        (tmp_path / "tests" / kind).mkdir(parents=True)
-        for number in range(count):
-            name = f"test_{kind}_{number}"
-            content = NOTES_ITS_WORKER.format(seconds=seconds, file=name)
-            (tmp_path / "tests" / kind / f"{name}.py").write_text(content)
-    command = [sys.executable, "-m", "pytest", "-p", "xdist", "-n", "3", "--dist", "loadfile", "tests"]
-    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # starts in half the time
-    run = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout
-    kinds_of = defaultdict(set)
-    noted = [file.name.split() for file in (tmp_path / "noted").iterdir()]
-    for kind, worker, *_ in noted:
-        kinds_of[worker].add(kind)
-    assert len(noted) == 3 * (3 + 3 + 6)
-    assert kinds_of["gw2"] == {"unit"}
-    assert kinds_of["gw0"] | kinds_of["gw1"] >= {"live", "spark"}
