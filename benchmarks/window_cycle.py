@@ -1,6 +1,8 @@
 """The window cycle, folded by Spark, against DuckDB re-reading the 60 snapshots of the window.
 
-Run: uv run python benchmarks/window_cycle.py [--queues N] [--rounds 5] [--sizes 20000,2000000]
+    uv run python benchmarks/window_cycle.py [--queues N] [--rounds 5] [--sizes 20000,2000000]
+    uv run python benchmarks/window_cycle.py --cycles-only --engine local[1] --sizes 20000,200000,600000
+    uv run python benchmarks/window_cycle.py --cycles-only --engine workers --sizes 20000,200000,600000
 
 Data is generated once: 61 snapshots of all queues, as Parquet files. In each round, interleaved, on two threads:
 
@@ -10,8 +12,9 @@ windows   DuckDB reads the 60 snapshots and writes the suspects with the same fe
           before (advances, rewinds, recreated queues, moved min offsets) with window functions
 sums      as much of it as plain aggregates can tell: neither advances, rewinds, points nor pauses
 
-Before that the figures of both are compared. After it: the cycle with a longer history behind it, and other sizes.
-Ends with exit code 1 when Spark's median is not below that of `windows`, its aim.
+Before that the figures of both are compared. After it: the cycle with a shorter history behind it, and other sizes.
+Ends with exit code 1 when Spark's median is not below that of `windows`, its aim. The other two lines tell from which
+size on two workers of one core each (a standalone cluster) are worth it, beside one core without a cluster.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +39,7 @@ from pyspark.sql import functions as F
 from offsetguard.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.workspace import Workspace
+from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_spark.queue_state import fold_snapshot, is_suspect
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
 from offsetguard_spark.tables import create_missing_tables, spark_schema, table_name
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
 
 FIRST = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 WINDOW_SNAPSHOTS = 60
+WORKERS = "workers"
 KEY = "broker_name, topic, queue_id, consumer_group"
 AT = "max_offset_read_at"
 Figures = dict[str, list[tuple[float, float]]]  # seconds, and CPU seconds
@@ -165,26 +171,39 @@ def main() -> int:
     parser.add_argument("--queues", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", default="20000,2000000", help="other numbers of queues, for the slope; '' = none")
+    parser.add_argument("--cycles-only", action="store_true", help="only Spark's cycle, for each of the sizes")
+    parser.add_argument("--engine", default="local[2]", help=f"a local master, or {WORKERS!r}: a cluster of two")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="window_cycle_") as folder:
-        spark = warm_session(Path(folder))
-        try:
-            figures = compare(spark, Path(folder), options.queues, options.rounds)
-            sizes = [int(size) for size in options.sizes.split(",") if size]
-            by_size = {size: cycles_alone(spark, Path(folder), size, options.rounds) for size in sizes}
-        finally:
-            spark.stop()
-    return report(figures, by_size | {options.queues: figures["spark"]}, options.queues)
+    sizes = [int(size) for size in options.sizes.split(",") if size]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="window_cycle_")))
+        master = options.engine
+        if master == WORKERS:
+            master = stack.enter_context(StandaloneSpark(folder / WORKERS, workers=2, worker_memory="3g")).master
+        spark = warm_session(folder, master)
+        stack.callback(spark.stop)
+        figures = {} if options.cycles_only else compare(spark, folder, options.queues, options.rounds)
+        by_size = {size: cycles_alone(spark, folder, size, options.rounds) for size in sizes}
+    if figures:
+        by_size[options.queues] = figures["spark"]
+    report_sizes(by_size)
+    return report(figures, options.queues) if figures else 0
 
 
-def warm_session(folder: Path) -> SparkSession:
-    """Start a session as a warm Connect server's is: local[2], compiled as far as the JVM can."""
+def warm_session(folder: Path, master: str) -> SparkSession:
+    """Start a session as a warm Connect server's is: compiled as far as the JVM can."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     workspace = Workspace(folder / "home", folder / "offsetguard.yml", f"sqlite:///{folder / 'offsetguard.db'}")
     create_missing_tables(workspace)
-    builder = SparkSession.builder.master("local[2]").appName("window_cycle")
+    builder = SparkSession.builder.master(master).appName("window_cycle")
+    local = local_config()
     server = {"spark.driver.extraJavaOptions": "-Djava.net.preferIPv4Stack=true", "spark.driver.memory": "4g"}
-    for name, value in (SERVER_CONFIG | session_config(workspace) | local_config() | server).items():
+    workers = {
+        "spark.executor.memory": "2g",
+        "spark.executor.extraClassPath": local["spark.driver.extraClassPath"],
+        "spark.executor.extraJavaOptions": "-Djava.net.preferIPv4Stack=true",
+    }
+    for name, value in (SERVER_CONFIG | session_config(workspace) | local | server | workers).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -273,17 +292,20 @@ def cost(work: Callable[[], None]) -> tuple[float, float]:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time so far of this process and of its children: the JVM, which DuckDB leaves idle."""
-    ticks = 0
+    """Return the CPU time so far of this process and of all that it started: JVMs, which DuckDB leaves idle."""
+    started_by: dict[int, tuple[int, int]] = {}  # process -> its parent, ticks
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             fields = stat.read_text().rpartition(")")[2].split()
-            if os.getpid() in (int(stat.parent.name), int(fields[1])):
-                ticks += int(fields[11]) + int(fields[12])
+            started_by[int(stat.parent.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+    ticks, found = 0, {os.getpid()}
+    while found:
+        ticks += sum(started_by[process][1] for process in found)
+        found = {process for process, (parent, _) in started_by.items() if parent in found}
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def report(figures: Figures, by_size: dict[int, list[tuple[float, float]]], queue_count: int) -> int:
+def report(figures: Figures, queue_count: int) -> int:
     """Print medians, minima and ratios; returns the exit code."""
     medians = {name: median(times) for name, times in figures.items()}
     ours, least = medians["spark"], min(figures["spark"])[0]
@@ -292,13 +314,17 @@ def report(figures: Figures, by_size: dict[int, list[tuple[float, float]]], queu
     for name, times in figures.items():
         ratios = f"{medians[name] / ours:.2f} | {min(times)[0] / least:.2f}"
         say(f"| {name} | {medians[name]:.2f} | {min(times)[0]:.2f} | {cpu_median(times):.2f} | {ratios} |")
+    missed = ours > medians["windows"]
+    say(f"\naim (not slower than DuckDB re-reading the window, same features): {'MISSED' if missed else 'reached'}")
+    return int(missed)
+
+
+def report_sizes(by_size: dict[int, list[tuple[float, float]]]) -> None:
+    """Print the cycle of each size."""
     say("\n| queues | median, s | minimum, s | CPU, s | us per queue |\n|---|---|---|---|---|")
     for size, times in sorted(by_size.items()):
         per_queue = median(times) / size * 1e6
         say(f"| {size:,} | {median(times):.2f} | {min(times)[0]:.2f} | {cpu_median(times):.2f} | {per_queue:.1f} |")
-    missed = ours > medians["windows"]
-    say(f"\naim (not slower than DuckDB re-reading the window, same features): {'MISSED' if missed else 'reached'}")
-    return int(missed)
 
 
 def median(times: list[tuple[float, float]]) -> float:

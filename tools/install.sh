@@ -85,4 +85,5 @@ case $purpose in
     *) fail "usage: tools/install.sh use|demo|test" ;;
 esac
 uv run --frozen --no-sync python -m offsetguard_spark.jars "${jar_sets[@]}"
+uv run --frozen --no-sync python -m offsetguard_spark.make_class_archive # Spark then starts in half the time
 say "everything is installed"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import importlib.util
 import os
 import secrets
 import signal
@@ -22,17 +21,19 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offsetguard.errors import OffsetGuardError
 from offsetguard.workspace import Workspace
+from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
 from offsetguard_spark.jars import jar_paths
 from offsetguard_spark.session import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master
+from offsetguard_spark.spark_home import spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
     from typing import IO
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -168,12 +169,14 @@ class ConnectServer:
 
     def _command(self) -> list[str]:
         """Return spark-submit's command line; it becomes the server itself (`exec`). No secret is on it."""
-        jars = [str(path) for path in jar_paths("iceberg")]
+        jar_files = jar_paths("iceberg")
+        jars = [str(path) for path in jar_files]
+        java_options = f"{_JVM_OPTIONS} -Xms{self.memory}{class_archive_options(jar_files)}"
         config = {
             **SERVER_CONFIG,
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),
-            "spark.driver.extraJavaOptions": f"{_JVM_OPTIONS} -Xms{self.memory}",
+            "spark.driver.extraJavaOptions": java_options,
             "spark.log.level": "WARN",
             "spark.ui.enabled": "false",
             # It remembers jobs, stages and queries even without a page to show them on: a few are enough.
@@ -185,7 +188,7 @@ class ConnectServer:
             "spark.connect.ui.retainedStatements": "5",
         }
         master = self.master or local_master()
-        command = [str(_spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS, "--name", "offsetguard"]
+        command = [str(spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS, "--name", "offsetguard"]
         command += ["--master", master, "--driver-memory", self.memory, "--driver-class-path", ":".join(jars)]
         if master.startswith("local"):
             config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -199,7 +202,7 @@ class ConnectServer:
         ours = {
             name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
         }
-        return {**LOCAL_ENVIRONMENT, **ours, "SPARK_HOME": str(_spark_home()), TOKEN_VARIABLE: self.token}
+        return {**LOCAL_ENVIRONMENT, **ours, "SPARK_HOME": str(spark_home()), TOKEN_VARIABLE: self.token}
 
     def _await(self, process: subprocess.Popen[bytes], patience_s: float) -> None:
         deadline = time.monotonic() + patience_s
@@ -226,15 +229,6 @@ def _write_pid(file: IO[str], process_id: int) -> None:
     file.truncate(0)
     file.write(str(process_id))
     file.flush()
-
-
-def _spark_home() -> Path:
-    """Find PySpark's folder without importing it."""
-    spec = importlib.util.find_spec("pyspark")
-    for location in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(location) / "bin" / "spark-submit").is_file():
-            return Path(location)
-    raise SparkServerFailed("no PySpark with a spark-submit in this environment; run `make install`")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

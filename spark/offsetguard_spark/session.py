@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, jdbc_properties
+from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import ConnectAddress, SparkServerUnusable, telling_line
 from offsetguard_spark.jars import jar_paths
 
@@ -139,10 +140,12 @@ def local_master() -> str:
 
 def local_config(*, runs_for_minutes: bool = False) -> dict[str, str]:
     """Return what a JVM of our own needs besides."""
+    jars = jar_paths("iceberg")
+    java_options = _LOCAL_JVM_OPTIONS if runs_for_minutes else _SHORT_JVM_OPTIONS
     return {
         # Not spark.jars: that copies 60 MB for each run.
-        "spark.driver.extraClassPath": ":".join(str(path) for path in jar_paths("iceberg")),
-        "spark.driver.extraJavaOptions": _LOCAL_JVM_OPTIONS if runs_for_minutes else _SHORT_JVM_OPTIONS,
+        "spark.driver.extraClassPath": ":".join(map(str, jars)),
+        "spark.driver.extraJavaOptions": java_options + class_archive_options(jars),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -84,7 +84,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
                 "silence_ms": silence_ms,
-                "stopped_queue_count": len(stopped),
+                "stopped_queue_count": len(stopped) or None,
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
                 "name_servers": name_servers_of(config, facts.cluster),

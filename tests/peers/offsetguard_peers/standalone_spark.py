@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.processes import ChildProcess, stop_all
+from offsetguard_spark.spark_home import spark_home
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
 PATIENCE_S = 300.0
@@ -61,14 +61,7 @@ class StandaloneSpark:
         self._port.release()
 
     def _start(self, name: str, arguments: list[str]) -> None:
-        home = _spark_home()
+        home = spark_home()
         command = [str(home / "bin" / "spark-class"), *arguments]
         log = self._folder / f"{name}.log"
         self._processes.append(ChildProcess(name, command, log, _DAEMON | {"SPARK_HOME": str(home)}))
-
-
-def _spark_home() -> Path:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
