@@ -53,6 +53,11 @@ class Workspace:
         return self.home / "catalog.db"
 
     @property
+    def spark_server_folder(self) -> Path:
+        """The warm Spark server's token, log and temporary files."""
+        return self.home / "spark-server"
+
+    @property
     def data_docs_folder(self) -> Path:
         """Data Docs, one folder per cluster: `<cluster>/index.html` is the newest run."""
         return self.home / "data_docs"

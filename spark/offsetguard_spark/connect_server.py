@@ -6,6 +6,7 @@ own default is every interface), and only for those who know its token. In its f
 token       made once and kept, so that the Airflow connection outlives restarts
 pid         the server's process; it holds a lock on this file for as long as it lives, whatever becomes of the number
 server.log  what Spark said since the last start; the one before is `server.log.1`
+tmp         Spark's temporary files; those of a server that was killed go when the next one starts
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -82,6 +84,11 @@ class ConnectServer:
     def log_file(self) -> Path:
         """Where Spark's output goes."""
         return self.folder / "server.log"
+
+    @property
+    def temporary_folder(self) -> Path:
+        """What Spark would leave in /tmp."""
+        return self.folder / "tmp"
 
     def process_id(self) -> int | None:
         """Return the running server's process id; None when none runs."""
@@ -165,13 +172,17 @@ class ConnectServer:
             except OSError as error:
                 file.close()
                 raise SparkServerFailed(f"port {self.port}: {error.strerror}; choose another with --port") from error
+        if self.temporary_folder.exists():
+            shutil.rmtree(self.temporary_folder)
+        self.temporary_folder.mkdir()
         return file
 
     def _command(self) -> list[str]:
         """Return spark-submit's command line; it becomes the server itself (`exec`). No secret is on it."""
         jar_files = jar_paths("iceberg")
         jars = [str(path) for path in jar_files]
-        java_options = f"{_JVM_OPTIONS} -Xms{self.memory}{class_archive_options(jar_files)}"
+        own = f'-Xms{self.memory} -Djava.io.tmpdir="{self.temporary_folder}"'
+        java_options = f"{_JVM_OPTIONS} {own}{class_archive_options(jar_files)}"
         config = {
             **SERVER_CONFIG,
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -222,7 +233,7 @@ class ConnectServer:
 
 def server_in(workspace: Workspace, *, port: int = DEFAULT_PORT, memory: str = "2g", master: str = "") -> ConnectServer:
     """Return the workspace's server."""
-    return ConnectServer(workspace.home / "spark-server", port, memory, master)
+    return ConnectServer(workspace.spark_server_folder, port, memory, master)
 
 
 def _write_pid(file: IO[str], process_id: int) -> None:

@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
+from offsetguard_spark.session import make_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +44,7 @@ default_team: ops
 """
 RUN_TASK = """\
 import sys
+import time
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
 PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.argv[1]).execute({})
 """
@@ -175,6 +178,21 @@ def test_the_server_listens_on_this_machine_only_and_keeps_its_token_to_itself(s
     command_line = Path(f"/proc/{spark_server.process_id()}/cmdline").read_text(encoding="utf-8")
     assert str(spark_server.port) in command_line
     assert spark_server.token not in command_line
+
+
+def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
+    spark_server: ConnectServer, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Housekeeping deletes it there; when a release of Spark leaves nothing any more, neither is needed."""
+    monkeypatch.setenv(TOKEN_VARIABLE, spark_server.token)
+    session = make_session(workspace, {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token})
+    session_id = session.session_id
+    session.stop()
+    left = spark_server.temporary_folder / "spark_connect_model_cache" / session_id
+    deadline = time.monotonic() + 30
+    while not left.is_dir() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left.is_dir()
 
 
 def test_a_second_server_is_refused_before_it_harms_the_first(spark_server: ConnectServer) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.exceptions import NoSuchTableError
 
 from offsetguard.housekeeping.expiry import expire, settle
-from offsetguard.housekeeping.leftovers import delete_landed, delete_orphans
+from offsetguard.housekeeping.leftovers import delete_landed, delete_orphans, delete_session_folders
 from offsetguard.housekeeping.packing import pack
 from offsetguard.housekeeping.retention import delete_older, kept_for, kept_from
 from offsetguard.housekeeping.table_files import exchange
@@ -69,6 +69,7 @@ class HousekeepingReport:
     deleted_messages: int = 0  # sent ones, with what the notification log says of them
     deleted_silences: int = 0
     deleted_snapshots: int = 0  # landed ones
+    deleted_session_folders: int = 0  # of the warm Spark server
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report for JSON."""
@@ -171,6 +172,9 @@ class Housekeeper:
             deleted_messages=aged.messages,
             deleted_silences=aged.silences,
             deleted_snapshots=delete_landed(self.workspace.landing_folder, snapshots_from),
+            deleted_session_folders=delete_session_folders(
+                self.workspace.spark_server_folder, now - self.keep_unnamed_files
+            ),
         )
 
     def _lock(self) -> AbstractContextManager[None]:

@@ -56,6 +56,19 @@ def delete_landed(landing_folder: Path, older_than: datetime) -> int:
     return count
 
 
+def delete_session_folders(server_folder: Path, older_than: datetime) -> int:
+    """Delete what a warm Spark server keeps of sessions that ended before a moment; returns how many went.
+
+    Spark 4.1 makes an empty folder for each session's models as the session ends, and leaves it there: one a minute.
+    """
+    oldest = older_than.timestamp()
+    folders = (server_folder / "tmp" / "spark_connect_model_cache").glob("*")
+    ended = [folder for folder in folders if folder.stat().st_mtime < oldest and not any(folder.iterdir())]
+    for folder in ended:
+        folder.rmdir()
+    return len(ended)
+
+
 def local_path(location: str) -> Path:
     """Return the path of a `file:` URI, in any of its forms, or of a plain path."""
     parsed = urlparse(location)
