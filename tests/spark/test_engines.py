@@ -25,7 +25,6 @@ from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
-from offsetguard_spark.session import make_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,14 +180,22 @@ def test_the_server_listens_on_this_machine_only_and_keeps_its_token_to_itself(s
 
 
 def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
-    spark_server: ConnectServer, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    spark_server: ConnectServer, workspace: Workspace
 ) -> None:
     """Housekeeping deletes it there; when a release of Spark leaves nothing any more, neither is needed."""
-    monkeypatch.setenv(TOKEN_VARIABLE, spark_server.token)
-    session = make_session(workspace, {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token})
-    session_id = session.session_id
-    session.stop()
-    left = spark_server.temporary_folder / "spark_connect_model_cache" / session_id
+    program = (
+        "from offsetguard.workspace import Workspace; from offsetguard_spark.session import make_session\n"
+        "session = make_session(Workspace.from_environment()); print(session.session_id); session.stop()"
+    )
+    remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token}
+    ended = subprocess.run(  # a process of its own: one that has had a remote session can have no other kind any more
+        [sys.executable, "-c", program],
+        env=os.environ | _workspace_variables(workspace) | remote,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    left = spark_server.temporary_folder / "spark_connect_model_cache" / ended.stdout.split()[-1]
     deadline = time.monotonic() + 30
     while not left.is_dir() and time.monotonic() < deadline:
         time.sleep(0.1)
