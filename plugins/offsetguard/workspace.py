@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """The folders below OFFSETGUARD_HOME and the configuration file."""

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.errors import OffsetGuardError
-from offsetguard.workspace import Workspace
+from offsetguard.workspace import SPARK_TEMPORARY, Workspace
 from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
 from offsetguard_spark.jars import jar_paths
@@ -88,7 +88,7 @@ class ConnectServer:
     @property
     def temporary_folder(self) -> Path:
         """What Spark would leave in /tmp."""
-        return self.folder / "tmp"
+        return self.folder / SPARK_TEMPORARY
 
     def process_id(self) -> int | None:
         """Return the running server's process id; None when none runs."""

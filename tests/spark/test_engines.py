@@ -43,7 +43,6 @@ default_team: ops
 """
 RUN_TASK = """\
 import sys
-import time
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
 PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.argv[1]).execute({})
 """

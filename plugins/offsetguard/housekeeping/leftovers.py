@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
@@ -10,6 +11,7 @@ from urllib.parse import unquote, urlparse
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME
 from offsetguard.housekeeping.expiry import reachable
 from offsetguard.intervals import Interval
+from offsetguard.workspace import SPARK_TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,11 +64,13 @@ def delete_session_folders(server_folder: Path, older_than: datetime) -> int:
     Spark 4.1 makes an empty folder for each session's models as the session ends, and leaves it there: one a minute.
     """
     oldest = older_than.timestamp()
-    folders = (server_folder / "tmp" / "spark_connect_model_cache").glob("*")
-    ended = [folder for folder in folders if folder.stat().st_mtime < oldest and not any(folder.iterdir())]
-    for folder in ended:
-        folder.rmdir()
-    return len(ended)
+    count = 0
+    for folder in (server_folder / SPARK_TEMPORARY / "spark_connect_model_cache").glob("*"):
+        with suppress(FileNotFoundError):  # a server that starts meanwhile clears them all
+            if folder.stat().st_mtime < oldest and not any(folder.iterdir()):
+                folder.rmdir()
+                count += 1
+    return count
 
 
 def local_path(location: str) -> Path:

@@ -61,22 +61,6 @@ def rows_of(minute: int, count: int = 3) -> dict[Table, list[dict[str, Any]]]:
     return {TOPIC_FACTS: topics, GROUP_SNAPSHOTS: groups}
 
 
-def test_what_ended_sessions_left_on_the_warm_server_goes_after_a_day(warehouse: FactsWarehouse) -> None:
-    folder = warehouse.workspace.spark_server_folder / "tmp" / "spark_connect_model_cache"
-    old, with_models, fresh = (folder / name for name in ("old", "with models", "fresh"))
-    for one in (old, with_models, fresh):
-        one.mkdir(parents=True)
-    (with_models / "model").touch()
-    now = datetime.now(UTC)
-    for one in (old, with_models):
-        os.utime(one, ((now - timedelta(days=2)).timestamp(),) * 2)
-
-    report = housekeeper(warehouse, keep_unnamed_files=timedelta(days=1)).clean(now=now)
-
-    assert report.deleted_session_folders == 1
-    assert sorted(one.name for one in folder.iterdir()) == ["fresh", "with models"]
-
-
 def publish(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> None:
     for minute in minutes:
         warehouse.publish(cluster, interval(minute), rows_of(minute))
@@ -301,3 +285,19 @@ def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehous
         assert len(main.manifests(iceberg_table.io)) <= 2
     assert max(on_disk) <= on_disk[0] + 20, f"beyond the 20 metadata files that a table keeps: {on_disk}"
     assert all(len(warehouse.rows(TOPIC_FACTS, "demo", interval(minute))) == 3 for minute in everything)
+
+
+def test_what_ended_sessions_left_on_the_warm_server_goes_after_a_day(warehouse: FactsWarehouse) -> None:
+    folder = warehouse.workspace.spark_server_folder / "tmp" / "spark_connect_model_cache"
+    old, with_models, fresh = (folder / name for name in ("old", "with models", "fresh"))
+    for one in (old, with_models, fresh):
+        one.mkdir(parents=True)
+    (with_models / "model").touch()
+    now = datetime.now(UTC)
+    for one in (old, with_models):
+        os.utime(one, ((now - timedelta(days=2)).timestamp(),) * 2)
+
+    report = housekeeper(warehouse, keep_unnamed_files=timedelta(days=1)).clean(now=now)
+
+    assert report.deleted_session_folders == 1
+    assert sorted(one.name for one in folder.iterdir()) == ["fresh", "with models"]
