@@ -16,6 +16,7 @@ import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.exception.RemotingConnectException;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 import org.apache.rocketmq.remoting.exception.RemotingSendRequestException;
 
 /**
@@ -101,7 +102,13 @@ public final class Producer {
     private static boolean isBeforeSending(Throwable error) {
         return error instanceof RemotingSendRequestException
             || error instanceof RemotingConnectException
+            || isUnansweredRoute(error)
             || (error != null && isBeforeSending(error.getCause()));
+    }
+
+    /** Whether the name server gave no route in time: so only MQClientInstance wraps what remoting throws. */
+    private static boolean isUnansweredRoute(Throwable error) {
+        return error instanceof IllegalStateException && error.getCause() instanceof RemotingException;
     }
 
     private static SendResult sendOne(DefaultMQProducer producer, JSONObject order, Message message, String key)
