@@ -14,6 +14,7 @@ from offsetguard_peers.sessions import SessionGuard
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.smtp_server import SmtpServer
 from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.session import QUICK_COMPILER_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 # On a busy machine an example may take any time: that says nothing about what is tested.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-
-QUICKLY_STARTED = "-XX:TieredStopAtLevel=1"  # the collector is the server's own: a JVM that is told two does not start
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduler:
@@ -53,7 +52,7 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectSe
     folder = tmp_path_factory.mktemp("server") / "spark-server"
     server = ConnectServer(folder, port.port, memory="1g", master="local[2]")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", QUICKLY_STARTED)
+        patch.setenv("JDK_JAVA_OPTIONS", QUICK_COMPILER_OPTIONS)  # the collector is the server's own
         process_id = server.start()
     guard = SessionGuard()  # a server outlives whoever started it, also a run of tests that was killed
     guard.add(process_id)

@@ -50,6 +50,10 @@ _TABLE_PROPERTIES = {
     # Each commit writes a metadata file: keep the last few instead of one per interval for ever.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    # Each commit and each scan opens every manifest of the day. By default a hundred small ones gather before they are
+    # merged, to files of 8 MB whose thousands of entries are read as often.
+    "commit.manifest.min-count-to-merge": "5",
+    "commit.manifest.target-size-bytes": str(64 * 1024),
     # An interval is small and already in one file; a shuffle before the write would only cost.
     "write.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from offsetguard.collect.landing import arrow_schema
-from offsetguard.tables import LANDED, MANIFEST, PUBLISHED, Table
+from offsetguard.tables import BROKER_SNAPSHOTS, LANDED, MANIFEST, PUBLISHED, Table
 from offsetguard_expectations.invariants import ALL
-from offsetguard_spark.tables import prepare_tables, spark_schema
+from offsetguard_spark.tables import prepare_tables, spark_schema, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from offsetguard.workspace import Workspace
+
+MOST_MANIFESTS = 5
 
 
 @pytest.mark.parametrize("table", LANDED, ids=lambda table: table.name)
@@ -41,6 +45,23 @@ def test_tables_carry_meanings_and_are_created_once(spark: SparkSession, workspa
             transform.replace("days(interval_start)", "interval_start_day") for transform in table.partition
         ]
         assert created.properties["write.metadata.delete-after-commit.enabled"] == "true"
+
+
+def test_a_day_of_small_commits_leaves_few_manifests_to_open(spark: SparkSession, workspace: Workspace) -> None:
+    """Iceberg opens all of them for each scan and each commit of that day."""
+    states = prepare_tables(spark, workspace, print)
+    minute = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+    for number in range(MOST_MANIFESTS + 2):
+        row: dict[str, object] = dict.fromkeys(column.name for column in BROKER_SNAPSHOTS.columns)
+        row |= {"cluster": "demo", "interval_start": minute + timedelta(minutes=number), "broker_name": "broker-a"}
+        row |= {"broker_id": 0, "address": "127.0.0.1:10911", "answered": True}
+        rows = spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(BROKER_SNAPSHOTS)))
+        rows.writeTo(table_name(BROKER_SNAPSHOTS)).append()
+    written = states[BROKER_SNAPSHOTS].refresh()
+    snapshot = written.current_snapshot()
+    assert snapshot is not None
+    assert len(snapshot.manifests(written.io)) <= MOST_MANIFESTS
+    assert written.scan().to_arrow().num_rows == MOST_MANIFESTS + 2
 
 
 def test_every_invariant_speaks_about_one_of_our_tables() -> None:
