@@ -62,6 +62,7 @@ class QueueHolder:
     locked: bool | None
     cached_message_count: int | None
     cached_min_offset: int | None
+    cached_max_offset: int | None
     cache_is_full: bool | None
     last_lock_at: datetime | None
     last_pull_at: datetime | None
@@ -193,6 +194,7 @@ def _holder(rows: Collection[Row], clients: Mapping[GroupClient, Row]) -> QueueH
         locked=row["locked"],
         cached_message_count=row["cached_message_count"],
         cached_min_offset=row["cached_min_offset"],
+        cached_max_offset=row["cached_max_offset"],
         cache_is_full=cache_is_full(row, clients.get((row["consumer_group"], row["client_id"]), {})),
         last_lock_at=row["last_lock_at"],
         last_pull_at=row["last_pull_at"],

@@ -207,6 +207,7 @@ def _held_queues(snapshot, random: Random, group: str, client_id: str) -> None:
                 cached_message_count=_maybe(random, random.choice([0, 999, 1000])),
                 cached_message_mib=_maybe(random, random.choice([0, 100])),
                 cached_min_offset=_maybe(random, random.randrange(100)),
+                cached_max_offset=_maybe(random, random.randrange(100, 200)),
                 dropped=_maybe(random, random.random() < 0.3),
                 locked=_maybe(random, random.random() < 0.5),
                 last_pull_at=_maybe(random, snapshot.interval.start + timedelta(milliseconds=random.randrange(99))),

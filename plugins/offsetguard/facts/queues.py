@@ -32,6 +32,7 @@ class QueueFacts:
     locked: bool | None = None
     cached_message_count: int | None = None
     cached_min_offset: int | None = None
+    cached_max_offset: int | None = None
     cache_is_full: bool | None = None
     last_lock_at: datetime | None = None
     last_pull_at: datetime | None = None

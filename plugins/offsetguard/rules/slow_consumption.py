@@ -3,7 +3,8 @@
 Means: the messages were handed out, and their listeners take long. The committed offset is the smallest unfinished
 message of a client's cache, so one slow message holds it back although those behind it are done.
 Evidence: inflight (pull - consumer offset, 5.1 and later) or the messages that clients say they have cached make more
-than half of the lag; messages were finished within the last minute.
+than half of the lag; messages were finished within the last minute. One slow message is named when the committed
+offset stands for more than a minute, and its client still holds that message while some behind it are finished.
 Not judged: clients that finish nothing (accumulation, poison_message); POP groups (handlers_hanging); broadcasting.
 Do next: find the slow message or the slow call in the listener.
 Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished offset (4.9.8, 5.3.3).
@@ -76,7 +77,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         finishes = not group.orderly and (group.consume_ok_tps or 0) > 0
         if not finishes and not most_moves(group, own, facts.now):
             continue
-        held = None if group.orderly or not group.consume_ok_tps else _held_back(own, facts.now)
+        held = _held_back(group, own, facts.now)
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
         advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
         yield Finding(
@@ -122,16 +123,30 @@ def _counts(group: GroupFacts, in_process: int, policy: EffectivePolicy) -> bool
     return waiting > 0 and not is_little and 2 * in_process > waiting
 
 
-def _held_back(queues: Sequence[QueueFacts], now: datetime) -> QueueFacts | None:
-    """Return the queue whose offset has stood longest while its client finishes messages."""
+def _held_back(group: GroupFacts, queues: Sequence[QueueFacts], now: datetime) -> QueueFacts | None:
+    """Return the queue whose offset has stood longest while its client finishes messages behind it."""
+    if group.orderly or not group.consume_ok_tps:
+        return None
     stuck = []
     for queue in queues:
         window = queue.window
         since = (window.advanced_at or window.first_seen_at) if window else None
         finishes = queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY
-        if since is not None and now - since > RECENTLY and finishes and (queue.cached_message_count or 0) > 1:
+        if since is not None and now - since > RECENTLY and finishes and _first_is_unfinished(queue):
             stuck.append((since, queue.message_queue, queue))
     return min(stuck)[2] if stuck else None
+
+
+def _first_is_unfinished(queue: QueueFacts) -> bool:
+    """Whether a client has the committed message still in hands, and no longer all that it pulled behind it.
+
+    A client that is ahead of the committed offset has finished that message, and commits within seconds. A cache
+    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent.
+    """
+    first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
+    if first is None or last is None or cached is None or first != queue.offsets.consumer_offset:
+        return False
+    return 1 < cached < last - first + 1
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

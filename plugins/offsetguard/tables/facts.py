@@ -50,6 +50,7 @@ QUEUE_FACTS = Table(
         Column("locked", _B, "the holder believes that it holds the rebalance lock; orderly clients only"),
         Column("cached_message_count", _I8, "messages that the holder has pulled and not finished"),
         Column("cached_min_offset", _I8, "oldest of them"),
+        Column("cached_max_offset", _I8, "newest of them"),
         Column("cache_is_full", _B, "the holder has reached its pull threshold: it is slow and pulls no more"),
         Column("last_lock_at", _T, "the holder's last renewal of the lock"),
         Column("last_pull_at", _T, "the holder's last pull"),

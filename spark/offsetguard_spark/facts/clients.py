@@ -46,6 +46,7 @@ HOLDER_COLUMNS = (
     "locked",
     "cached_message_count",
     "cached_min_offset",
+    "cached_max_offset",
     "cache_is_full",
     "last_lock_at",
     "last_pull_at",

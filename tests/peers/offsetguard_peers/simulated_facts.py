@@ -79,6 +79,7 @@ def _held(group: WeeklyGroup, queue: QueueFigures) -> dict[str, Any]:
         "locked": group.orderly,
         "cached_message_count": cached,
         "cached_min_offset": row["consumer_offset"] if cached else None,
+        "cached_max_offset": row["pull_offset"] - 1 if cached else None,
         "cache_is_full": cached >= MOST_CACHED,
         "last_lock_at": at if group.orderly else None,
         "last_pull_at": at,
