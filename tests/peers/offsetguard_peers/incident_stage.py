@@ -66,7 +66,7 @@ class StagedRun:
     offsets: dict[str, Mapping[int, int]] = field(default_factory=dict)  # what -> queue id -> offset
     blocked_queues: list[int] = field(default_factory=list)  # whose locks the killed client took along
     wanted_left: int | None = None  # messages that match the filter and were not consumed at the end
-    kept_locks: bool = False  # by a redeployed member that took its locks again while it gave them back
+    kept_locks: bool = False  # by a redeployed member: real ones do at times
     slow_left: int | None = None  # messages of the slow consumer that were not consumed at the end
 
     def rounds_ms(self) -> list[int]:
@@ -206,10 +206,15 @@ class _Stage:
         self.run.offsets["poison"] = {groups.POISON_QUEUE: blocked}
 
     def _kept_locks(self, pair: Pair, client_id: str) -> bool:
-        """Whether a client ended with locks: a real one takes them again if it just renews them as it shuts down."""
-        said = self._log(self._lock_log, pair.group, client_id)
+        """Whether a client ended with the lock of a queue.
+
+        A real one takes locks again if it just renews them as it shuts down. And a queue that a rebalance takes away
+        while messages of it are in hands is unlocked 20 s later (unlockDelay), or never, if the client ends before.
+        """
+        said = self._log(self._lock_log, pair.group, f"topic={pair.topic},", client_id)
         taken_or_given = [line for line in said if any(words in line for words in (*_TAKEN, _GIVEN_BACK))]
-        return bool(taken_or_given) and _GIVEN_BACK not in taken_or_given[-1]
+        newest = {_QUEUE.findall(line)[-1]: line for line in taken_or_given}
+        return any(_GIVEN_BACK not in line for line in newest.values())
 
     def _locks_of_the_dead(self, *words: str) -> list[int]:
         """Return the queues of whose locks, held by the killed client, the broker has said this since it was killed."""
