@@ -95,20 +95,25 @@ class DataFiles:
         Raises OSError (with the path) for a file that cannot be read or is no Parquet file.
         """
         parts = list(self._pool.map(lambda file: self._rows_of(io, file, columns, wanted), files))
-        schema = _encoded(columns.needed_schema)
-        rows = wanted.apply(pa.concat_tables([schema.empty_table(), *parts]))
+        rows = pa.concat_tables([_encoded(columns.needed_schema).empty_table(), *parts])
         return rows.select(columns.asked).cast(columns.asked_schema)
 
     def _rows_of(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
-        """Return rows among which are all that match."""
         try:
-            if file.row_count <= self._keep_up_to_rows:
-                # rows are chosen of all small files together, which takes less time than of each
-                return self._small.get(file.path, lambda: _read_whole(io, file.path, columns)).select(columns.needed)
-            footer = self._footers.get(file.path, lambda: _footer(io, file.path, columns))
-            return wanted.apply(_read(io, file.path, footer, columns, footer.row_groups(wanted)))
+            rows = self._read(io, file, columns, wanted)
         except (OSError, pa.ArrowInvalid) as error:
             raise OSError(f"{file.path}: cannot be read: {error}") from error
+        return wanted.apply(rows, wanted.undecided(file.bounds))
+
+    def _read(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
+        """Return rows among which are all that match."""
+        if file.row_count <= self._keep_up_to_rows:
+            return self._small.get(file.path, lambda: _read_whole(io, file.path, columns)).select(columns.needed)
+        footer = self._footers.get(file.path, lambda: _footer(io, file.path, columns))
+        row_groups = footer.row_groups(wanted)
+        if not row_groups:  # Iceberg knows the first 16 characters of names only: they may be alike in every file
+            return _encoded(columns.needed_schema).empty_table()
+        return _read(io, file.path, footer, columns, row_groups)
 
 
 def _footer(io: FileIO, path: str, columns: Projection) -> Footer:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from offsetguard.reading.catalog import NO_SNAPSHOT, open_catalog
 from offsetguard.reading.kept import Kept
-from offsetguard.reading.row_filter import INTERVAL_START, RowFilter
+from offsetguard.reading.row_filter import INTERVAL_START, RowFilter, matching
 from offsetguard.reading.snapshot_reader import SnapshotReader, ordered, snapshot_is_gone, table_schema
 from offsetguard.store import published_intervals
 from offsetguard.store.settled_intervals import RETENTION_PASSED
@@ -115,7 +115,7 @@ class FactReader:
             f"{cluster} {since} {until} {changes}",
             lambda: pa.array(published_intervals.starts(self._engine, cluster, since, until), start.type),
         )
-        return rows.filter(pc.is_in(start, value_set=published))
+        return matching(rows, pc.is_in(start, value_set=published))
 
     def _open_catalog(self) -> SqlCatalog:
         if self._catalog is None or not self._workspace.catalog_file.exists():

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Collection, Iterator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -63,27 +64,50 @@ class RowFilter:
         too_new = self.until is not None and first >= _microseconds(self.until)
         return not too_old and not too_new
 
-    def apply(self, rows: pa.Table) -> pa.Table:
-        """Return the rows that match."""
-        mask = reduce(pc.and_, self._conditions(rows))
-        positions = pc.indices_nonzero(mask)
-        first = positions[0].as_py() if len(positions) else 0
-        if len(positions) and positions[-1].as_py() - first + 1 == len(
-            positions
-        ):  # as in a sorted file: nothing to copy
-            return rows.slice(first, len(positions))
-        return rows.filter(mask)
+    def undecided(self, bounds: dict[str, Bounds]) -> frozenset[str]:
+        """Return the columns by which rows of a file with these bounds must still be chosen.
 
-    def _conditions(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        start = rows.column(INTERVAL_START)
-        conditions = [pc.equal(rows.column(CLUSTER), self.cluster)]
-        if self.consumer_group is not None:
-            conditions.append(pc.equal(rows.column(CONSUMER_GROUP), self.consumer_group))
-        if self.since is not None:
-            conditions.append(pc.greater_equal(start, self.since))
-        if self.until is not None:
-            conditions.append(pc.less(start, self.until))
-        return conditions
+        Bounds say nothing of NULLs, which a consumer group may be; cluster and interval are always known.
+        """
+        decided = set() if self.consumer_group is not None else {CONSUMER_GROUP}
+        if bounds[CLUSTER] == Bounds(self.cluster.encode(), self.cluster.encode()):
+            decided.add(CLUSTER)
+        moments = bounds[INTERVAL_START].moments()
+        since = self.since is None or (moments is not None and moments[0] >= _microseconds(self.since))
+        until = self.until is None or (moments is not None and moments[1] < _microseconds(self.until))
+        if since and until:
+            decided.add(INTERVAL_START)
+        return frozenset(FILTERED_BY) - decided
+
+    def apply(self, rows: pa.Table, by: Collection[str]) -> pa.Table:
+        """Return the rows that match in these columns; texts are dictionary-encoded."""
+        conditions = list(self._conditions(rows, by))
+        return matching(rows, reduce(pc.and_, conditions)) if conditions else rows
+
+    def _conditions(self, rows: pa.Table, by: Collection[str]) -> Iterator[pa.ChunkedArray]:
+        if CLUSTER in by:
+            yield _is(rows.column(CLUSTER), self.cluster)
+        if CONSUMER_GROUP in by and self.consumer_group is not None:
+            yield _is(rows.column(CONSUMER_GROUP), self.consumer_group)
+        if INTERVAL_START in by and self.since is not None:
+            yield pc.greater_equal(rows.column(INTERVAL_START), self.since)
+        if INTERVAL_START in by and self.until is not None:
+            yield pc.less(rows.column(INTERVAL_START), self.until)
+
+
+def matching(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """Return the rows where the mask is true; nothing is copied where they are neighbours, as in a sorted file."""
+    positions = pc.indices_nonzero(mask)
+    first = positions[0].as_py() if len(positions) else 0
+    if len(positions) and positions[-1].as_py() - first + 1 == len(positions):
+        return rows.slice(first, len(positions))
+    return rows.filter(mask)
+
+
+def _is(texts: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
+    """Compare dictionary-encoded texts by their numbers: pyarrow's own comparison would spell out every one of them."""
+    numbers = [pc.equal(chunk.indices, pc.index(chunk.dictionary, text)) for chunk in texts.chunks]
+    return pa.chunked_array(numbers, pa.bool_())
 
 
 def _microseconds(moment: datetime) -> int:
