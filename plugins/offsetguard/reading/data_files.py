@@ -100,12 +100,12 @@ class DataFiles:
 
     def _rows_of(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
         try:
-            rows = self._read(io, file, columns, wanted)
+            rows = self._candidates(io, file, columns, wanted)
         except (OSError, pa.ArrowInvalid) as error:
             raise OSError(f"{file.path}: cannot be read: {error}") from error
         return wanted.apply(rows, wanted.undecided(file.bounds))
 
-    def _read(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
+    def _candidates(self, io: FileIO, file: PlannedFile, columns: Projection, wanted: RowFilter) -> pa.Table:
         """Return rows among which are all that match."""
         if file.row_count <= self._keep_up_to_rows:
             return self._small.get(file.path, lambda: _read_whole(io, file.path, columns)).select(columns.needed)

@@ -73,9 +73,9 @@ class RowFilter:
         if bounds[CLUSTER] == Bounds(self.cluster.encode(), self.cluster.encode()):
             decided.add(CLUSTER)
         moments = bounds[INTERVAL_START].moments()
-        since = self.since is None or (moments is not None and moments[0] >= _microseconds(self.since))
-        until = self.until is None or (moments is not None and moments[1] < _microseconds(self.until))
-        if since and until:
+        not_before = self.since is None or (moments is not None and moments[0] >= _microseconds(self.since))
+        not_after = self.until is None or (moments is not None and moments[1] < _microseconds(self.until))
+        if not_before and not_after:
             decided.add(INTERVAL_START)
         return frozenset(FILTERED_BY) - decided
 

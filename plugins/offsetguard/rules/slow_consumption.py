@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import lag_evidence, name_servers_of, queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
-from offsetguard.rules.window_progress import RECENTLY, most_moves
+from offsetguard.rules.window_progress import RECENTLY, finishes_messages, most_moves
 from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if in_process is None or not own or not _counts(group, in_process, policy):
             continue
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
-        finishes = not group.orderly and (group.consume_ok_tps or 0) > 0
+        finishes = finishes_messages(group)
         if not finishes and not most_moves(group, own, facts.now):
             continue
-        held = _held_back(group, own, facts.now)
+        held = _held_back(own, facts.now) if finishes else None
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
         advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
         yield Finding(
@@ -123,10 +123,8 @@ def _counts(group: GroupFacts, in_process: int, policy: EffectivePolicy) -> bool
     return waiting > 0 and not is_little and 2 * in_process > waiting
 
 
-def _held_back(group: GroupFacts, queues: Sequence[QueueFacts], now: datetime) -> QueueFacts | None:
+def _held_back(queues: Sequence[QueueFacts], now: datetime) -> QueueFacts | None:
     """Return the queue whose offset has stood longest while its client finishes messages behind it."""
-    if group.orderly or not group.consume_ok_tps:
-        return None
     stuck = []
     for queue in queues:
         window = queue.window

@@ -50,6 +50,11 @@ def lag_trend(queues: Iterable[QueueFacts], since: datetime | None = None) -> La
     return LagTrend(growth, longest) if longest else None
 
 
+def finishes_messages(group: GroupFacts) -> bool:
+    """Whether the clients of a concurrent group say that they finish messages."""
+    return not group.orderly and (group.consume_ok_tps or 0) > 0
+
+
 def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | None:
     """Whether messages of a queue were finished lately; None = nothing tells.
 
@@ -58,7 +63,7 @@ def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | 
     whose clients say that they finish messages. A first commit of the queue's start finishes nothing either.
     """
     window = queue.window
-    finishes = group is not None and not group.orderly and ((group.consume_ok_tps or 0) > 0)
+    finishes = group is not None and finishes_messages(group)
     moments = [queue.last_consume_at if finishes else None]
     if window is not None and (window.committed_offset or 0) > (window.seen_min_offset or 0):
         moments.append(window.advanced_at)
