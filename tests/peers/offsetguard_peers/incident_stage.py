@@ -50,6 +50,7 @@ OVERTAKEN_COUNT = 100  # messages of the stock that are deleted before they are 
 ABANDONED_COUNT = 12_000  # messages for a group whose clients are gone: more than the default limit
 BACKLOG = 8_000  # less than the default limit, and read for more than three minutes
 SLOW_COUNT = 2_000
+LASTING_COUNT = 120  # of one queue, of which 20 a second are consumed, and that is committed every 5 s
 FILTERED_COUNT, WANTED_COUNT = 5_000, 500  # one message in ten is for the group, evenly on each of its four queues
 FILTERED_TAGS = [groups.OTHER_TAG] * 36 + [groups.WANTED_TAG] * 4
 
@@ -246,6 +247,7 @@ class _Stage:
         produce(self.cluster, groups.POSTINGS.topic, 1, **poison)  # type: ignore[arg-type]
         self._mark("capped")
         self._send(groups.BOOKINGS, int(80 * PATIENCE_S), rate_per_s=80.0)
+        self._wait_until_bookings_wait()
         peaceful_rounds = len(self.run.rounds_ms()) - 1
         self._mark("slowed")
         produce(self.cluster, groups.INVOICES.topic, SLOW_COUNT)
@@ -255,6 +257,21 @@ class _Stage:
             for done in [pool.submit(each) for each in together]:
                 done.result()
         return peaceful_rounds
+
+    def _wait_until_bookings_wait(self) -> None:
+        """Return once more waits on every queue than is consumed between two commits: from then on no end is reached.
+
+        On a busy machine the producer needs its time, and until a minute after that the group is a passing burst.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while not all(
+            end - (self._admin.committed(*groups.BOOKINGS, queue_id) or 0) > LASTING_COUNT
+            for queue_id, end in self._ends(groups.BOOKINGS.topic).items()
+        ):
+            if time.monotonic() > deadline:
+                msg = f"{groups.BOOKINGS.group} is not {LASTING_COUNT} messages behind on every queue"
+                raise TimeoutError(msg)
+            time.sleep(0.5)
 
     def _filter(self) -> None:
         self._mark("filtered")
