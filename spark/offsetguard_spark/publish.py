@@ -7,8 +7,8 @@ write      sound rows, and corrupt ones to quarantine, each to a branch of its t
 state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
 facts      made of what was written, to branches as well
 gate       everything that was written is read back, counted and judged by all invariants, in one query
-document   Great Expectations validates what the gate found, and tells it in Data Docs; a stopped run ends here
 results    the invariants' results, to their branch
+document   meanwhile Great Expectations validates what the gate found and tells it in Data Docs; a stopped run ends
 forward    every table's main state becomes the branch; readers do not look at it
 show       one `published_intervals` row with the snapshot id of every table: the moment from which readers see them
 history    the pages of each invariant's last day are renewed, if that is due
@@ -49,7 +49,7 @@ from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
     from datetime import datetime
     from types import ModuleType
 
@@ -104,7 +104,9 @@ class Publisher:
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
                     suit_row_count(spark, sum(manifest.row_counts.values()))
-                return self._publish(spark, manifest, interval, landed=landed, now=now, suites=suites)
+                return self._publish(
+                    spark, manifest, interval, landed=landed, now=now, background=background, suites=suites
+                )
 
     def _publish(
         self,
@@ -114,6 +116,7 @@ class Publisher:
         *,
         landed: Mapping[str, LandedTable],
         now: datetime,
+        background: Executor,
         suites: Future[ModuleType],
     ) -> PublishReport:
         step = self.progress.step
@@ -134,10 +137,11 @@ class Publisher:
             rows.write_facts(sources)
         with step("gate", "checking what was written"), tagged(spark, "gate"):
             gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
-        with step("document", "validating the results and writing Data Docs"):
-            self._document(gate, suites.result())
+        documented = background.submit(lambda: self._document(gate, suites.result()))
         with step("results", "writing the results of the invariants"):
             rows.write_results(gate.results)
+        with step("document", "validating the results and writing Data Docs"):
+            documented.result()
         report = self._report(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
             forwarding.begin()

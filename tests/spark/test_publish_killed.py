@@ -53,8 +53,8 @@ STEPS_BEFORE_SHOWN = (
     "state",
     "facts",
     "gate",
-    "document",
     "results",
+    "document",
     "forward",
     "show",
 )

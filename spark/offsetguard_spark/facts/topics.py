@@ -37,13 +37,14 @@ _LEVEL = (*LAG_SUMS, *AGES, "suspect_queue_count")
 
 def topic_facts(sources: FactSources) -> DataFrame:
     """Return one row per topic that has a queue or that a group has a row for."""
+    written = written_by_topic(sources)  # first: it is made while another table's thread makes the sums of pairs
     consumed = (
         pairs_of(sources)
         .groupBy("topic")
         .agg(F.countDistinct("consumer_group").cast("int").alias("consumer_group_count"), *sums_again())
         .select("topic", "consumer_group_count", *_LEVEL)
     )
-    joined = written_by_topic(sources).join(consumed, "topic", "full")
+    joined = written.join(consumed, "topic", "full")
     joined = joined.join(F.broadcast(_settings_by_topic(sources)), "topic", "left")
     counts = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("queue_count", "consumer_group_count")}
     seen_settings = F.col("broker_count").isNotNull()
