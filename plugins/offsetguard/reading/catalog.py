@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.errors import PublishError
@@ -56,12 +57,24 @@ def load_table(catalog: SqlCatalog, table: Table) -> IcebergTable:
         with catalog_errors_named(file):
             return catalog.load_table((NAMESPACE, table.name))
     except NoSuchTableError:
-        raise PublishError(f"{file}: table {NAMESPACE}.{table.name} does not exist") from None
+        raise _does_not_exist(file, table) from None
     except (OSError, ValueError) as error:
         raise PublishError(
             f"{file}: table {NAMESPACE}.{table.name}: cannot be read: {error}; if its folder is lost, bring it back"
             " from a backup"
         ) from error
+
+
+def metadata_location(catalog: SqlCatalog, table: Table) -> str:
+    """Return where a table's newest metadata are: a file that never changes. Raises PublishError."""
+    file = _file_of(catalog)
+    own = (IcebergTables.catalog_name == CATALOG_NAME) & (IcebergTables.table_namespace == NAMESPACE)
+    query = select(IcebergTables.metadata_location).where(own, IcebergTables.table_name == table.name)
+    with catalog_errors_named(file), catalog.engine.connect() as connection:
+        location: str | None = connection.scalar(query)
+    if location is None:
+        raise _does_not_exist(file, table)
+    return location
 
 
 def table_names(catalog: SqlCatalog) -> set[str]:
@@ -79,6 +92,10 @@ def catalog_errors_named(file: Path) -> Iterator[None]:
         reason = getattr(error, "orig", None) or error
         advice = next((told for said, told in _ADVICE.items() if said in str(reason)), "bring it back from a backup")
         raise PublishError(f"{file}: the catalog cannot be used: {reason}; {advice}") from error
+
+
+def _does_not_exist(file: Path, table: Table) -> PublishError:
+    return PublishError(f"{file}: table {NAMESPACE}.{table.name} does not exist")
 
 
 def _file_of(catalog: SqlCatalog) -> Path:

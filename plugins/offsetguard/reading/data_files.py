@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from offsetguard.reading.kept import Kept
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 _FOOTER_BYTES = 128 << 20  # a week's footers fit in: forgotten ones would be read again by every read
 _FOOTER_IN_MEMORY = 8  # times its size in the file, as measured
-_SMALL_FILE_BYTES = 96 << 20
+_SMALL_FILE_BYTES = 96 << 20  # of whole intervals, and as much of consumer groups' pasts
+_NAME_BYTES = 123  # of a consumer group in a dict, as measured
 _SMALL_ROW_COUNT = 20_000  # one interval's rows, not yet compacted with others
 _FIELD_ID = b"PARQUET:field_id"
 _THREADS = 8  # more than cores: a group that nobody has looked at for a while is on the disk, not in memory
@@ -78,6 +80,37 @@ class Footer:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class RowsByGroup:
+    """All rows of a small file, ordered by consumer group, so that a group's rows are found without comparing any."""
+
+    rows: pa.Table
+    numbers: Mapping[str | None, int]  # of the consumer groups, in order
+    ends: pa.Int32Array  # behind the last row of each
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> RowsByGroup:
+        """Order the rows of a file."""
+        groups = rows.column(CONSUMER_GROUP).cast(pa.string()).combine_chunks()
+        order = pc.sort_indices(groups)
+        runs = pc.run_end_encode(groups.take(order))
+        numbers = {group: number for number, group in enumerate(runs.values.to_pylist())}
+        return cls(rows.take(order), numbers, runs.run_ends)
+
+    def rows_of(self, group: str, columns: Sequence[str]) -> pa.Table | None:
+        """Return some columns of one consumer group's rows; None when it has none."""
+        number = self.numbers.get(group)
+        if number is None:
+            return None
+        start = self.ends[number - 1].as_py() if number else 0
+        return self.rows.select(columns).slice(start, self.ends[number].as_py() - start)
+
+    @property
+    def size(self) -> int:
+        """How much memory it takes, in bytes."""
+        return int(self.rows.nbytes) + _NAME_BYTES * len(self.numbers)
+
+
 class DataFiles:
     """Reads planned files; keep one for many reads."""
 
@@ -88,6 +121,7 @@ class DataFiles:
             _FOOTER_BYTES, lambda footer: _FOOTER_IN_MEMORY * footer.metadata.serialized_size
         )
         self._small: Kept[pa.Table] = Kept(_SMALL_FILE_BYTES, lambda rows: rows.nbytes)
+        self._small_by_group: Kept[RowsByGroup] = Kept(_SMALL_FILE_BYTES, lambda file: file.size)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="data-files")
 
     def read(self, io: FileIO, files: Sequence[PlannedFile], columns: Projection, wanted: RowFilter) -> pa.Table:
@@ -108,13 +142,14 @@ class DataFiles:
     ) -> tuple[frozenset[str], pa.Table | None]:
         """Return rows among which are all that match, and the columns by which they must still be chosen.
 
-        Small files' rows are chosen all at once: one by one, sixty of them would take as long as a week of large ones.
+        Of small files the consumer group's rows are known; what else there is to choose by is left for all of them at
+        once: one by one, sixty of them would take as long as a week of large ones.
         """
         undecided = wanted.undecided(file.bounds)
         try:
             if file.row_count <= self._keep_up_to_rows:
-                rows = self._small.get(file.path, lambda: _read_whole(io, file.path, columns))
-                return undecided, rows.select(columns.needed)
+                rows = self._small_rows(io, file.path, columns, wanted.consumer_group)
+                return undecided - {CONSUMER_GROUP}, rows
             footer = self._footers.get(file.path, lambda: _footer(io, file.path, columns))
             row_groups = footer.row_groups(wanted)
             if not row_groups:  # Iceberg knows the first 16 characters of names only: they may be alike in every file
@@ -123,6 +158,17 @@ class DataFiles:
         except (OSError, pa.ArrowInvalid) as error:
             raise OSError(f"{file.path}: cannot be read: {error}") from error
         return frozenset(), wanted.apply(rows, undecided)
+
+    def _small_rows(self, io: FileIO, path: str, columns: Projection, group: str | None) -> pa.Table | None:
+        """Return the needed columns of a consumer group's rows of a small file, or of all of them for None."""
+
+        def read() -> pa.Table:
+            return _read_whole(io, path, columns)
+
+        if group is None:
+            return self._small.get(path, read).select(columns.needed)
+        by_group = self._small_by_group.get(path, lambda: RowsByGroup.of(read()))
+        return by_group.rows_of(group, columns.needed)
 
 
 def _footer(io: FileIO, path: str, columns: Projection) -> Footer:

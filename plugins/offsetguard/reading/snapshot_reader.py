@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from offsetguard.collect.landing import arrow_schema
 from offsetguard.errors import PublishError
-from offsetguard.reading.catalog import NO_SNAPSHOT, load_table
+from offsetguard.reading.catalog import NO_SNAPSHOT, load_table, metadata_location
 from offsetguard.reading.data_files import DataFiles, Projection
+from offsetguard.reading.kept import Kept
 from offsetguard.reading.plan import FilePlans
 from offsetguard.reading.row_filter import RowFilter
 from offsetguard.store.settled_intervals import RETENTION_PASSED
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
     from offsetguard.store.published_intervals import PublishedInterval
     from offsetguard.tables import Table
 
+_STATES_KEPT = 64  # more than there are tables
+
 
 class SnapshotReader:
     """Reads tables at given snapshots. Keep one for many reads: it remembers what never changes (see `kept.py`)."""
 
     def __init__(self, catalog: Callable[[], SqlCatalog], files: DataFiles | None = None) -> None:
         self._catalog = catalog
+        self._states: Kept[IcebergTable] = Kept(_STATES_KEPT, lambda _: 1)
         self._plans = FilePlans()
         self._files = files or DataFiles()
 
@@ -60,7 +64,8 @@ class SnapshotReader:
 
     def load(self, table: Table) -> IcebergTable:
         """Return a table's metadata as they are now; raises PublishError."""
-        return load_table(self._catalog(), table)
+        catalog = self._catalog()
+        return self._states.get(metadata_location(catalog, table), lambda: load_table(catalog, table))
 
     def rows(
         self,

@@ -76,11 +76,12 @@ def recent_snapshot_ids(engine: Engine, cluster: str, table_name: str) -> set[in
     The newest of them holds all others: tables only move forward. Which one that is, the table's metadata say: clocks
     of publishers that wait for each other do not.
     """
-    published = select(PublishedIntervalRow).where(PublishedIntervalRow.cluster == cluster)
-    last = published.order_by(PublishedIntervalRow.published_at.desc()).limit(_LAST)
-    newest_interval = published.order_by(PublishedIntervalRow.interval_start.desc()).limit(1)
+    row = PublishedIntervalRow
+    published = select(row.interval_start, row.snapshot_ids, row.settled).where(row.cluster == cluster)
+    last = published.order_by(row.published_at.desc()).limit(_LAST)
+    newest_interval = published.order_by(row.interval_start.desc()).limit(1)
     with reading(engine) as session:
-        rows = [*session.scalars(last), *session.scalars(newest_interval)]
+        rows = [*session.execute(last), *session.execute(newest_interval)]
         named = [current_ids(session, row) for row in rows]
     return {ids[table_name] for ids in named if table_name in ids}
 

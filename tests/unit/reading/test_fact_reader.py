@@ -52,6 +52,17 @@ def test_a_group_s_past_is_whole_and_in_order(warehouse: Warehouse) -> None:
             assert rows["interval_start"].to_pylist() == [minute(number) for number in minutes]
 
 
+def test_a_file_as_it_was_published_is_in_no_order(warehouse: Warehouse) -> None:
+    in_order = group_rows(GROUPS, range(3))
+    mixed = in_order.take([number * 7 % in_order.num_rows for number in range(in_order.num_rows)])
+    assert mixed["consumer_group"].to_pylist()[:3] == [GROUPS[0], GROUPS[2], GROUPS[4]]
+    warehouse.publish(range(3), warehouse.append(mixed))
+    reader = warehouse.reader()
+    for group in GROUPS:
+        assert reader.group_history("demo", group, *EVERYTHING)["lag"].to_pylist() == [0, 1, 2]
+    assert reader.history(GROUP_FACTS, "demo", *EVERYTHING).num_rows == in_order.num_rows
+
+
 def test_only_what_was_asked_for_is_returned(warehouse: Warehouse) -> None:
     a_day_an_hour_and_minutes(warehouse)
     reader = warehouse.reader()
