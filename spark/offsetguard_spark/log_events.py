@@ -20,7 +20,7 @@ from offsetguard.logs.moves import CAUSES, MOVE
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.prefilter import beginnings
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
-from offsetguard_spark.log_fields import FIRST_TEXT, with_pattern
+from offsetguard_spark.log_fields import FIRST_TEXT, replacement, with_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,13 +163,12 @@ def _found(patterns: Sequence[Pattern]) -> Column:
 
 
 def _of(number: int, pattern: Pattern) -> Column:
-    """Return an empty text, the pattern's number, its fields' and parts' texts; NULL when it does not match."""
+    """Return an empty text, the lines of the pattern's `replacement`, its parts' texts; NULL when it does not match."""
     message, start = F.col("message"), _shared_start(beginnings(pattern.regex))
     may_be = message.startswith(start)
     if pattern.must_contain not in start:
         may_be &= message.contains(pattern.must_contain)
-    groups = "".join(f"\n${at}" for at in range(1, len(pattern.fields) + 1))
-    texts = _groups(message, f"{pattern.regex}(?s:.*)", f"{number}{groups}")
+    texts = _groups(message, f"{pattern.regex}(?s:.*)", replacement(number, pattern))
     if pattern.parts:  # bound once: several parts may be searched in them
         texts = F.get(F.transform(F.array(texts), lambda once: F.concat(once, _parts(pattern, once))), F.lit(0))
     return F.when(may_be, texts)

@@ -31,6 +31,7 @@ TOO_SMALL = (
     "the request offset too small. group=G1, topic=T1, requestOffset=1, brokerMinOffset=3, clientIp=/10.0.0.9:43618"
 )
 ESCAPED = 'a"b\\c\x01d\te/\x7f\u2028'  # what JSON escapes, and what it could
+NUMBERS = ("007", "-0", "12", str(-(2**63)), str(2**63 - 1))  # as JSON writes them, and otherwise
 ODD_LINES = (
     b"half a line from before the rotation",
     b"\0\0\0\0" + f"2026-11-21 06:45:30 WARN PullMessageThread_3 - {MOVED.format('T1', 99)}\r".encode(),
@@ -39,6 +40,7 @@ ODD_LINES = (
     f"2026-11-21 06:45:30 WARN PullMessageThread_3 - {MOVED.format('T1', 1)}".encode(),
     f"2026-11-21 06:45:31 WARN PullMessageThread_4 - {MOVED.format('T2', 1)}".encode(),  # another topic: another pull
     f"2026-11-21 06:45:31 WARN PullMessageThread_4 - {MOVED.format('T1', 2**64)}".encode(),  # no offset
+    *(f"2026-11-21 06:45:31 WARN PullMessageThread_6 - {MOVED.format('0815', number)}".encode() for number in NUMBERS),
     f"2026-02-31 06:45:31 WARN PullMessageThread_4 - {MOVED.format('T1', 7)}".encode(),  # no day
     b"2026-11-21 06:45:31 of a foreign layout",
     f"2026-11-21 06:45:31 WARN PullMessageThread_5 - {MOVED.format(ESCAPED, 6)}".encode(),
@@ -102,7 +104,8 @@ def test_every_line_gives_the_same_rows_in_spark_and_in_python(spark: SparkSessi
     of_odd = {
         (row["topic"], row["requested_offset"]): row["client_id"] for row in found_moves if str(odd) in row["source"]
     }
-    others = dict.fromkeys((("T1", 99), ("T2", 1), ("订单🚀", 5), (ESCAPED, 6)))
+    numbers = [("0815", int(number)) for number in NUMBERS]
+    others = dict.fromkeys([("T1", 99), ("T2", 1), ("订单🚀", 5), (ESCAPED, 6), *numbers])
     assert of_odd == {("T1", 1): "10.0.0.9:43618"} | others
     unreadable = messages.where(F.col("at").isNull() & F.col("is_text")).count()
     assert unreadable == sum(count for _, _, count in python) >= 3
