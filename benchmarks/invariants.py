@@ -152,6 +152,7 @@ class GreatExpectations:
             "queues", expectations=[getattr(classes, one.expectation)(**one.arguments) for one in asked]
         )
         found = self._batches.get_batch({"dataframe": frame}).validate(suite)
+        frame.unpersist(blocking=True)  # GX keeps it for good: the others would read that, and lack the memory
         return [result.result["unexpected_count"] for result in found.results]
 
 
