@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ from offsetguard_spark.tables import load_tables, prepare_tables
 from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Executor, Future
     from datetime import datetime
     from types import ModuleType
@@ -138,7 +139,7 @@ class Publisher:
         with step("gate", "checking what was written"), tagged(spark, "gate"):
             gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
         documented = background.submit(lambda: self._document(gate, suites.result()))
-        with step("results", "writing the results of the invariants"):
+        with step("results", "writing the results of the invariants"), self._telling_of_both(documented):
             rows.write_results(gate.results)
         with step("document", "validating the results and writing Data Docs"):
             documented.result()
@@ -161,6 +162,16 @@ class Publisher:
             states = load_tables(self.workspace)
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
         return Branches(spark, self.workspace, cluster, interval, run_id, states)
+
+    @contextmanager
+    def _telling_of_both(self, documented: Future[None]) -> Iterator[None]:
+        """When what is done within fails, say as well whether Data Docs failed meanwhile: only one error is raised."""
+        try:
+            yield
+        except Exception:
+            if (other := documented.exception()) is not None:
+                self.progress.say(f"document: failed, too: {other}")
+            raise
 
     def _document(self, gate: GateReport, suites: ModuleType) -> None:
         """Let GX validate the results and write their page; raises PublishError unless the interval may be shown."""

@@ -241,6 +241,17 @@ def catalog_is_locked(spark: SparkSession, workspace: Workspace) -> Iterator[Non
         other.close()
 
 
+@contextmanager
+def data_docs_cannot_be_written(workspace: Workspace) -> Iterator[None]:
+    elsewhere = workspace.data_docs_folder.rename(workspace.home / "elsewhere")
+    workspace.data_docs_folder.write_text("no folder", encoding="utf-8")
+    try:
+        yield
+    finally:
+        workspace.data_docs_folder.unlink()
+        elsewhere.rename(workspace.data_docs_folder)
+
+
 @dataclass
 class Faulty:
     """A publisher whose world breaks when it begins a step."""
@@ -321,5 +332,10 @@ def test_a_world_that_breaks_under_way_is_told_and_readers_keep_what_they_have(
         assert re.match(f"(?s)^{step}: .*{said}", told), told
         assert published_intervals.get(faulty.engine, "demo", snapshot.interval) is None
         assert faulty.facts(Interval(snapshot.interval.start - timedelta(minutes=1))) == before
+    with data_docs_cannot_be_written(workspace):
+        told = faulty.publish(snapshot.interval, "results", catalog_is_locked(spark, workspace))
+    assert told is not None
+    assert re.match("results: .*database is locked", told)
+    assert [line for line in faulty.lines if line.startswith("document: failed, too: ")], "the second of two at once"
     assert faulty.publish(snapshot.interval, "", None) is None
     assert len(faulty.facts(snapshot.interval).groups) == 1
