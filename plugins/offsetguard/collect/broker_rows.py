@@ -106,6 +106,7 @@ def _settings_columns(settings: Mapping[str, str]) -> dict[str, object]:
         "commit_log_file_bytes": _whole_number(settings.get("mappedFileSizeCommitLog")),
         "access_message_in_memory_max_ratio": _whole_number(settings.get("accessMessageInMemoryMaxRatio")),
         "broker_permission": _whole_number(settings.get("brokerPermission")),
+        "rocketmq_cluster": settings.get("brokerClusterName"),
     }
 
 

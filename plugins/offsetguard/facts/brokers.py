@@ -61,6 +61,7 @@ class BrokerFacts(QueuesInAll):
     commit_log_disk_bytes: int | None = None
     access_message_in_memory_max_ratio: int | None = None
     broker_permission: int | None = None
+    rocketmq_cluster: str | None = None
     read_at: datetime | None = None
 
 

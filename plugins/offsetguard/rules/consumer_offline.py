@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.evidence import lag_evidence, name_servers_of
+from offsetguard.rules.evidence import lag_evidence, name_servers_of, rocketmq_cluster_of
 from offsetguard.rules.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
@@ -31,7 +31,7 @@ _WAITING = (
 )
 _DO_NEXT = (
     "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
-    "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}"
+    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell}"
 )
 
 RULE = Rule(
@@ -88,6 +88,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
                 "name_servers": name_servers_of(config, facts.cluster),
+                "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
             queues=lag_evidence(stopped or judged.queues),
         )

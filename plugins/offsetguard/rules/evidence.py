@@ -73,3 +73,9 @@ def name_servers_of(config: Config, cluster: str) -> str:
     """Return the cluster's name servers as mqadmin's -n takes them."""
     known = config.clusters.get(cluster)
     return ";".join(known.name_servers) if known is not None else "HOST:PORT"
+
+
+def rocketmq_cluster_of(facts: IntervalFacts) -> str:
+    """Return the cluster's name as mqadmin's -c takes it; CLUSTER where brokers told none, or not all the same."""
+    told = {broker.rocketmq_cluster for broker in facts.brokers if broker.rocketmq_cluster}
+    return told.pop() if len(told) == 1 else "CLUSTER"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import GroupCapacity, capacities, is_short_of_queues
-from offsetguard.rules.evidence import name_servers_of
+from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.windows import above_limit
 
@@ -48,7 +48,7 @@ RULE = Rule(
             cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
             "no queue.",
             do_next="Add queues (read and write) instead of clients: mqadmin updateTopic -n {name_servers:shell} "
-            "-c CLUSTER -t {lagging_topic:shell} -r QUEUES -w QUEUES",
+            "-c {rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
         ),
     },
     title="clients without a queue",
@@ -83,6 +83,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "effective_lag": sum(group.effective_lag or 0 for group in lagging) if lagging else None,
                 "lagging_topic": None if worst is None else worst.topic,
                 "name_servers": name_servers_of(config, facts.cluster),
+                "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
         )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.evidence import name_servers_of
+from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
 from offsetguard.rules.judged_groups import judged_groups, unseen_brokers
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.verdicts import State
@@ -50,7 +50,7 @@ RULE = Rule(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
             cause="Consumer group {consumer_group} has no client online, and retention deleted " + _GONE + ".",
             do_next=_RESEND + "start its consumers. If the group is retired, delete it so that it is no longer judged: "
-            "mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -g {consumer_group:shell}",
+            "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell}",
         ),
         "in_process": Texts(
             summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "
@@ -94,6 +94,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "min_offset": worst.offsets.min_offset,
                 "online_client_count": group.online_client_count,
                 "name_servers": name_servers_of(config, facts.cluster),
+                "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
             queues=tuple(_evidence(queue) for queue in below),
         )

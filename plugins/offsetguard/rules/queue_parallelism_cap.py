@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
-from offsetguard.rules.evidence import name_servers_of, queues_by_group
+from offsetguard.rules.evidence import name_servers_of, queues_by_group, rocketmq_cluster_of
 from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ RULE = Rule(
             summary="{consumer_group} is limited by the {queue_count} queue{queue_count:plural} of {topic}",
             cause=_CAP + ", and it is {effective_lag:messages} messages behind on topic {topic}: it consumes one "
             "message of a queue at a time ({consume_tps:.3g} messages/s consumed, {produce_tps:.3g} written).",
-            do_next="Add queues (read and write), not threads: mqadmin updateTopic -n {name_servers:shell} -c CLUSTER "
-            "-t {topic:shell} -r QUEUES -w QUEUES (messages of one key may change their queue); or make the listener "
-            "faster.",
+            do_next="Add queues (read and write), not threads: mqadmin updateTopic -n {name_servers:shell} "
+            "-c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES (messages of one key may change their "
+            "queue); or make the listener faster.",
         ),
     },
     title="more threads than queues",
@@ -110,6 +110,7 @@ def _finding(
             "consume_tps": None if group is None else group.consume_tps,
             "produce_tps": None if group is None else group.produce_tps,
             "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         queues=tuple(
             QueueEvidence(queue.message_queue, {"effective_lag": queue.offsets.effective_lag, "lag_ms": queue.lag_ms})

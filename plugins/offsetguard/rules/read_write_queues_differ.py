@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import capacities
-from offsetguard.rules.evidence import name_servers_of
+from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.windows import above_limit
 
@@ -30,7 +30,8 @@ _NUMBERS = (
     "queue{read_queue_count:plural} over its {broker_count} broker{broker_count:plural}: "
 )
 _EQUAL = (
-    "mqadmin updateTopic -n {name_servers:shell} -c CLUSTER -t {topic:shell} -r QUEUES -w QUEUES (both the same number)"
+    "mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES "
+    "(both the same number)"
 )
 
 RULE = Rule(
@@ -148,5 +149,6 @@ def _finding(
             "online_client_count": online_client_count,
             "effective_lag": effective_lag,
             "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
     )

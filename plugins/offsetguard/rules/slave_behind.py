@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.rules.evidence import name_servers_of
+from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 
@@ -36,7 +36,7 @@ _LACKS = (
 )
 _LOOK = (
     "Look at the slave's disk and at the network between the two; the slave's store.log, or in 5.x "
-    "mqadmin haStatus -n {name_servers:shell} -c CLUSTER, says whether it is connected."
+    "mqadmin haStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}, says whether it is connected."
 )
 
 RULE = Rule(
@@ -93,6 +93,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "slave_behind_bytes": late[0].slave_behind_bytes,
             "behind_ms": behind_ms,
             "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         broker_names=frozenset(one.broker_name for one in late),
     )

@@ -57,7 +57,7 @@ BROKER_FACTS = Table(
             "commit_log_disk_bytes",
         ),
         Column("access_message_in_memory_max_ratio", _I4, "percent of memory beyond which reads go to the slave"),
-        *BROKER_SNAPSHOTS.columns_named("broker_permission", "read_at"),
+        *BROKER_SNAPSHOTS.columns_named("broker_permission", "rocketmq_cluster", "read_at"),
     ),
     retention=FACT_RETENTION,
 )

@@ -271,6 +271,7 @@ BROKER_SNAPSHOTS = Table(
         Column("access_message_in_memory_max_ratio", _I4, "percent of memory beyond which reads are sent to the slave"),
         Column("broker_permission", _I4, "broker setting brokerPermission: 2 = write, 4 = read, 6 = both"),
         Column("active", _B, "5.x brokerActive: false = serves no writes; NULL before 5.x"),
+        Column("rocketmq_cluster", _S, "broker setting brokerClusterName: the cluster as RocketMQ's own tools name it"),
         Column("read_at", _T, "when the broker answered"),
     ),
 )

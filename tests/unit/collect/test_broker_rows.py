@@ -52,6 +52,7 @@ def test_figures_and_settings_of_a_real_broker(version: str, expected: dict[str,
     assert (row["dispatch_behind_bytes"], row["page_cache_lock_time_ms"], row["send_queue_size"]) == (0, 0, 0)
     assert (row["pull_queue_size"], row["pull_queue_head_wait_ms"], row["send_queue_head_wait_ms"]) == (0, 0, 0)
     assert (row["access_message_in_memory_max_ratio"], row["broker_permission"]) == (40, 6)
+    assert row["rocketmq_cluster"] == "DefaultCluster"
     assert (row["answered"], row["failure"], row["slave_behind_bytes"]) == (True, None, None)
 
 
