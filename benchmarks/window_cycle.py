@@ -171,6 +171,7 @@ def main() -> int:
     parser.add_argument("--queues", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", default="20000,2000000", help="other numbers of queues, for the slope; '' = none")
+    parser.add_argument("--history", type=int, default=10, help="snapshots that lie behind the cycles of those sizes")
     parser.add_argument("--cycles-only", action="store_true", help="only Spark's cycle, for each of the sizes")
     parser.add_argument("--engine", default="local[2]", help=f"a local master, or {WORKERS!r}: a cluster of two")
     options = parser.parse_args()
@@ -183,7 +184,7 @@ def main() -> int:
         spark = warm_session(folder, master)
         stack.callback(spark.stop)
         figures = {} if options.cycles_only else compare(spark, folder, options.queues, options.rounds)
-        by_size = {size: cycles_alone(spark, folder, size, options.rounds) for size in sizes}
+        by_size = {size: cycles_alone(spark, folder, size, options.rounds, options.history) for size in sizes}
     if figures:
         by_size[options.queues] = figures["spark"]
     report_sizes(by_size)
@@ -226,16 +227,21 @@ def compare(spark: SparkSession, folder: Path, queue_count: int, rounds: int) ->
             )
         )
     shutil.rmtree(duck.folder)
-    figures["spark, 10 snapshots of history"] = cycles_alone(spark, folder, queue_count, rounds)
+    figures["spark, 10 snapshots of history"] = cycles_alone(spark, folder, queue_count, rounds, 10)
     return figures
 
 
-def cycles_alone(spark: SparkSession, folder: Path, queue_count: int, rounds: int) -> list[tuple[float, float]]:
-    """Time the cycle with ten snapshots behind it."""
-    duck, fold, last = prepare(spark, folder, queue_count, 10)
+def cycles_alone(
+    spark: SparkSession, folder: Path, queue_count: int, rounds: int, history: int
+) -> list[tuple[float, float]]:
+    """Time the cycle with some snapshots behind it."""
+    duck, fold, last = prepare(spark, folder, queue_count, history)
     base = fold.snapshot_id()
     times = [cost(lambda: fold.fold(last, fold.as_of(base))) for _ in range(rounds)]
-    say(f"{queue_count} queues, 10 snapshots: " + ", ".join(f"{wall:.2f} s ({cpu:.2f} CPU)" for wall, cpu in times))
+    say(
+        f"{queue_count} queues, {history} snapshots: "
+        + ", ".join(f"{wall:.2f} s ({cpu:.2f} CPU)" for wall, cpu in times)
+    )
     shutil.rmtree(duck.folder)
     return times
 
