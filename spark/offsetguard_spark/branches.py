@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.update import TableUpdate
+    from pyiceberg.table.update import TableRequirement, TableUpdate
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from offsetguard.intervals import Interval
@@ -163,17 +163,16 @@ class Branches:
             if head is not None and head.summary is not None
         }
 
-    def forward(self) -> None:
-        """Make the branch the main state of every table, and drop it; raises PublishError when main has moved.
+    def forward(self, snapshot_ids: Mapping[str, int]) -> None:
+        """Make the branches the main state of every table, and drop them; raises PublishError when main has moved.
 
-        Readers do not look at main but at published snapshot ids, so they do not see one table before another.
+        `snapshot_ids`: what the branches hold, as `snapshot_ids()` told it. Readers do not look at main but at
+        published snapshot ids, so they do not see one table before another.
         """
         for table in self.tables:
-            branch = load_table(self._open_catalog(), table).metadata.refs.get(self.name)
-            if branch is None:
-                raise PublishError(_is_gone(table, self.name))
-            updates = (_point(MAIN, branch.snapshot_id), RemoveSnapshotRefUpdate(ref_name=self.name))
-            self._commit(table, updates)
+            head = snapshot_ids[table.name]
+            updates = (_point(MAIN, head), RemoveSnapshotRefUpdate(ref_name=self.name))
+            self._commit(table, updates, AssertRefSnapshotId(ref=self.name, snapshot_id=head))
 
     def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
         writer = make().coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
@@ -185,25 +184,27 @@ class Branches:
         is_state = table.partition == ("cluster",)
         return F.col("cluster") == self.cluster if is_state else self.only_this_interval(table)
 
-    def _commit(self, table: Table, updates: tuple[TableUpdate, ...]) -> None:
+    def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
         """Change a table's references, provided that main is where it was when the run began.
 
         Other commits to the table (a write of a dead run that a server has not noticed yet, an expiry of snapshots) are
         no reason to fail: the catalog lets one commit at a time through, the other is tried again.
         """
         catalog = self._open_catalog()
-        unmoved = AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table))
+        required = (AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table)), *requirements)
         for attempt in range(1, _COMMIT_ATTEMPTS + 1):
-            loaded = load_table(catalog, table)
             try:
                 with catalog_errors_named(self.workspace.catalog_file):
-                    catalog.commit_table(loaded, (unmoved,), updates)
+                    catalog.commit_table(self.states[table], required, updates)  # reads the newest metadata itself
             except CommitFailedException as error:
-                main = loaded.metadata.refs.get(MAIN)
+                main = load_table(catalog, table).metadata.refs.get(MAIN)
                 if attempt == _COMMIT_ATTEMPTS or (main and main.snapshot_id) != self._main(table):
                     raise PublishError(
                         f"{table.name}: something else has changed the table meanwhile: {error}; run it again"
                     ) from error
+            except (OSError, ValueError):
+                load_table(catalog, table)  # raises, naming the table, where its metadata are lost
+                raise
             else:
                 return
 

@@ -158,7 +158,7 @@ class Ingester:
                 if written != count:
                     raise PublishError(f"{table.name}: {written} rows written instead of {count}; nothing was changed")
         with step("forward", "making the branches the main state of their tables"):
-            branches.forward()
+            branches.forward(branches.snapshot_ids())
 
 
 def _identified(globs: Sequence[str]) -> tuple[dict[str, str], dict[str, str], int]:

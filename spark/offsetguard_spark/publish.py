@@ -146,7 +146,7 @@ class Publisher:
         report = self._report(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
             forwarding.begin()
-            branches.forward()
+            branches.forward(report.snapshot_ids)
         with step("show", "making the interval visible to readers"):
             published_intervals.record(self.engine, _row_of(report, manifest, interval, now))
             forwarding.end()

@@ -38,8 +38,8 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         rows = rebuild(branches.read_with_history(QUEUE_SNAPSHOTS), cluster, newest.interval)
         branches.write({QUEUE_STATE: (lambda: rows, 0)})
         count = branches.added_row_counts()[QUEUE_STATE]
-        snapshot_id = branches.snapshot_ids()[QUEUE_STATE.name]
-        branches.forward()
-        ids = newest.snapshot_ids | {QUEUE_STATE.name: snapshot_id}
+        snapshot_ids = branches.snapshot_ids()
+        branches.forward(snapshot_ids)
+        ids = newest.snapshot_ids | {QUEUE_STATE.name: snapshot_ids[QUEUE_STATE.name]}
         published_intervals.record(publisher.engine, replace(newest, snapshot_ids=ids))
     return count
