@@ -24,43 +24,33 @@ import tempfile
 import time
 from collections import defaultdict
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+from cycle_by_hand import CLUSTER, by_hand
 
 import offsetguard_expectations.suites  # noqa: F401 - before the clock starts: the second cycle of a process has it
-from offsetguard.collect.landing import arrow_schema, land, read_manifest, snapshot_folder
+from offsetguard.collect.landing import land
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
 from offsetguard.store.database import open_database
-from offsetguard.tables import INVARIANT_RESULTS, LANDED, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
+from offsetguard.tables import LANDED
 from offsetguard.workspace import Workspace
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
-from offsetguard_spark.fact_sources import FactSources
-from offsetguard_spark.fact_tables import FACT_TABLES
-from offsetguard_spark.gate import check_written
-from offsetguard_spark.invariants import mark, sound_rows
-from offsetguard_spark.landed import check_landed, read_landed
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.queue_state import fold_snapshot
-from offsetguard_spark.rows import WRITTEN_AS_LANDED
-from offsetguard_spark.session import make_session, suit_row_count
-from offsetguard_spark.tables import spark_schema
-from offsetguard_spark.tags import tagged
+from offsetguard_spark.session import make_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-CLUSTER = "demo"
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MOST_SECONDS, MOST_TIMES_PLAIN = 3.0, 2.5
 BOTH_WARM_UP = 20  # the last cycles before; by hand the server does nothing that it does not do for a publication
@@ -137,7 +127,7 @@ class Bench:
         spark = make_session(self.workspace, self.environment)
         with without_looking_for_garbage():
             started = time.perf_counter()
-            by_hand(spark, self.workspace, interval, self.folder / "plain")
+            by_hand(spark, self.workspace, CONFIG, interval, self.folder / "plain")
             plain = time.perf_counter() - started
         spark.stop()
         print(f"{interval.name}  published {published:6.2f} s   plain {plain:6.2f} s", flush=True)
@@ -203,74 +193,6 @@ class Running:
         """Stop it; its event log is whole then."""
         self.started.stop()
         self.port.release()
-
-
-@dataclass(frozen=True)
-class PlainTables:
-    """What the hand-written script has written: a folder per table and interval."""
-
-    spark: SparkSession
-    interval: Interval
-    folder: Path
-    tables: tuple[Table, ...]
-    cluster: str = CLUSTER
-
-    def path(self, table: Table) -> str:
-        """Where the table's rows of the interval lie."""
-        name = "state" if table == QUEUE_STATE else self.interval.name
-        return str(self.folder / table.name / name)
-
-    def write(self, table: Table, rows: DataFrame) -> None:
-        """Replace them."""
-        with tagged(self.spark, f"plain {table.name}"):
-            rows.coalesce(1).write.mode("overwrite").parquet(self.path(table))
-
-    def read(self, table: Table) -> DataFrame:
-        """Return them; none when nothing was written."""
-        if not Path(self.path(table)).exists():
-            return self.spark.createDataFrame([], spark_schema(table))
-        return self.spark.read.schema(spark_schema(table)).parquet(self.path(table))
-
-    def read_with_history(self, table: Table) -> DataFrame:
-        """Return the rows of all intervals."""
-        paths = [str(path) for path in (self.folder / table.name).glob("*")]
-        if not paths:
-            return self.spark.createDataFrame([], spark_schema(table))
-        return self.spark.read.schema(spark_schema(table)).parquet(*paths)
-
-    def may_hold(self, table: Table, _first: datetime, _last: datetime) -> bool:
-        """Whether there are any."""
-        return (self.folder / table.name).exists()
-
-
-def by_hand(spark: SparkSession, workspace: Workspace, interval: Interval, folder: Path) -> None:
-    """Do what a publication does, as one would write it down for plain Parquet."""
-    landing = snapshot_folder(workspace.landing_folder, CLUSTER, interval)
-    manifest = read_manifest(landing)
-    landed = check_landed(landing, manifest)
-    suit_row_count(spark, sum(manifest.row_counts.values()))
-    with_rows = [table for table in WRITTEN_AS_LANDED if landed[table.name].row_count]
-    plain = PlainTables(spark, interval, folder, tuple(with_rows))
-    for name, rows in read_landed(spark, landing, landed).items():
-        table = landed[name].table
-        sound = sound_rows(mark(rows, table)).select(*[column.name for column in table.columns])
-        plain.write(table, sound)
-    before = plain.read(QUEUE_STATE).localCheckpoint()  # the folder that is read is replaced
-    plain.write(QUEUE_STATE, fold_snapshot(before, plain.read(QUEUE_SNAPSHOTS), CLUSTER, interval))
-    counts = {name: found.row_count for name, found in landed.items()}
-    sources = FactSources(spark, CLUSTER, interval, CONFIG, plain, counts, plain.read(QUEUE_STATE))
-    facts = [fact for fact in FACT_TABLES if fact.has_work is None or fact.has_work(sources)]
-    for fact in facts:
-        plain.write(fact.table, fact.make(sources))
-    sources.release()
-    written = PlainTables(spark, interval, folder, (*with_rows, QUEUE_STATE, *(fact.table for fact in facts)))
-    gate = check_written(written, landed, manifest, previous=Interval(interval.start - timedelta(minutes=1)))
-    gate.raise_problems()
-    transaction = {"cluster": CLUSTER, "interval_start": interval.start}
-    results = [transaction | asdict(result) for result in gate.results]
-    results_table = pa.Table.from_pylist(results, schema=arrow_schema(INVARIANT_RESULTS))
-    plain.write(INVARIANT_RESULTS, spark.createDataFrame(results_table))
-    (folder / "newest.json").write_text(json.dumps({"interval": interval.name, "rows": gate.rows}), "utf-8")
 
 
 def land_snapshot(workspace: Workspace, interval: Interval, number: int, groups: int, queues: int) -> None:
