@@ -1,0 +1,85 @@
+"""A branch becomes the main state of its table only where main and branch are what the run relied on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table.update import RemoveSnapshotRefUpdate
+
+from offsetguard.collect.landing import arrow_schema
+from offsetguard.errors import PublishError
+from offsetguard.intervals import Interval
+from offsetguard.reading.catalog import load_table, open_catalog
+from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard_spark.branches import Branches
+from offsetguard_spark.tables import load_tables, prepare_tables, table_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from offsetguard.workspace import Workspace
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+
+
+def broker_rows(spark: SparkSession, broker_name: str) -> DataFrame:
+    row: dict[str, object] = dict.fromkeys(column.name for column in BROKER_SNAPSHOTS.columns)
+    row |= {"cluster": "demo", "interval_start": INTERVAL.start, "broker_name": broker_name, "broker_id": 0}
+    row |= {"address": "127.0.0.1:10911", "answered": True}
+    return spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(BROKER_SNAPSHOTS)))
+
+
+def names_in_main(spark: SparkSession) -> list[str]:
+    return sorted(row["broker_name"] for row in spark.table(table_name(BROKER_SNAPSHOTS)).collect())
+
+
+@pytest.fixture
+def branches(spark: SparkSession, workspace: Workspace) -> Branches:
+    """Return the branches of a run that has replaced broker-a by broker-b."""
+    prepare_tables(spark, workspace, print)
+    broker_rows(spark, "broker-a").writeTo(table_name(BROKER_SNAPSHOTS)).append()
+    branches = Branches(spark, workspace, "demo", INTERVAL, "run_1", load_tables(workspace))
+    branches.start([BROKER_SNAPSHOTS])
+    branches.write({BROKER_SNAPSHOTS: (partial(broker_rows, spark, "broker-b"), 1)})
+    return branches
+
+
+def test_a_branch_becomes_main_and_is_gone(spark: SparkSession, workspace: Workspace, branches: Branches) -> None:
+    assert names_in_main(spark) == ["broker-a"]
+    branches.forward(branches.snapshot_ids())
+    assert names_in_main(spark) == ["broker-b"]
+    assert list(load_table(open_catalog(workspace), BROKER_SNAPSHOTS).metadata.refs) == ["main"]
+
+
+def test_a_main_that_has_moved_stays_as_it_is(spark: SparkSession, branches: Branches) -> None:
+    ids = branches.snapshot_ids()
+    broker_rows(spark, "broker-c").writeTo(table_name(BROKER_SNAPSHOTS)).append()
+    with pytest.raises(PublishError, match=r"^broker_snapshots: something else has changed the table .*; run it again"):
+        branches.forward(ids)
+    assert names_in_main(spark) == ["broker-a", "broker-c"]
+
+
+def test_a_branch_that_was_dropped_changes_nothing(
+    spark: SparkSession, workspace: Workspace, branches: Branches
+) -> None:
+    ids = branches.snapshot_ids()
+    catalog = open_catalog(workspace)
+    dropped = RemoveSnapshotRefUpdate(ref_name=branches.name)
+    catalog.commit_table(load_table(catalog, BROKER_SNAPSHOTS), (), (dropped,))
+    with pytest.raises(PublishError, match="branch run_1 is gone"):
+        branches.snapshot_ids()
+    with pytest.raises(PublishError, match=r"^broker_snapshots: something else has changed the table .*run_1"):
+        branches.forward(ids)
+    assert names_in_main(spark) == ["broker-a"]
+
+
+def test_a_table_whose_metadata_are_lost_is_named(workspace: Workspace, branches: Branches) -> None:
+    ids = branches.snapshot_ids()
+    for file in (workspace.warehouse_folder / "facts" / BROKER_SNAPSHOTS.name / "metadata").glob("*.json"):
+        file.unlink()
+    with pytest.raises(PublishError, match=r"catalog\.db: table facts\.broker_snapshots: cannot be read"):
+        branches.forward(ids)
