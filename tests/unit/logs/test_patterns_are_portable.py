@@ -152,6 +152,19 @@ def test_a_pattern_names_each_group(pattern):
     assert all(part.of in texts and re.compile(part.regex).groups == 1 for part in pattern.parts)
 
 
+@pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{number}-{one.kind}" for number, one in enumerate(PATTERNS)])
+def test_an_integer_is_written_as_json_writes_it(pattern):
+    """Spark takes the text of such a field into JSON as it stands, unless it begins with a zero or is long."""
+    items = list(walk(parts_of(pattern.regex)))
+    groups = {argument[0]: list(argument[3]) for operator, argument, _ in items if operator is sre.SUBPATTERN}
+    for number, field in enumerate(pattern.fields, 1):
+        if field.type is FieldType.INT:
+            first, *others = flat(groups[number])
+            first = others.pop(0) if first == (sre.LITERAL, ord("-")) else first
+            assert (first[0], others) == (sre.MAX_REPEAT, []), f"{field.name}: more than a number: {pattern.regex}"
+            assert list(first[1][2]) == [(sre.IN, [(sre.RANGE, (ord("0"), ord("9")))])], field.name
+
+
 @given(st.sampled_from(PATTERNS), st.integers(1, 4_000), st.sampled_from([" ", "[", "MessageQueue [topic=", "9", ", "]))
 @settings(max_examples=200)
 def test_hostile_lines_end(pattern, times, filler):
