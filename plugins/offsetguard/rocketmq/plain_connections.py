@@ -11,15 +11,17 @@ import re
 
 from offsetguard.rocketmq.bodies import Connection, ConsumerConnections, Subscription
 from offsetguard.rocketmq.offset_table import INT64_RANGE
-from offsetguard.rocketmq.plain_form import NUMBER, STRING, plain_text
+from offsetguard.rocketmq.plain_form import NEXT, NUMBER, STRING, plain_text
 
 _NUMBERS = rf"(?:{NUMBER}(?:,{NUMBER})*+)?+"
 _STRINGS = r'(?:"[^"\\\x00-\x1f]*+"(?:,(?!\])|(?=\])))*+'
-_CONNECTION = re.compile(rf'\{{"clientAddr":{STRING},"clientId":{STRING},"language":{STRING},"version":({NUMBER})\}}')
+_CONNECTION = re.compile(
+    rf'\{{"clientAddr":{STRING},"clientId":{STRING},"language":{STRING},"version":({NUMBER})\}}{NEXT}'
+)
 _CONNECTION_SIGNS = len('{"clientAddr":"","clientId":"","language":"","version":}')
 _SUBSCRIPTION = re.compile(
     rf'{STRING}:\{{"classFilterMode":(true|false),"codeSet":\[({_NUMBERS})\],"expressionType":{STRING},'
-    rf'"subString":{STRING},"subVersion":({NUMBER}),"tagsSet":\[({_STRINGS})\],"topic":{STRING}\}}'
+    rf'"subString":{STRING},"subVersion":({NUMBER}),"tagsSet":\[({_STRINGS})\],"topic":{STRING}\}}{NEXT}'
 )
 _SUBSCRIPTION_SIGNS = len(
     '"":{"classFilterMode":,"codeSet":[],"expressionType":"","subString":"","subVersion":,"tagsSet":[],"topic":""}'

@@ -26,17 +26,18 @@ if TYPE_CHECKING:
 
 STRING = r'"([^"\\\x00-\x1f]*+)"'
 NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"
-_OFFSETS_OF_KEY = re.compile(rf"{STRING}:\{{((?:{NUMBER}:{NUMBER}(?:,(?!\}})|(?=\}})))*+)\}}")
+NEXT = r"(?:,|\Z)"  # what follows an entry; a comma behind the last one is one sign too many
+_OFFSETS_OF_KEY = re.compile(rf"{STRING}:\{{([-0-9:,]*+)\}}{NEXT}")
 _OFFSETS_OF_KEY_SIGNS = len('"":{}')
 _QUEUE = rf'\{{"brokerName":{STRING},"queueId":({NUMBER}),"topic":{STRING}\}}'
 _QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}')
 _ENDS_OF_QUEUE = re.compile(
-    rf'{_QUEUE}:\{{"lastUpdateTimestamp":({NUMBER}),"maxOffset":({NUMBER}),"minOffset":({NUMBER})\}}'
+    rf'{_QUEUE}:\{{"lastUpdateTimestamp":({NUMBER}),"maxOffset":({NUMBER}),"minOffset":({NUMBER})\}}{NEXT}'
 )
 _ENDS_OF_QUEUE_SIGNS = _QUEUE_SIGNS + len(':{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
 _CONSUMED = re.compile(
     rf'{_QUEUE}:\{{"brokerOffset":({NUMBER}),"consumerOffset":({NUMBER}),"lastTimestamp":({NUMBER})'
-    rf'(?:,"pullOffset":({NUMBER}))?\}}'
+    rf'(?:,"pullOffset":({NUMBER}))?\}}{NEXT}'
 )
 _CONSUMED_SIGNS = _QUEUE_SIGNS + len(':{"brokerOffset":,"consumerOffset":,"lastTimestamp":}')
 _PULL_OFFSET_SIGNS = len(',"pullOffset":')
@@ -44,6 +45,7 @@ _CONSUME_STATS_START = re.compile(rf'\{{"consumeTps":({NUMBER}\.[0-9]{{1,18}}+),
 _TOPIC_STATS_START = '{"offsetTable":{'
 _TOPIC_STATS_END = re.compile(rf'\}}(?:,"topicPutTps":{NUMBER}(?:\.[0-9]{{1,18}}+)?(?:E-?[0-9]{{1,3}}+)?)?\}}')
 _KEYS_AT_ONCE = 4096  # bounds what lies beside the arrays while they are filled
+_DIGITS_AND_SIGN = b"-0123456789"
 
 
 def plain_offset_tables(body: bytes, names: Collection[str]) -> dict[str, KeyedOffsets] | None:
@@ -106,7 +108,7 @@ def plain_consume_stats(body: bytes) -> ConsumeStats | None:
     start = _CONSUME_STATS_START.match(text) if text is not None else None
     if text is None or start is None or not text.endswith("}}}"):
         return None
-    found: list[tuple[str, ...]] = _CONSUMED.findall(text, start.end())
+    found: list[tuple[str, ...]] = _CONSUMED.findall(text, start.end(), len(text) - len("}}"))
     pull_offset_signs = sum(bool(row[-1]) for row in found) * _PULL_OFFSET_SIGNS
     covered = sum(map(len, map("".join, found))) + len(found) * (_CONSUMED_SIGNS + 1) - 1 + pull_offset_signs
     if start.end() + covered != len(text) - len("}}"):
@@ -163,16 +165,20 @@ def _read_offsets(text: str, table: KeyedOffsets) -> bool:
     try:
         for first in range(0, len(found), _KEYS_AT_ONCE):
             _append_offsets([offsets for _, offsets in found[first : first + _KEYS_AT_ONCE]], table)
-    except OverflowError:
+    except (OverflowError, ValueError):
         return False
     return len(set(table.keys)) == len(table.keys) and _sort_by_queue_id(table)
 
 
 def _append_offsets(texts: list[str], table: KeyedOffsets) -> None:
-    """Append the numbers of texts such as `0:7,1:9`, one text for each key; raises OverflowError."""
-    numbers = json.loads(f"[{','.join(filter(None, texts)).replace(':', ',')}]")
-    table.queue_ids.extend(numbers[::2])
-    table.offsets.extend(numbers[1::2])
+    """Append the numbers of texts such as `0:7,1:9`, one text for each key; raises OverflowError and ValueError."""
+    pairs = ",".join(filter(None, texts))
+    signs = pairs.encode().translate(None, _DIGITS_AND_SIGN)
+    if pairs and signs + b"," != b":," * (len(signs) // 2 + 1):
+        raise ValueError("these are not pairs of numbers")
+    numbers = json.loads(f"[{pairs.replace(':', ',')}]")
+    table.queue_ids.extend(array(INT32, numbers[::2]))  # in one piece: a third quicker than a list
+    table.offsets.extend(array(INT64, numbers[1::2]))
     row = table.starts[-1]
     for text in texts:
         row += text.count(":")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,8 @@ from offsetguard.rocketmq.plain_connections import plain_consumer_connections
 from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from offsetguard.rocketmq.offset_table import KeyedOffsets
 
 BODIES = Path(__file__).parent / "bodies"
@@ -199,6 +203,37 @@ def test_more_keys_than_are_read_at_once_keep_their_order() -> None:
     entries = ",".join(f'"{key}":{{0:{number}}}' for number, key in enumerate(keys))
     table = all_consumer_offsets(f'{{"offsetTable":{{{entries}}}}}'.encode()).offsets
     assert [table[f"t{number}", "g"][0] for number in range(10_000)] == list(range(10_000))
+
+
+@pytest.mark.parametrize(
+    "row", ["5", "0:7,", ",0:7", "0:7,1", "0,7", "0:7:1", "0::7", "0:", ":7", "0:07", "0:-", "0:7-", ","]
+)
+def test_what_is_not_pairs_of_numbers_is_left_to_the_general_reader(row: str) -> None:
+    assert plain_offset_tables(f'{{"offsetTable":{{"t@g":{{{row}}}}}}}'.encode(), OFFSET_TABLES) is None
+    around = f'"a@g":{{0:1}},"t@g":{{{row}}},"z@g":{{2:3}}'
+    assert plain_offset_tables(f'{{"offsetTable":{{{around}}}}}'.encode(), OFFSET_TABLES) is None
+
+
+QUICK_READERS: dict[str, Callable[[bytes], object]] = {
+    "43": lambda body: plain_offset_tables(body, OFFSET_TABLES),
+    "202": plain_topic_stats,
+    "203": plain_consumer_connections,
+    "208": plain_consume_stats,
+}
+
+
+@pytest.mark.parametrize("sign", [b";", b"{", b" ", b"", b",,"])
+@pytest.mark.parametrize("code", QUICK_READERS)
+def test_entries_with_another_sign_between_them_than_a_comma_are_left_to_the_general_reader(
+    code: str, sign: bytes
+) -> None:
+    bodies = [file.read_bytes() for file in BODIES.glob(f"{code}_*")]
+    commas = [(body, comma) for body in bodies for comma in re.finditer(rb"(?<=\}),(?=[{\"])", body)]
+    broken = [body[: comma.start()] + sign + body[comma.end() :] for body, comma in commas]
+    assert broken
+    for body in broken:
+        with suppress(MalformedBytes):  # what stands around the table of 43 is read generally
+            assert QUICK_READERS[code](body) is None
 
 
 def test_the_queues_of_several_topics_in_one_body_are_left_to_the_general_reader() -> None:
