@@ -31,6 +31,7 @@ def record(cls: Any = None, *, kw_only: bool = False) -> Any:
 
 
 def _record(cls: type, *, kw_only: bool) -> type:
+    cls.__doc__ = cls.__doc__ or cls.__name__  # `dataclass` would look for a signature, with a tokenizer: 3 ms
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
     methods = (("__init__", _first_init), ("__eq__", _is_equal), ("__hash__", _hash), ("__repr__", _shown))
     for name, method in methods:
