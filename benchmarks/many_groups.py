@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SEND_MESSAGE, HEART_BEAT = 10, 34
 TOPICS_PER_GROUP, QUEUES = 5, 16
+as_fastjson = json.JSONEncoder(separators=(",", ":")).encode  # without spaces, as every Java client writes
 HEARTBEAT_S = 25  # brokers forget a client after 120 s
 IN_FLIGHT = 256
 
@@ -241,7 +242,7 @@ def _frame(opaque: int, code: int, ext_fields: dict[str, str], body: bytes) -> b
 def _running_info(topics: Sequence[str]) -> bytes:
     """Say what a 4.x or 5.x client says that holds all queues of its topics: keys are objects, as fastjson has them."""
     now_ms = time.time_ns() // 1_000_000
-    held = json.dumps(
+    held = as_fastjson(
         {
             "cachedMsgCount": 0,
             "cachedMsgMaxOffset": 0,
@@ -260,7 +261,7 @@ def _running_info(topics: Sequence[str]) -> bytes:
         }
     )
     queues = ",".join(
-        f"{json.dumps({'brokerName': 'broker-a', 'queueId': queue_id, 'topic': topic})}:{held}"
+        f"{as_fastjson({'brokerName': 'broker-a', 'queueId': queue_id, 'topic': topic})}:{held}"
         for topic in topics
         for queue_id in range(1 if topic.startswith("%RETRY%") else QUEUES)
     )
@@ -295,7 +296,7 @@ def _running_info(topics: Sequence[str]) -> bytes:
             for topic in topics
         ],
     }
-    return f'{{"mqTable":{{{queues}}},{json.dumps(document)[1:]}'.encode()
+    return f'{{"mqTable":{{{queues}}},{as_fastjson(document)[1:]}'.encode()
 
 
 def _heartbeat(groups: dict[str, list[str]]) -> bytes:
