@@ -39,7 +39,7 @@ class Collection:
 
     __pydantic_config__ = NO_OTHER_FIELDS
 
-    max_in_flight: Annotated[int, Number(ge=1, le=64)] = 32  # unanswered requests per broker; costly ones: 8
+    max_in_flight: Annotated[int, Number(ge=1, le=512)] = 256  # unanswered requests per broker; costly ones: 8
     max_requests_per_s: Annotated[int, Number(ge=10)] = 5_000  # per broker
     detail_groups: Count = 16  # suspect groups that are asked in detail per round
     share_rounds: Annotated[int, Number(ge=1)] = 60  # every other group is asked in detail once in so many rounds
