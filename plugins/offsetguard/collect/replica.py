@@ -6,8 +6,8 @@ A replica that hangs, dies or talks nonsense must cost the round no more than it
 After that nothing more is sent to it; what was not asked is one gap, and what was read before stays in the snapshot.
 
 Many requests go out in batches. A round that is cut off loses the answers of the batch that was under way, so a batch
-is as long as the replica answers in BATCH_S: long with a quick broker, short with a slow one. So a slow broker never has
-more than FIRST_BATCH of a kind before it, and a quick one takes and answers many at a time, for less of its CPU.
+is as long as the replica answers in BATCH_S: long with a quick broker, which takes and answers many at a time for less
+of its CPU; short with a slow one, which never has more than FIRST_BATCH of a kind before it.
 """
 
 from __future__ import annotations
