@@ -39,6 +39,8 @@ class Pipeline:
     def __init__(self, address: str, timeout_s: float = 120.0) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        # as RocketMQ's clients do (`NettyRemotingClient`); else each second answer waits for a delayed ACK, up to 40 ms
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._frames = FrameReader()
 
     def __enter__(self) -> Self:
