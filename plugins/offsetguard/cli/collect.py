@@ -160,11 +160,11 @@ async def _collect_live(
     names: Sequence[str], config: Config, landing_folder: Path, credentials: Credentials | None, tell: _Progress
 ) -> list[int]:
     """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
-    from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
-
     if own_process := click.get_current_context().find_object(OwnProcess):
         own_process.keep_all_objects()
         own_process.load_less_with_pyarrow()
+    from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
+
     now = datetime.now(UTC)
     interval = Interval.containing(now)
 

@@ -69,7 +69,12 @@ class _LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        own_process = ctx.find_object(OwnProcess)
+        if own_process:
+            own_process.keep_all_objects()  # of the modules
         command = getattr(importlib.import_module(entry.module), entry.attribute)
+        if own_process:
+            own_process.look_for_garbage()
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

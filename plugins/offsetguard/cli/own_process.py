@@ -6,8 +6,8 @@ takes longer to load than pyarrow itself: measured 155 of 460 ms CPU of a start,
 nor what pyarrow has for file systems of clouds: 6 ms more.
 In a process that others share (a worker of Airflow, a run of tests) this would be wrong: pyarrow could not convert
 from or to NumPy and pandas until the process ends.
-Nor is it worth looking for reference cycles again and again while tens of thousands of records are made that have none
-and live to the end: a tenth of the CPU of a round.
+Nor is it worth looking for reference cycles again and again while modules are imported, or while tens of thousands of
+records are made that have none and live to the end: a tenth of the CPU of a round.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ class OwnProcess:
     def keep_all_objects(self) -> None:
         """Look for no reference cycles any more: the end of the process frees what is left."""
         gc.disable()
+
+    def look_for_garbage(self) -> None:
+        """Look for them again."""
+        gc.enable()
 
     def end(self, exit_code: int) -> NoReturn:
         """End at once: what was written is written, and taking all objects apart is in vain."""

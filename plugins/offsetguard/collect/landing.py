@@ -7,7 +7,6 @@ renamed. One round of a cluster runs at a time (`collecting_lock`), because each
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -113,7 +112,10 @@ def land(
     except OSError as error:
         raise SnapshotError(f"{folder}: cannot be written: {error}; OFFSETGUARD_HOME says where it lies") from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary.exists():  # something went wrong
+            import shutil  # noqa: PLC0415 it brings all kinds of archives
+
+            shutil.rmtree(temporary, ignore_errors=True)
     return folder
 
 

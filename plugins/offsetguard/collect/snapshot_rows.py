@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
@@ -71,8 +70,10 @@ class SnapshotRows:
                     f"{one.topic} {one.sub_string}" for _, one in sorted(connections.subscriptions.items())
                 ]
                 # a client that reconnects may be listed twice for a moment; the key is the client id
-                clients = {client.client_id: client for client in connections.connections}
-                counts = Counter(client.client_id for client in connections.connections)
+                clients, counts = {}, dict[str, int]()
+                for client in connections.connections:
+                    clients[client.client_id] = client
+                    counts[client.client_id] = counts.get(client.client_id, 0) + 1
                 for client_id, client in sorted(clients.items()):
                     yield self.row(
                         consumer_group=group,
