@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INT64_END = 2**63
+_INT64_START, _INT64_END = -(2**63), 2**63
 LAST_TIMESTAMP_MS = 253_402_300_799_999  # the last that a datetime can show: the end of the year 9999
 _REQUIRED: Any = object()
 _PLAIN_TEXT = r'"([^"\\\x00-\x1f]*+)"'
@@ -43,6 +43,8 @@ def list_field(document: Mapping[str, Any], name: str) -> list[Any]:
 def int_field(document: Mapping[str, Any], name: str, default: int = _REQUIRED) -> int:
     """Return a 64-bit number."""
     value = document.get(name)
+    if type(value) is int and _INT64_START <= value < _INT64_END:  # nearly always; a round asks for tens of thousands
+        return value
     if value is None and default is not _REQUIRED:
         return default
     return as_int64(value, name)
@@ -50,7 +52,8 @@ def int_field(document: Mapping[str, Any], name: str, default: int = _REQUIRED) 
 
 def optional_int_field(document: Mapping[str, Any], name: str) -> int | None:
     """Return a 64-bit number; None when it is missing."""
-    return None if document.get(name) is None else as_int64(document[name], name)
+    value = document.get(name)
+    return None if value is None else as_int64(value, name)
 
 
 def float_field(document: Mapping[str, Any], name: str) -> float:
@@ -72,16 +75,17 @@ def float_field(document: Mapping[str, Any], name: str) -> float:
 def bool_field(document: Mapping[str, Any], name: str, *, default: bool) -> bool:
     """Return true or false."""
     value = document.get(name)
+    if value is True or value is False:
+        return value
     if value is None:
         return default
-    if isinstance(value, bool):
-        return value
     raise _wrong(name, "true or false", value)
 
 
 def optional_bool_field(document: Mapping[str, Any], name: str) -> bool | None:
     """Return true or false; None when it is missing."""
-    return None if document.get(name) is None else bool_field(document, name, default=False)
+    value = document.get(name)
+    return value if value is None or value is True or value is False else bool_field(document, name, default=False)
 
 
 def text_field(document: Mapping[str, Any], name: str) -> str:
@@ -138,7 +142,7 @@ def as_object(value: object, name: str) -> dict[str, Any]:
 
 def as_int64(value: object, name: str) -> int:
     """Return a value that is a 64-bit number."""
-    if type(value) is int and -_INT64_END <= value < _INT64_END:
+    if type(value) is int and _INT64_START <= value < _INT64_END:
         return value
     raise _wrong(name, "a 64-bit number", value)
 
