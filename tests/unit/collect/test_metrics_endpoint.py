@@ -61,7 +61,20 @@ def test_a_line_is_read_as_prometheus_writes_it(rest: str, labels: dict[str, str
 
 
 @pytest.mark.parametrize(
-    "rest", ["", "{", '{topic="t"', '{topic="t"}', "{topic=t} 1", '{topic="t"} x', '{t="1",t="2"} 1', '{a="1" b="2"} 1']
+    "rest",
+    [
+        " -9.2E",
+        " 1e+",
+        " 1.5e-x",
+        "",
+        "{",
+        '{topic="t"',
+        '{topic="t"}',
+        "{topic=t} 1",
+        '{topic="t"} x',
+        '{t="1",t="2"} 1',
+        '{a="1" b="2"} 1',
+    ],
 )
 def test_a_line_of_a_wanted_family_that_is_none_is_counted(rest: str) -> None:
     assert samples_of(f"{INFLIGHT}{rest}\nother 1\n".encode()) == ([], 1)

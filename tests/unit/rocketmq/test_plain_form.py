@@ -236,6 +236,20 @@ def test_entries_with_another_sign_between_them_than_a_comma_are_left_to_the_gen
             assert QUICK_READERS[code](body) is None
 
 
+@pytest.mark.parametrize(
+    ("codes", "tags"), [("1,", ""), (",", ""), ("1,-", ""), ("", '"a",'), ("", '"a""b"'), ("", '"a'), ("", ",")]
+)
+def test_lists_that_break_off_are_left_to_the_general_reader(codes: str, tags: str) -> None:
+    """Python before 3.11.5 keeps half of a group that fails in a possessive repetition (CPython's issue 106052)."""
+    body = (
+        '{"connectionSet":[{"clientAddr":"a","clientId":"a","language":"JAVA","version":1}],"consumeFromWhere":"X",'
+        '"consumeType":"X","messageModel":"X","subscriptionTable":{"t":{"classFilterMode":false,'
+        f'"codeSet":[{codes}],"expressionType":"TAG","subString":"*","subVersion":1,"tagsSet":[{tags}],"topic":"t"}}}}}}'
+    )
+    assert plain_consumer_connections(body.encode()) is None
+    assert plain_consumer_connections(body.replace(f"[{codes}]", "[]").replace(f"[{tags}]", "[]").encode()) is not None
+
+
 def test_the_queues_of_several_topics_in_one_body_are_left_to_the_general_reader() -> None:
     row = '{"lastUpdateTimestamp":0,"maxOffset":2,"minOffset":1}'
     keys = [f'{{"brokerName":"b","queueId":0,"topic":"{topic}"}}' for topic in "ts"]
