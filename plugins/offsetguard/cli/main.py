@@ -69,11 +69,8 @@ class _LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        own_process = ctx.find_object(OwnProcess)
-        if own_process:
-            own_process.keep_all_objects()  # of the modules
         command = getattr(importlib.import_module(entry.module), entry.attribute)
-        if own_process:
+        if own_process := ctx.find_object(OwnProcess):
             own_process.look_for_garbage()
         return command if isinstance(command, click.Command) else None
 
@@ -113,8 +110,10 @@ def offsetguard() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is told on stderr without a traceback, and ends with 2."""
+    own_process = OwnProcess()
+    own_process.keep_all_objects()  # of the modules; most commands look for garbage when they are imported
     try:
-        offsetguard(prog_name="offsetguard", obj=OwnProcess())
+        offsetguard(prog_name="offsetguard", obj=own_process)
     except OffsetGuardError as error:
         click.echo(f"offsetguard: {error}", err=True)
         sys.exit(EXIT_ERROR)

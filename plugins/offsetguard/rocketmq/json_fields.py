@@ -43,8 +43,6 @@ def list_field(document: Mapping[str, Any], name: str) -> list[Any]:
 def int_field(document: Mapping[str, Any], name: str, default: int = _REQUIRED) -> int:
     """Return a 64-bit number."""
     value = document.get(name)
-    if type(value) is int and _INT64_START <= value < _INT64_END:  # nearly always; a round asks for tens of thousands
-        return value
     if value is None and default is not _REQUIRED:
         return default
     return as_int64(value, name)
@@ -75,17 +73,17 @@ def float_field(document: Mapping[str, Any], name: str) -> float:
 def bool_field(document: Mapping[str, Any], name: str, *, default: bool) -> bool:
     """Return true or false."""
     value = document.get(name)
-    if value is True or value is False:
-        return value
     if value is None:
         return default
+    if isinstance(value, bool):
+        return value
     raise _wrong(name, "true or false", value)
 
 
 def optional_bool_field(document: Mapping[str, Any], name: str) -> bool | None:
     """Return true or false; None when it is missing."""
     value = document.get(name)
-    return value if value is None or value is True or value is False else bool_field(document, name, default=False)
+    return None if value is None else bool_field(document, name, default=False)
 
 
 def text_field(document: Mapping[str, Any], name: str) -> str:
