@@ -4,10 +4,9 @@ Goal: figures of a few families out of a page of any size, whoever wrote it.
 Plan: bytes are fed as they come and cut into lines; a line that does not begin with a wanted family is dropped before
 it is looked at, so a page of tens of megabytes costs memory for one line. What is wanted and cannot be read is counted.
 Not done here: `# TYPE` and `# HELP`, exemplars, quoted family names; no pattern that can run back far over what it has
-read: characters are repeated possessively, groups are not (Python before 3.11.5 keeps half of a group that fails in a
-possessive repetition: CPython's issue 106052), and no two of their alternatives begin alike. Values that say nothing
-(NaN, infinite) or cannot be (below 0: a broker writes -9.2E18 for the age of what does not exist) are None: an unknown
-figure, not a missing one.
+read: characters are repeated possessively, groups plainly (`tests/unit/test_regular_expressions.py` says why), and no
+two of their alternatives begin alike. Values that say nothing (NaN, infinite) or cannot be (below 0: a broker writes
+-9.2E18 for the age of what does not exist) are None: an unknown figure, not a missing one.
 Source: the text format of Prometheus, version 0.0.4; pages of live brokers 5.5.0 and 5.5.1.
 """
 

@@ -13,7 +13,6 @@ from offsetguard.rocketmq.bodies import Connection, ConsumerConnections, Subscri
 from offsetguard.rocketmq.offset_table import INT64_RANGE
 from offsetguard.rocketmq.plain_form import NEXT, NUMBER, STRING, plain_text
 
-# groups are not repeated possessively: Python before 3.11.5 keeps half of one that fails (CPython's issue 106052)
 _NUMBERS = rf"(?:{NUMBER}(?:,{NUMBER})*)?"
 _STRINGS = r'(?:"[^"\\\x00-\x1f]*+"(?:,(?!\])|(?=\])))*'
 _CONNECTION = re.compile(

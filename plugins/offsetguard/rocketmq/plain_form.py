@@ -4,7 +4,8 @@ Goal: the bodies that make up nearly all bytes of a round, two to eight times fa
 Plan: one expression matches whole entries; when they cover the table without a gap, its numbers go through one
 `json.loads`, and what stands around the table is read by `fastjson`. Everything else is left to the general reader.
 Not allowed here: to accept what the general reader refuses, or to read anything differently (a property test).
-Every quantifier of the expressions is possessive or bounded: the bytes may come from anybody.
+The bytes may come from anybody: characters are repeated possessively or a bounded number of times; groups are repeated
+plainly (`tests/unit/test_regular_expressions.py` says why), and what may follow tells where each ends.
 Source: bodies of 4.9.8, 5.3.3 and 5.5.1; bean fields come sorted by name, without spaces.
 """
 
