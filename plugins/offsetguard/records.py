@@ -1,8 +1,8 @@
 """`@record`: a frozen dataclass that costs a fifth of one to define, for modules that are loaded at every start.
 
 A dataclass compiles up to six methods for each class, half a millisecond; a command that is done in half a second has
-a hundred of them, and makes instances of half of those. Here only `__init__` is compiled, when the first instance is
-made; comparing, hashing and showing are written once, below. That nothing is assigned to a record is held by the type
+a hundred of them, and makes many instances of a few. Here only `__init__` is compiled, of a class that makes more than
+a few records; comparing, hashing and showing are written once, below. That nothing is assigned to a record is held by the type
 checker, not at run time: building one is three times quicker, too.
 `dataclasses.fields`, `replace` and `asdict` work as with any dataclass, and pydantic takes a record for one.
 """
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ClassT = TypeVar("ClassT", bound=type)
+FEW = 16  # half of the classes make no more, and compiling costs as much as making these
+_made: dict[type, int] = {}
 
 
 @overload
@@ -41,10 +43,35 @@ def _record(cls: type, *, kw_only: bool) -> type:
 
 
 def _first_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    """Stand for `__init__` until somebody makes the first record of a class."""
+    """Stand for `__init__` until a class has made FEW records, or somebody gives it the wrong arguments."""
     cls: Any = type(self)
-    cls.__init__ = _compiled_init(cls)
-    cls.__init__(self, *args, **kwargs)
+    _made[cls] = _made.get(cls, 0) + 1
+    values = _values_of(cls, args, kwargs) if _made[cls] <= FEW else None
+    if values is None:
+        cls.__init__ = _compiled_init(cls)
+        cls.__init__(self, *args, **kwargs)
+        return
+    for name, value in values.items():
+        setattr(self, name, value)
+    if hasattr(cls, "__post_init__"):
+        self.__post_init__()
+
+
+def _values_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the values of all fields; None where the arguments are not what `__init__` takes."""
+    all_fields = fields(cls)
+    values = dict(zip([one.name for one in all_fields if not one.kw_only], args, strict=False))
+    if len(values) < len(args) or not values.keys().isdisjoint(kwargs):
+        return None
+    values |= kwargs
+    for one in all_fields:
+        if one.name in values:
+            continue
+        if one.default is not MISSING:
+            values[one.name] = one.default
+        elif one.default_factory is not MISSING:
+            values[one.name] = one.default_factory()
+    return values if values.keys() == cls.__dataclass_fields__.keys() else None  # type: ignore[attr-defined]
 
 
 def _compiled_init(cls: type) -> Any:

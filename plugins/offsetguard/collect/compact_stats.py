@@ -38,10 +38,11 @@ class CompactQueues(Mapping[MessageQueue, ConsumeOffsets]):
 
     def __getitem__(self, queue: MessageQueue) -> ConsumeOffsets:
         rows = self._of_topic[queue.topic, queue.broker_name]
-        for start in range(0, len(rows), _FIELDS):
-            if rows[start] == queue.queue_id:
-                return _offsets(rows[start + 1 : start + _FIELDS])
-        raise KeyError(queue)
+        try:
+            start = rows[::_FIELDS].index(queue.queue_id) * _FIELDS
+        except ValueError:
+            raise KeyError(queue) from None
+        return _offsets(rows[start + 1 : start + _FIELDS])
 
     def __iter__(self) -> Iterator[MessageQueue]:
         for (topic, broker_name), rows in self._of_topic.items():

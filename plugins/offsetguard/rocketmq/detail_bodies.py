@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from offsetguard.records import record
+from offsetguard.rocketmq.json_fields import timestamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +37,38 @@ class ProcessQueueInfo:
     last_lock_at: datetime | None
     last_pull_at: datetime | None
     last_consume_at: datetime | None
+
+    @classmethod
+    def as_told(
+        cls,
+        cached: int | None,
+        cached_mib: int | None,
+        cached_min_offset: int | None,
+        cached_max_offset: int | None,
+        commit_offset: int | None,
+        in_transaction: int | None,
+        locked: bool | None,  # noqa: FBT001 in the order of the columns that a quick reader has
+        dropped: bool | None,  # noqa: FBT001 likewise
+        try_unlock_times: int | None,
+        last_lock_ms: int,
+        last_pull_ms: int,
+        last_consume_ms: int,
+    ) -> Self:
+        """Take what a client wrote: -1 where it has nothing to commit, offsets 0 of an empty cache, 0 ms for never."""
+        return cls(
+            commit_offset if commit_offset is not None and commit_offset >= 0 else None,
+            cached,
+            cached_mib,
+            cached_min_offset if cached else None,
+            cached_max_offset if cached else None,
+            in_transaction,
+            locked,
+            dropped,
+            try_unlock_times,
+            timestamp_of(last_lock_ms, "lastLockTimestamp") if last_lock_ms > 0 else None,
+            timestamp_of(last_pull_ms, "lastPullTimestamp") if last_pull_ms > 0 else None,
+            timestamp_of(last_consume_ms, "lastConsumeTimestamp") if last_consume_ms > 0 else None,
+        )
 
 
 @record

@@ -27,6 +27,7 @@ from offsetguard.rocketmq.json_fields import (
     texts_field,
     timestamp_field,
 )
+from offsetguard.rocketmq.plain_process_queues import PROCESS_QUEUES, plain_process_queues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +37,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 def consumer_running_info(body: bytes) -> detail_bodies.ConsumerRunningInfo:
     """307 GET_CONSUMER_RUNNING_INFO."""
-    document = fastjson.decode_object(body)
+    queues, document = plain_process_queues(body) or (None, fastjson.decode_object(body))
+    if queues is None:
+        queues = {queue: _process_queue(value) for queue, value in by_message_queue(document, PROCESS_QUEUES)}
     subscriptions = [as_object(value, "subscriptionSet") for value in list_field(document, "subscriptionSet")]
     statuses = object_field(document, "statusTable")
     return detail_bodies.ConsumerRunningInfo(
@@ -45,7 +48,7 @@ def consumer_running_info(body: bytes) -> detail_bodies.ConsumerRunningInfo:
             subscription(text_field(value, "topic"), {**value, "subVersion": _number(value.get("subVersion"))})
             for value in subscriptions
         ),
-        queues={queue: _process_queue(value) for queue, value in by_message_queue(document, "mqTable")},
+        queues=queues,
         pop_queues={queue: _pop_process_queue(value) for queue, value in by_message_queue(document, "mqPopTable")},
         statuses={topic: _consume_status(as_object(value, topic)) for topic, value in statuses.items()},
         user_consumer_info=texts_field(document, "userConsumerInfo"),
@@ -90,21 +93,19 @@ def _process_queue(as_written: Mapping[str, Any]) -> detail_bodies.ProcessQueueI
     if str in map(type, as_written.values()):  # as C++ writes them
         document = {name: _number(value) for name, value in as_written.items()}
     cached = optional_int_field(document, "cachedMsgCount")
-    commit_offset = optional_int_field(document, "commitOffset")
-    return detail_bodies.ProcessQueueInfo(
-        commit_offset=commit_offset if commit_offset is not None and commit_offset >= 0 else None,
-        cached_message_count=cached,
-        cached_message_mib=optional_int_field(document, "cachedMsgSizeInMiB"),
-        # of an empty cache Java says 0
-        cached_min_offset=optional_int_field(document, "cachedMsgMinOffset") if cached else None,
-        cached_max_offset=optional_int_field(document, "cachedMsgMaxOffset") if cached else None,
-        transaction_message_count=optional_int_field(document, "transactionMsgCount"),
-        locked=optional_bool_field(document, "locked"),
-        dropped=optional_bool_field(document, "dropped" if "dropped" in document else "droped"),  # Java's spelling
-        try_unlock_times=optional_int_field(document, "tryUnlockTimes"),
-        last_lock_at=timestamp_field(document, "lastLockTimestamp"),
-        last_pull_at=timestamp_field(document, "lastPullTimestamp"),
-        last_consume_at=timestamp_field(document, "lastConsumeTimestamp"),
+    return detail_bodies.ProcessQueueInfo.as_told(
+        cached,
+        optional_int_field(document, "cachedMsgSizeInMiB"),
+        optional_int_field(document, "cachedMsgMinOffset") if cached else None,
+        optional_int_field(document, "cachedMsgMaxOffset") if cached else None,
+        optional_int_field(document, "commitOffset"),
+        optional_int_field(document, "transactionMsgCount"),
+        optional_bool_field(document, "locked"),
+        optional_bool_field(document, "dropped" if "dropped" in document else "droped"),  # Java's spelling
+        optional_int_field(document, "tryUnlockTimes"),
+        int_field(document, "lastLockTimestamp", default=0),
+        int_field(document, "lastPullTimestamp", default=0),
+        int_field(document, "lastConsumeTimestamp", default=0),
     )
 
 

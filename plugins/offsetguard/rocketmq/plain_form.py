@@ -30,17 +30,17 @@ NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"
 NEXT = r"(?:,|\Z)"  # what follows an entry; a comma behind the last one is one sign too many
 _OFFSETS_OF_KEY = re.compile(rf"{STRING}:\{{([-0-9:,]*+)\}}{NEXT}")
 _OFFSETS_OF_KEY_SIGNS = len('"":{}')
-_QUEUE = rf'\{{"brokerName":{STRING},"queueId":({NUMBER}),"topic":{STRING}\}}'
-_QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}')
+QUEUE = rf'\{{"brokerName":{STRING},"queueId":({NUMBER}),"topic":{STRING}\}}'
+QUEUE_SIGNS = len('{"brokerName":"","queueId":,"topic":""}')
 _ENDS_OF_QUEUE = re.compile(
-    rf'{_QUEUE}:\{{"lastUpdateTimestamp":({NUMBER}),"maxOffset":({NUMBER}),"minOffset":({NUMBER})\}}{NEXT}'
+    rf'{QUEUE}:\{{"lastUpdateTimestamp":({NUMBER}),"maxOffset":({NUMBER}),"minOffset":({NUMBER})\}}{NEXT}'
 )
-_ENDS_OF_QUEUE_SIGNS = _QUEUE_SIGNS + len(':{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
+_ENDS_OF_QUEUE_SIGNS = QUEUE_SIGNS + len(':{"lastUpdateTimestamp":,"maxOffset":,"minOffset":}')
 _CONSUMED = re.compile(
-    rf'{_QUEUE}:\{{"brokerOffset":({NUMBER}),"consumerOffset":({NUMBER}),"lastTimestamp":({NUMBER})'
+    rf'{QUEUE}:\{{"brokerOffset":({NUMBER}),"consumerOffset":({NUMBER}),"lastTimestamp":({NUMBER})'
     rf'(?:,"pullOffset":({NUMBER}))?\}}{NEXT}'
 )
-_CONSUMED_SIGNS = _QUEUE_SIGNS + len(':{"brokerOffset":,"consumerOffset":,"lastTimestamp":}')
+_CONSUMED_SIGNS = QUEUE_SIGNS + len(':{"brokerOffset":,"consumerOffset":,"lastTimestamp":}')
 _PULL_OFFSET_SIGNS = len(',"pullOffset":')
 _CONSUME_STATS_START = re.compile(rf'\{{"consumeTps":({NUMBER}\.[0-9]{{1,18}}+),"offsetTable":\{{')
 _TOPIC_STATS_START = '{"offsetTable":{'
@@ -57,7 +57,7 @@ def plain_offset_tables(body: bytes, names: Collection[str]) -> dict[str, KeyedO
     tables = {name: KeyedOffsets([], array(INT32, [0]), array(INT32), array(INT64)) for name in names}
     cut_out = []
     for name, table in tables.items():
-        start = _start_of_table(text, name)
+        start = start_of_table(text, name)
         if start is None:
             return None
         if start:
@@ -142,7 +142,7 @@ def plain_text(body: bytes) -> str | None:
         return None
 
 
-def _start_of_table(text: str, name: str) -> int | None:
+def start_of_table(text: str, name: str) -> int | None:
     """Return where the table's first entry starts; 0 when there is none, None when that is not plain to see."""
     quoted = f'"{name}"'
     if "\\" in text or text.count(quoted) > 1:
