@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 INTERVAL_LENGTH = timedelta(minutes=1)
 _NAME_FORMAT = "%Y%m%dT%H%M%SZ"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Interval:
+class Interval(NamedTuple):
     """[start, start + 1 min), UTC. Every stage is a transaction on one of these."""
 
     start: datetime

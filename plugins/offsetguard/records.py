@@ -71,7 +71,7 @@ def _values_of(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
             values[one.name] = one.default
         elif one.default_factory is not MISSING:
             values[one.name] = one.default_factory()
-    return values if values.keys() == cls.__dataclass_fields__.keys() else None  # type: ignore[attr-defined]
+    return values if values.keys() == {one.name for one in all_fields} else None
 
 
 def _compiled_init(cls: type) -> Any:

@@ -8,9 +8,10 @@ OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published inter
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Workspace:
     """The folders below OFFSETGUARD_HOME and the configuration file."""
 

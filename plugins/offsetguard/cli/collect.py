@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from offsetguard.cli.own_process import OwnProcess
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.errors import OffsetGuardError
 from offsetguard.intervals import Interval
+from offsetguard.records import record
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collected:
     """What became of one cluster's round."""
 

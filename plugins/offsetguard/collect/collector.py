@@ -173,13 +173,14 @@ async def collect_round(
 async def _import_what_makes_tables() -> None:
     """Import, while answers are awaited, what is needed when all are there: pyarrow is a large part of a start.
 
-    Not before the first requests are on their way: the interpreter does nothing else for ten milliseconds at a time.
+    Not before the first requests are on their way, and in one piece, some 40 ms in which nothing else is done: a thread
+    would take turns with the loop, and all the switching costs a twentieth of a round.
     """
     missing = [module for module in _MAKES_TABLES if module not in sys.modules]
     if missing:
         await asyncio.sleep(FIRST_REQUESTS_S)
     for module in missing:
-        await asyncio.to_thread(importlib.import_module, module)
+        importlib.import_module(module)
 
 
 @asynccontextmanager

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 RUN_GAP = 64  # rows; shorter stretches of like values are not worth a chunk of their own
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _DIGITS = bytes.maketrans(b"\x00\x01", b"01")
 
 
@@ -230,12 +229,15 @@ def _runs(rows: list[int]) -> list[list[int]]:
 
 def microseconds(moment: datetime | None) -> int | None:
     """Return a moment as Arrow stores it: microseconds since 1970, UTC."""
-    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+    if moment is None:
+        return None
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def moment_of(microseconds_since_1970: int) -> datetime:
     """Return what `microseconds` was made of."""
-    return _EPOCH + timedelta(microseconds=microseconds_since_1970)
+    return _EPOCH + timedelta(0, 0, microseconds_since_1970)
 
 
 def validity(valid: bytes | bytearray) -> pa.Buffer | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -50,8 +51,9 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
+_WHOLE_NUMBERS = frozenset({ColumnType.INT32, ColumnType.INT64, ColumnType.TIMESTAMP})
 ROWS_AT_ONCE = 131_072  # of a row group: what is held encoded while a file is written
-FILES_AT_ONCE = 4
+FILES_AT_ONCE = 2
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -64,7 +66,7 @@ def table_of(table: Table, rows: Sequence[Row]) -> pa.Table:
     columns = []
     for column in table.columns:
         try:
-            columns.append(arrow_array(column.type, [row.get(column.name) for row in rows]))
+            columns.append(arrow_array(column.type, list(map(dict.get, rows, repeat(column.name)))))
         except DoesNotFit as error:
             raise SnapshotError(f"{table.name}.parquet: column {column.name}: {error}") from error
     return pa.Table.from_arrays(columns, schema=arrow_schema(table))
@@ -192,6 +194,10 @@ def _write_table(file: Path, table: Table, rows: pa.Table | Sequence[Row]) -> No
         compression="zstd",
         store_schema=False,
         use_dictionary=[column.name for column in table.columns if column.type is ColumnType.STRING],
+        # offsets that follow each other are much alike: two thirds of the size, and quicker written
+        column_encoding={
+            column.name: "DELTA_BINARY_PACKED" for column in table.columns if column.type in _WHOLE_NUMBERS
+        },
         row_group_size=ROWS_AT_ONCE,
     )
     _flush(file)

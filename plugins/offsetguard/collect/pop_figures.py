@@ -100,13 +100,14 @@ def consumption_of(
 ) -> dict[str, GroupConsumption]:
     """Tell for each of `groups` how it consumes, and the figures that follow from it. `masters`: all of the cluster."""
     committed = [_topics_by_group(master) for master in masters]
+    versions = tuple(one.runtime.broker_version_desc if one.runtime else None for one in masters)
     found = {}
     told_of: defaultdict[str, dict[str, ClientTold]] = defaultdict(dict)
     for (group, client), told in sources.running_info.items():
         told_of[group][client] = told
     for group in groups:
         topics = [one.get(group, _NONE) for one in committed]
-        found[group] = _consumption(_Group(group, masters, topics, told_of.get(group, {}), sources))
+        found[group] = _consumption(_Group(group, masters, versions, topics, told_of.get(group, {}), sources))
     return found
 
 
@@ -136,6 +137,7 @@ _NONE = _Topics()
 class _Group:
     name: str
     masters: Sequence[BrokerReading]
+    broker_versions: tuple[str | None, ...]  # of the masters
     committed: Sequence[_Topics]  # of each master, in their order
     told: Mapping[str, ClientTold]  # by client id; those whose running info came
     sources: PopSources
@@ -145,7 +147,8 @@ class _Group:
         """The POP retry topics of the group, each with the topic that it retries."""
         found: dict[str, str] = {}
         for master, topics in zip(self.masters, self.committed, strict=True):
-            found |= pop_retry_topics(self.name, topics.retry, master.topics or (), master.groups or ())
+            if topics.retry:
+                found |= pop_retry_topics(self.name, topics.retry, master.topics or (), master.groups or ())
         return found
 
     @property
@@ -206,11 +209,12 @@ def _signs(group: _Group) -> GroupSigns:
     connections = [seen for master in masters if (seen := master.connections.get(group.name)) is not None]
     clients = group.client_ids if group.told else None
     return GroupSigns(
-        pop_table=any(one.pops for one in group.told.values()),
+        pop_table=bool(group.told) and any(one.pops for one in group.told.values()),
         every_client_told=bool(clients) and all(client in group.told for client in clients or ()),
-        consume_types=frozenset(seen.consume_type for seen in connections if seen.consume_type),
+        consume_types=frozenset([seen.consume_type for seen in connections if seen.consume_type]),
         message_model=next((seen.message_model for seen in connections if seen.message_model), None),
-        counted_as_pop=any(
+        counted_as_pop=bool(sources.metrics)
+        and any(
             series.taken_for_pop
             for metrics in sources.metrics.values()
             for series in metrics.groups.get(group.name, {}).values()
@@ -218,8 +222,8 @@ def _signs(group: _Group) -> GroupSigns:
         pop_statistics=sources.popped.get(group.name),
         retry_topics=frozenset(group.retried),
         lite_topics=group.has_lite_topics,
-        broker_versions=tuple(one.runtime.broker_version_desc if one.runtime else None for one in masters),
-        client_versions=tuple(client.version for seen in connections for client in seen.connections),
+        broker_versions=group.broker_versions,
+        client_versions=tuple([client.version for seen in connections for client in seen.connections]),
         remembered=sources.remembered.get(group.name),
     )
 

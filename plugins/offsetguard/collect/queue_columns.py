@@ -6,12 +6,10 @@ copied as they are. Names are dictionary-encoded (`columns.NameColumn`): a milli
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, arrow_type, constant_text, microseconds
-from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
+from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, ColumnType
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from offsetguard.tables import Column, Table
 
 _US_PER_MS = 1_000
-_topic_of = attrgetter("topic")
 _LAST_MS = 253_402_300_799_999  # the last of the year 9999
 
 
@@ -58,14 +55,18 @@ def queue_table(
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed.at if reading.committed else None))
         details = _Details(reading, earlier, pop_groups)
-        for topic, pairs in groupby(pair_readings(reading, members, {*own_names, *reading.system_topics}), _topic_of):
+        for topic, pairs in topic_readings(reading, members, {*own_names, *reading.system_topics}):
             ends = reading.queue_ends.get(topic)
-            for is_plain, some in groupby(pairs, lambda pair: details.has_none_of(pair, ends)):  # noqa: B023
-                if is_plain and ends is not None:
-                    columns.add_pairs(topic, ends, list(some))
-                else:
-                    for pair in some:
-                        _add_pair(columns, details, pair)
+            columns_of_topic = ends.min_offsets if ends else None
+            plain: list[PairReading] = []  # pairs that follow each other: just their offsets and the topic's columns
+            for pair in pairs:
+                if pair.min_offsets is columns_of_topic and not details.of(pair.consumer_group, topic):
+                    plain.append(pair)
+                    continue
+                _add_plain(columns, ends, plain)
+                plain = []
+                _add_pair(columns, details, pair)
+            _add_plain(columns, ends, plain)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
@@ -101,10 +102,10 @@ class _Columns:
             column.name: IntegerColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
         }
 
-    def add_pairs(self, topic: str, ends: QueueEnds, pairs: Sequence[PairReading]) -> None:
+    def add_pairs(self, ends: QueueEnds, pairs: Sequence[PairReading]) -> None:
         """Add pairs of one topic that have its queues, with nothing known of them beyond their offsets."""
         count, times = len(ends.queue_ids), len(pairs)
-        self.names["topic"].add(topic, count * times)
+        self.names["topic"].add(pairs[0].topic, count * times)
         self.names["consumer_group"].add_each([pair.consumer_group for pair in pairs], count)
         numbers = self.numbers
         numbers["queue_id"].extend(ends.queue_ids * times)
@@ -165,19 +166,22 @@ class _Details:
         self.earlier = earlier
         self.pop_groups = pop_groups
         self._has_ages = bool(earlier.ages)
-        self._groups = reading.consume_stats.keys() | {group for group, _ in reading.second_readings}
+        self._groups = {
+            *reading.consume_stats,
+            *(group for group, _ in reading.second_readings),
+            *(group for group, _ in reading.waiting_ages),
+        }
 
     def of(self, group: str, topic: str) -> bool:
         """Whether there are any about a group's queues of a topic."""
-        return (
-            group in self._groups
-            or (group, topic) in self.reading.waiting_ages
-            or (self._has_ages and (self.reading.broker_name, topic, group) in self.earlier.ages)
+        return group in self._groups or (
+            self._has_ages and (self.reading.broker_name, topic, group) in self.earlier.ages
         )
 
-    def has_none_of(self, pair: PairReading, ends: QueueEnds | None) -> bool:
-        """Whether the pair's rows are its offsets and the topic's columns, and nothing else."""
-        return ends is not None and pair.min_offsets is ends.min_offsets and not self.of(*pair[:2])
+
+def _add_plain(columns: _Columns, ends: QueueEnds | None, pairs: Sequence[PairReading]) -> None:
+    if ends is not None and pairs:
+        columns.add_pairs(ends, pairs)
 
 
 def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
@@ -195,24 +199,21 @@ def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
     ends = reading.queue_ends.get(topic)
     numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
     if details.of(group, topic):
-        pulls = group not in details.pop_groups
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
-            _put_details(columns, row, reading, group, queue, offsets=offsets, earlier=details.earlier, pulls=pulls)
+            _put_details(columns, row, details, group, queue, offsets)
 
 
 def _put_details(
     columns: _Columns,
     row: int,
-    reading: BrokerReading,
+    details: _Details,
     group: str,
     queue: MessageQueue,
-    *,
     offsets: QueueOffsets,
-    earlier: EarlierFigures,
-    pulls: bool,
 ) -> None:
     """Fill in what was asked about one queue beyond the base."""
+    reading = details.reading
     stats = reading.consume_stats.get(group)
     consume = stats.body.queues.get(queue) if stats and stats.body else None
     if consume is not None and offsets.consumer_offset is not None:
@@ -227,10 +228,12 @@ def _put_details(
     else:
         pull_offset = known_pull_offset(consume, offsets.consumer_offset)
         pull_at = stats.at if stats and pull_offset is not None else None
-    if pulls:
+    if pull_offset is not None and group not in details.pop_groups:
         columns.put("pull_offset", row, pull_offset)
         columns.put("pull_offset_read_at", row, microseconds(pull_at))
-    columns.put("oldest_unconsumed_at", row, _oldest_unconsumed(reading, group, queue, offsets, earlier))
+    oldest = _oldest_unconsumed(reading, group, queue, offsets, details.earlier)
+    if oldest is not None:
+        columns.put("oldest_unconsumed_at", row, oldest)
 
 
 def _oldest_unconsumed(

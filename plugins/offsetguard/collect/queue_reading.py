@@ -65,7 +65,18 @@ def pair_readings(
     system_names: Collection[str],
     groups: Collection[str] | None = None,
 ) -> Iterator[PairReading]:
-    """Yield every (group, topic) with queues on one master: topic by topic, groups in order.
+    """Yield every (group, topic) with queues on one master; as `topic_readings`, for those who look at each."""
+    for _, pairs in topic_readings(reading, members, system_names, groups):
+        yield from pairs
+
+
+def topic_readings(
+    reading: BrokerReading,
+    members: Mapping[str, GroupMembers],
+    system_names: Collection[str],
+    groups: Collection[str] | None = None,
+) -> Iterator[tuple[str, list[PairReading]]]:
+    """Yield each topic with the (group, topic) pairs that have queues on one master; topics and groups in order.
 
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
     A pair that has just the topic's queues shares the topic's columns: `pair.min_offsets is ends.min_offsets`.
@@ -85,6 +96,7 @@ def pair_readings(
         shared_ids = ends.queue_ids if ends is not None and ends.dense else None
         config = (reading.topics or {}).get(topic)
         read_queue_nums = config.read_queue_nums if config else 0
+        pairs = []
         for key in of_topic:
             group = key[1]
             if group not in subscribed:
@@ -95,9 +107,11 @@ def pair_readings(
             expected = read_queue_nums if topic in its_topics else 0
             if ends is not None and queue_ids == shared_ids and expected <= len(offsets):
                 low, high = ends.min_offsets, ends.max_offsets  # nearly all pairs: their columns stand there already
-                yield PairReading(group, topic, queue_ids, offsets, low, high, consumer_at, ends.at)
+                pairs.append(PairReading(group, topic, queue_ids, offsets, low, high, consumer_at, ends.at))
             else:
-                yield _pair(reading, group, topic, known, expected)
+                pairs.append(_pair(reading, group, topic, known, expected))
+        if pairs:
+            yield topic, pairs
 
 
 def _all_keys(reading: BrokerReading, members: Mapping[str, GroupMembers]) -> list[TopicAtGroup]:

@@ -15,8 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
@@ -42,8 +41,7 @@ Answers = Collection[int | type[BrokerRefused]]
 """Refusals that tell something, by response code or by class: an offline group, a topic that is not there."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Replica:
+class Replica(NamedTuple):
     """One replica as the name server lists it."""
 
     broker_name: str

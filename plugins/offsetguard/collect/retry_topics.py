@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 class Backlog:
     """Messages kept in one kind of topic of a group, and the sum of max offsets, which grows with each new one."""
 
-    message_count: int = 0
-    max_offset: int = 0
-
-    def __add__(self, other: Backlog) -> Backlog:
-        return Backlog(self.message_count + other.message_count, self.max_offset + other.max_offset)
+    message_count: int
+    max_offset: int
 
 
 def backlogs(
@@ -40,12 +37,9 @@ def backlogs(
     retry_topics = [_pop_retry_topics(one) for one in masters]
     found = {}
     for group in groups:
-        retries = [
-            _kept(master, {f"{RETRY_PREFIX}{group}", *topics.get(group, ())})
-            for master, topics in zip(masters, retry_topics, strict=True)
-        ]
-        dead = [_kept(master, {f"{DEAD_LETTER_PREFIX}{group}"}) for master in masters]
-        found[group] = (_sum(retries), _sum(dead))
+        classic, dead_letter = f"{RETRY_PREFIX}{group}", f"{DEAD_LETTER_PREFIX}{group}"
+        retries = [(classic, *topics.get(group, ())) for topics in retry_topics]
+        found[group] = _kept(masters, retries), _kept(masters, [(dead_letter,)] * len(masters))
     return found
 
 
@@ -68,26 +62,18 @@ def _pop_retry_topics(master: BrokerReading) -> dict[str, set[str]]:
     }
 
 
-def _kept(master: BrokerReading, topics: Iterable[str]) -> Backlog | None:
-    """Sum over topics of one master; None when it did not list its topics, or one of these was not seen."""
-    if master.topics is None:
-        return None
+def _kept(masters: Sequence[BrokerReading], topics_of_each: Iterable[Iterable[str]]) -> Backlog | None:
+    """Sum over topics of each master; None when one did not list its topics, or one of these was not seen."""
     low = high = 0
-    for topic in topics:
-        if topic not in master.topics:
-            continue
-        ends = master.queue_ends.get(topic)
-        if ends is None:
+    for master, topics in zip(masters, topics_of_each, strict=True):
+        if master.topics is None:
             return None
-        low += sum(ends.min_offsets)
-        high += sum(ends.max_offsets)
-    return Backlog(high - low, high)
-
-
-def _sum(parts: Sequence[Backlog | None]) -> Backlog | None:
-    total = Backlog()
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total if parts else None
+        for topic in topics:
+            if topic not in master.topics:
+                continue
+            ends = master.queue_ends.get(topic)
+            if ends is None:
+                return None
+            low += sum(ends.min_offsets)
+            high += sum(ends.max_offsets)
+    return Backlog(high - low, high) if masters else None

@@ -30,7 +30,7 @@ from offsetguard.collect.name_servers import find_members
 from offsetguard.collect.offset_events import read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
 from offsetguard.collect.proxy_members import read_proxy_members
-from offsetguard.collect.queue_reading import pair_readings
+from offsetguard.collect.queue_reading import topic_readings
 from offsetguard.collect.read_broker import read_base, read_members, read_runtime, read_settings, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import Replica, ReplicaLink
@@ -109,7 +109,7 @@ class Round:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + deadline_s
         figures = asyncio.create_task(asyncio.to_thread(self._earlier.figures))
-        logs = asyncio.create_task(asyncio.to_thread(self._read_logs))
+        logs = asyncio.create_task(asyncio.to_thread(self._read_logs)) if self._log_sources else None
         try:
             async with asyncio.timeout(deadline_s / 2):
                 self.members = await find_members(
@@ -124,8 +124,8 @@ class Round:
             self.readings = [self._missing_reading(master) for master in self.missing]
             await self._read_replicas(self.members, figures, ends_at - loop.time())
         self.earlier_figures = await figures
-        self.log_reading = await logs
-        if self.log_reading is not None:
+        if logs is not None:
+            self.log_reading = await logs
             for gap in log_gaps(self.log_reading, self._log_sources):
                 self.ledger.add_gap(gap)
 
@@ -133,9 +133,7 @@ class Round:
         """Return what all masters know of the groups' members, those that came late as well."""
         return merge_members(masters) if self.group_members is None or not self._all_in_time else self.group_members
 
-    def _read_logs(self) -> LogReading | None:
-        if not self._log_sources:
-            return None
+    def _read_logs(self) -> LogReading:
         from offsetguard.logs.tailing import read_logs  # noqa: PLC0415 most clusters have no logs to read
 
         return read_logs(self._log_sources, self._earlier.manifest.log_cursors if self._earlier.manifest else ())
@@ -269,11 +267,9 @@ class Round:
         found: list[Suspect] = []
         for reading in masters:
             system_names = own_names | reading.system_topics
-            before = self.earlier_figures.max_offsets
-            for pair in pair_readings(reading, members, system_names):
-                suspect = suspect_of(pair, before.get((reading.broker_name, pair.topic), ()))
-                if suspect is not None:
-                    found.append(suspect)
+            for topic, pairs in topic_readings(reading, members, system_names):
+                before = self.earlier_figures.max_offsets.get((reading.broker_name, topic), ())
+                found += [suspect for pair in pairs if (suspect := suspect_of(pair, before)) is not None]
         found += pop_suspects(masters, self.earlier_figures.groups)
         limit = self._settings.collection.detail_groups
         self.choice = choose(found, limit, self._round_number)

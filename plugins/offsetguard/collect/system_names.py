@@ -6,6 +6,7 @@ Source: TopicValidator and MixAll, 4.9.8, 5.3.3 and 5.5.1. System topics and gro
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from offsetguard.rocketmq.requests import MONITOR_GROUP
@@ -88,6 +89,7 @@ def topic_kind(topic: str, own_names: Collection[str] = ()) -> TopicKind:
     )
 
 
+@lru_cache(maxsize=16_384)  # a round asks for each group a dozen times
 def is_system_group(consumer_group: str) -> bool:
     """Return True for RocketMQ's own groups."""
     return consumer_group in _SYSTEM_GROUPS or consumer_group.startswith(_SYSTEM_GROUP_PREFIX)

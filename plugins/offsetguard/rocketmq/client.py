@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from offsetguard.config import Tls
 from offsetguard.errors import RocketMQError, UndecodableResponse
 from offsetguard.rocketmq.batch import Batch, Exchange
+from offsetguard.rocketmq.header import RemotingCommand
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.pacing import Pacing
 from offsetguard.rocketmq.peer import Peer
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from offsetguard.rocketmq.batch import Outcome
-    from offsetguard.rocketmq.header import RemotingCommand
     from offsetguard.rocketmq.pacing import PeerCounts
     from offsetguard.rocketmq.requests import AnswerT, Request
     from offsetguard.rocketmq.signing import Credentials
 
-LARGE_BODY_BYTES = 256 * 1024
-"""Longer bodies (10 ms and more to decode) are decoded in a thread: other callers' time-outs run meanwhile."""
+LARGE_BODY_BYTES = 1024 * 1024
+"""Longer bodies (30 ms and more to decode) are decoded in a thread: other callers' time-outs run meanwhile.
+
+Not shorter ones: two threads that take turns need a tenth longer for both.
+"""
 
 
 class RocketMQClient:
@@ -84,7 +87,10 @@ class RocketMQClient:
 
         Raises PeerUnreachable, RequestTimedOut, ConnectionLost, UndecodableResponse, or a BrokerRefused of `refusals`.
         """
-        return await _decoded(address, request, await self.exchange(address, request))
+        (outcome,) = await self.call_many(address, [request])
+        if isinstance(outcome, RocketMQError):
+            raise outcome
+        return outcome
 
     async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
         """Ask the peer all requests; outcomes in their order, failures as values instead of raised.
@@ -95,9 +101,12 @@ class RocketMQClient:
         with self._asking(address, requests) as batch:
             while batch.is_open:
                 for index, outcome in await batch.arrived():
+                    request = requests[index]
                     try:
-                        answer: AnswerT = await _decoded(address, requests[index], outcome)
-                        outcomes[index] = answer
+                        if isinstance(outcome, RemotingCommand) and len(outcome.body) > LARGE_BODY_BYTES:
+                            outcomes[index] = await asyncio.to_thread(_decoded, address, request, outcome)
+                        else:
+                            outcomes[index] = _decoded(address, request, outcome)
                     except RocketMQError as error:
                         outcomes[index] = error
         return [outcomes[index] for index in range(len(requests))]
@@ -152,14 +161,12 @@ class RocketMQClient:
         return peer
 
 
-async def _decoded(address: str, request: Request[AnswerT], outcome: Outcome) -> AnswerT:
+def _decoded(address: str, request: Request[AnswerT], outcome: Outcome) -> AnswerT:
     if isinstance(outcome, RocketMQError):
         raise outcome
     if outcome.code not in request.success_codes:
         raise refusal(address, outcome.code, outcome.remark)
     try:
-        if len(outcome.body) <= LARGE_BODY_BYTES:
-            return request.decode(outcome)
-        return await asyncio.to_thread(request.decode, outcome)
+        return request.decode(outcome)
     except MalformedBytes as error:
         raise UndecodableResponse(address, f"{request}: {error}") from error

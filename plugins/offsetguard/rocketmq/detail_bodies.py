@@ -47,8 +47,8 @@ class ProcessQueueInfo:
         cached_max_offset: int | None,
         commit_offset: int | None,
         in_transaction: int | None,
-        locked: bool | None,  # noqa: FBT001 in the order of the columns that a quick reader has
-        dropped: bool | None,  # noqa: FBT001 likewise
+        locked: bool | None,
+        dropped: bool | None,
         try_unlock_times: int | None,
         last_lock_ms: int,
         last_pull_ms: int,

@@ -65,22 +65,22 @@ class FrameReader:
 
         After MalformedBytes the stream cannot be read on: nobody knows where the next frame starts.
         """
-        start = self._start
-        if len(self._buffer) < start + _LENGTH.size:
+        buffer, start = self._buffer, self._start
+        arrived = len(buffer)
+        if arrived < start + _LENGTH.size:
             return None
         end = start + self._declared_bytes()
-        if len(self._buffer) < end:
+        if arrived < end:
             return None
-        length, header_word = _HEAD.unpack_from(self._buffer, start)
+        length, header_word = _HEAD.unpack_from(buffer, start)
         header_length = header_word & 0xFFFFFF
         if header_length > length - 4 or header_length > MAX_HEADER_BYTES:
             raise MalformedBytes(f"frame: declares a header of {header_length} bytes in a frame of {length}")
         header_start = start + _HEAD.size
         body_start = header_start + header_length
-        with memoryview(self._buffer) as view:
-            frame = Frame(header_word >> 24, bytes(view[header_start:body_start]), bytes(view[body_start:end]))
+        frame = Frame(header_word >> 24, bytes(buffer[header_start:body_start]), bytes(buffer[body_start:end]))
         self._start = end
-        if end == len(self._buffer):  # the usual case; a large frame's memory goes at once
+        if end == arrived:  # the usual case; a large frame's memory goes at once
             self._buffer, self._start = bytearray(), 0
         return frame
 

@@ -33,6 +33,7 @@ _PLAIN_ANSWER = re.compile(
     rb'\{"code":(0|[1-9][0-9]{0,9}+),"flag":(0|[1-9][0-9]{0,9}+),"language":"([A-Z]++)","opaque":(0|[1-9][0-9]{0,9}+),'
     rb'"serializeTypeCurrentRPC":"JSON","version":(0|[1-9][0-9]{0,9}+)\}'
 )
+_LANGUAGE_NUMBERS = {language.name: language.value for language in LanguageCode}
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
@@ -127,10 +128,12 @@ def _ext_text(value: object) -> str:
 def _encode_compact(command: RemotingCommand) -> bytes:
     if not 0 <= command.code <= MAX_COMPACT_CODE:
         raise ValueError(f"code {command.code} does not fit the compact header; send it as JSON")
-    pairs = [(name.encode(), value.encode()) for name, value in command.ext_fields.items()]
-    ext = b"".join([_INT16.pack(len(name)) + name + _INT32.pack(len(value)) + value for name, value in pairs])
-    remark = (command.remark or "").encode()
-    language = LanguageCode[command.language]
+    ext = b""
+    for name, value in command.ext_fields.items():
+        name_bytes, value_bytes = name.encode(), value.encode()
+        ext += _INT16.pack(len(name_bytes)) + name_bytes + _INT32.pack(len(value_bytes)) + value_bytes
+    remark = command.remark.encode() if command.remark else b""
+    language = _LANGUAGE_NUMBERS[command.language]
     head = _COMPACT_HEAD.pack(command.code, language, command.version, command.opaque, command.flag)
     return head + _INT32.pack(len(remark)) + remark + _INT32.pack(len(ext)) + ext
 

@@ -124,7 +124,7 @@ def timestamp_ms_field(document: Mapping[str, Any], name: str) -> int:
 def timestamp_of(milliseconds: int, name: str) -> datetime:
     """Return the time of a Java timestamp; raises MalformedBytes beyond the year 9999."""
     try:
-        return _EPOCH + timedelta(milliseconds=milliseconds)
+        return _EPOCH + timedelta(0, 0, 0, milliseconds)  # by name it takes twice as long
     except OverflowError as error:
         raise _wrong(name, "a time in ms", milliseconds) from error
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.pacing import Pacing
 
 _MAX_PORT = 65535
+SUCCESS = ResponseCode.SUCCESS.value  # of nearly all answers
 
 
 class Peer:
@@ -74,7 +75,7 @@ class Peer:
         """Pass an outcome on to the caller, unless the peer was busy and is worth asking again."""
         self._in_flight -= 1
         if isinstance(outcome, RemotingCommand):
-            if not is_busy(outcome.code, outcome.remark):
+            if outcome.code == SUCCESS or not is_busy(outcome.code, outcome.remark):
                 self._pacing.answered()
             else:
                 exchange.busy_count += 1

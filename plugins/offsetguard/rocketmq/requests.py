@@ -37,8 +37,8 @@ class Request(Generic[AnswerT]):
 
     def ext_fields(self) -> dict[str, str]:
         """Return the request's fields as RocketMQ wants them: all texts, booleans as true and false."""
-        values = ((ext, getattr(self, name)) for name, ext in _ext_names(type(self)))  # type: ignore[arg-type]  # a class is hashable
-        return {ext: _text(value) for ext, value in values if value is not None}
+        names = _ext_names(type(self))  # type: ignore[arg-type]  # a class is hashable
+        return {ext: _text(value) for name, ext in names if (value := getattr(self, name)) is not None}
 
     def decode(self, answer: RemotingCommand) -> AnswerT:
         """Turn an answer with one of `success_codes` into its record; raises MalformedBytes."""
