@@ -2,8 +2,8 @@
 
 A dataclass compiles up to six methods for each class, half a millisecond; a command that is done in half a second has
 a hundred of them, and makes many instances of a few. Here only `__init__` is compiled, of a class that makes more than
-a few records; comparing, hashing and showing are written once, below. That nothing is assigned to a record is held by the type
-checker, not at run time: building one is three times quicker, too.
+a few records; comparing, hashing and showing are written once, below. That nothing is assigned to a record is held by
+the type checker, not at run time: building one is three times quicker, too.
 `dataclasses.fields`, `replace` and `asdict` work as with any dataclass, and pydantic takes a record for one.
 """
 

@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from offsetguard.collect.compact_stats import CompactStats
     from offsetguard.collect.manifest import EventCursor
     from offsetguard.collect.queue_ends import QueueEnds
+    from offsetguard.collect.queue_reading import PairReading
     from offsetguard.collect.replica import Answer, Replica
     from offsetguard.collect.stats_item import StatsItem
     from offsetguard.collect.waiting_ages import WaitingAges
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
         AllConsumerOffsets,
         BrokerRuntimeInfo,
         ConsumerConnections,
-        ConsumeStats,
         SubscriptionGroupConfig,
         TopicConfig,
     )
@@ -92,7 +93,7 @@ class BrokerReading:
     committed: Answer[AllConsumerOffsets] | None = None
     queue_ends: dict[str, QueueEnds] = field(default_factory=dict)  # by topic
     detailed_groups: frozenset[str] = frozenset()  # asked for more than offsets and members
-    consume_stats: dict[str, Answer[ConsumeStats]] = field(default_factory=dict)  # by group; detailed ones only
+    consume_stats: dict[str, Answer[CompactStats]] = field(default_factory=dict)  # by group; detailed ones only
     waiting_ages: dict[tuple[str, str], WaitingAges] = field(default_factory=dict)  # by (group, topic)
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
     running_info: dict[tuple[str, str], ClientAnswer] = field(default_factory=dict)  # by (group, client id)
@@ -102,6 +103,8 @@ class BrokerReading:
     undecodable: list[Undecodable] = field(default_factory=list)
     # (topic, group) in order, and the very members that it was made with: see `queue_reading`
     key_order: tuple[object, list[tuple[str, str]]] | None = None
+    # the pairs of each topic, with the ends that they were made of, and the members: see `queue_reading`
+    kept_pairs: tuple[object, dict[str, tuple[QueueEnds | None, list[PairReading]]]] | None = None
     # the committed offsets that it was made of, and their groups
     _committing: tuple[object, frozenset[str]] | None = None
 
@@ -134,4 +137,5 @@ class BrokerReading:
         self.waiting_ages = {}
         self.connections = {}
         self.key_order = None
+        self.kept_pairs = None
         self._committing = None

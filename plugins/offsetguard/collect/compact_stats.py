@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.bodies import ConsumeOffsets, ConsumeStats
+from offsetguard.records import record
+from offsetguard.rocketmq.bodies import ConsumeOffsets
 from offsetguard.rocketmq.offset_table import INT64_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from offsetguard.rocketmq.bodies import ConsumeStats
 
 _NOTHING = INT64_RANGE.start  # stands for None
 _FIELDS = 5  # queue id, broker offset, consumer offset, pull offset, last timestamp
@@ -42,7 +45,12 @@ class CompactQueues(Mapping[MessageQueue, ConsumeOffsets]):
             start = rows[::_FIELDS].index(queue.queue_id) * _FIELDS
         except ValueError:
             raise KeyError(queue) from None
-        return _offsets(rows[start + 1 : start + _FIELDS])
+        return _offsets(*rows[start + 1 : start + _FIELDS])
+
+    def of_topic(self, topic: str, broker_name: str) -> dict[int, ConsumeOffsets]:
+        """Return the queues of one topic by their ids: for who wants all of them."""
+        values = iter(self._of_topic.get((topic, broker_name), ()))
+        return {queue_id: _offsets(*row) for queue_id, *row in zip(*[values] * _FIELDS, strict=True)}
 
     def __iter__(self) -> Iterator[MessageQueue]:
         for (topic, broker_name), rows in self._of_topic.items():
@@ -53,16 +61,23 @@ class CompactQueues(Mapping[MessageQueue, ConsumeOffsets]):
         return sum(map(len, self._of_topic.values())) // _FIELDS
 
 
-def compact(stats: ConsumeStats) -> ConsumeStats:
+@record
+class CompactStats:
+    """A ConsumeStats of compact queues."""
+
+    queues: CompactQueues
+    consume_tps: float
+
+
+def compact(stats: ConsumeStats) -> CompactStats:
     """Return the same in less memory."""
-    return ConsumeStats(CompactQueues(stats.queues), stats.consume_tps)
+    return CompactStats(CompactQueues(stats.queues), stats.consume_tps)
 
 
-def _offsets(row: array[int]) -> ConsumeOffsets:
-    broker_offset, consumer_offset, pull_offset, last_timestamp = row
+def _offsets(broker_offset: int, consumer_offset: int, pull_offset: int, last_timestamp: int) -> ConsumeOffsets:
     return ConsumeOffsets(
-        broker_offset=broker_offset,
-        consumer_offset=consumer_offset,
-        pull_offset=None if pull_offset == _NOTHING else pull_offset,
-        last_timestamp=None if last_timestamp == _NOTHING else moment_of(last_timestamp),
+        broker_offset,
+        consumer_offset,
+        None if pull_offset == _NOTHING else pull_offset,
+        None if last_timestamp == _NOTHING else moment_of(last_timestamp),
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.compact_stats import CompactStats
     from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
 
 _BEYOND_ALL_COUNTS = 2**63
@@ -39,7 +40,7 @@ def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:
     return found
 
 
-def lite_lag(stats: ConsumeStats) -> int | None:
+def lite_lag(stats: ConsumeStats | CompactStats) -> int | None:
     """Sum what waits in the light queues of a group on one broker, from its 208; None when it lists none of them.
 
     Offsets that were committed beyond the end count as nothing, not as less than nothing.
@@ -53,7 +54,7 @@ def lite_lag(stats: ConsumeStats) -> int | None:
 
 
 def lite_figures(
-    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[ConsumeStats]]
+    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[ConsumeStats | CompactStats]]
 ) -> dict[str, LiteFigures]:
     """Fold the lite topics of every group over all masters; groups without any are missing.
 

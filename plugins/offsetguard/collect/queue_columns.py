@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.queue_reading import PairReading
     from offsetguard.intervals import Interval
+    from offsetguard.rocketmq.bodies import ConsumeOffsets
     from offsetguard.tables import Column, Table
 
 _US_PER_MS = 1_000
@@ -199,9 +200,11 @@ def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
     ends = reading.queue_ends.get(topic)
     numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
     if details.of(group, topic):
+        stats = reading.consume_stats.get(group)
+        consumed = stats.body.queues.of_topic(topic, reading.broker_name) if stats and stats.body else {}
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
-            _put_details(columns, row, details, group, queue, offsets)
+            _put_details(columns, row, details, group, queue, offsets=offsets, consume=consumed.get(queue_id))
 
 
 def _put_details(
@@ -210,12 +213,12 @@ def _put_details(
     details: _Details,
     group: str,
     queue: MessageQueue,
+    *,
     offsets: QueueOffsets,
+    consume: ConsumeOffsets | None,
 ) -> None:
-    """Fill in what was asked about one queue beyond the base."""
+    """Fill in what was asked about one queue beyond the base; `consume`: what GET_CONSUME_STATS says of it."""
     reading = details.reading
-    stats = reading.consume_stats.get(group)
-    consume = stats.body.queues.get(queue) if stats and stats.body else None
     if consume is not None and offsets.consumer_offset is not None:
         columns.put("last_timestamp", row, microseconds(consume.last_timestamp))
     second = reading.second_readings.get((group, queue))
@@ -227,7 +230,7 @@ def _put_details(
         columns.numbers["max_offset_read_at"].put(row, microseconds(second.max_at))
     else:
         pull_offset = known_pull_offset(consume, offsets.consumer_offset)
-        pull_at = stats.at if stats and pull_offset is not None else None
+        pull_at = reading.consume_stats[group].at if pull_offset is not None else None
     if pull_offset is not None and group not in details.pop_groups:
         columns.put("pull_offset", row, pull_offset)
         columns.put("pull_offset_read_at", row, microseconds(pull_at))

@@ -175,9 +175,9 @@ def _offsets(
         stats = reading.consume_stats.get(pair.consumer_group)
         if groups is None and stats is None and pair.is_in_order:
             continue
+        consumed = stats.body.queues.of_topic(pair.topic, reading.broker_name) if stats and stats.body else {}
         for queue_id, offsets in pair.offsets():
             queue = MessageQueue(pair.topic, reading.broker_name, queue_id)
-            consume = stats.body.queues.get(queue) if stats and stats.body else None
-            pull = known_pull_offset(consume, offsets.consumer_offset)
+            pull = known_pull_offset(consumed.get(queue_id), offsets.consumer_offset)
             known = QueueOffsets(offsets.min_offset, offsets.max_offset, offsets.consumer_offset, pull)
             yield (pair.consumer_group, queue), known

@@ -30,7 +30,7 @@ from offsetguard.collect.name_servers import find_members
 from offsetguard.collect.offset_events import read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
 from offsetguard.collect.proxy_members import read_proxy_members
-from offsetguard.collect.queue_reading import topic_readings
+from offsetguard.collect.queue_reading import keep_pairs, topic_readings
 from offsetguard.collect.read_broker import read_base, read_members, read_runtime, read_settings, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import Replica, ReplicaLink
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from offsetguard.offsets import MessageQueue
     from offsetguard.rocketmq.asker import Asker
 
+KEPT_PAIRS = 20_000  # (topic, group) pairs of a cluster, 10 MB; of a larger one they are made twice
 DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for by the others
 
 
@@ -265,9 +266,11 @@ class Round:
         members = self.group_members = merge_members(masters)
         own_names = self.members.own_names if self.members else frozenset()
         found: list[Suspect] = []
+        committed = [one.committed.body.offsets for one in masters if one.committed and one.committed.body]
+        readings_of = keep_pairs if sum(map(len, committed)) <= KEPT_PAIRS else topic_readings
         for reading in masters:
             system_names = own_names | reading.system_topics
-            for topic, pairs in topic_readings(reading, members, system_names):
+            for topic, pairs in readings_of(reading, members, system_names):
                 before = self.earlier_figures.max_offsets.get((reading.broker_name, topic), ())
                 found += [suspect for pair in pairs if (suspect := suspect_of(pair, before)) is not None]
         found += pop_suspects(masters, self.earlier_figures.groups)

@@ -39,7 +39,7 @@ class ProcessQueueInfo:
     last_consume_at: datetime | None
 
     @classmethod
-    def as_told(
+    def as_told(  # noqa: PLR0917 in the order of the columns that a quick reader has
         cls,
         cached: int | None,
         cached_mib: int | None,
