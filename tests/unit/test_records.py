@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offsetguard.constraints import Count, read_python
-from offsetguard.records import record
+from offsetguard.records import FEW, record
 
 
 @record
@@ -54,9 +54,30 @@ def test_fields_are_given_by_place_or_by_name_and_have_their_defaults() -> None:
 
 @pytest.mark.parametrize(("given", "named"), [((), {}), (("a", 1, [], 2), {}), (("a",), {"other": 1})])
 def test_a_wrong_number_or_name_of_fields_is_refused(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    @record
+    class Fresh(Place):
+        """Has made no record yet."""
+
     for _ in range(2):  # the first time, it is compiled
         with pytest.raises(TypeError, match="__init__"):
-            Place(*given, **named)
+            Fresh(*given, **named)
+
+
+def test_the_first_records_are_the_same_as_those_after_init_was_compiled() -> None:
+    @record
+    class Fresh(Section):
+        """Has made no record yet."""
+
+        more: int = 1
+
+    made = [
+        (Fresh(name="a", number=2), Fresh(name="b", places=[Place("x")]), Fresh(name="c", more=3))
+        for _ in range(FEW + 1)
+    ]
+    assert all(one == made[-1] for one in made)
+    assert made[0][0].places is not made[-1][0].places
+    with pytest.raises(ValueError, match="not this one"):
+        Fresh(name="nobody")
 
 
 def test_fields_by_name_only_come_in_any_order_and_are_checked_after() -> None:

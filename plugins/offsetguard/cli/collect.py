@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -134,15 +133,26 @@ def collect(
             raise click.UsageError("--at chooses a round of --bundle; state files know one moment only")
         cluster = clusters[0] if clusters else None
         rounds = _recorded_rounds(bundle, state_dir, at and at.replace(tzinfo=UTC), cluster)
-        collected = asyncio.run(_collect_recorded(rounds, cluster, config_file, landing_folder, tell))
+        collecting = _collect_recorded(rounds, cluster, config_file, landing_folder, tell)
     else:
         names, config = chosen_clusters(namesrv, config_file, clusters)
-        credentials = credentials_from(os.environ)
-        collected = asyncio.run(_collect_live(names, config, landing_folder, credentials, tell))
-    exit_code = max(collected, default=EXIT_NOT_SEEN)
+        _load_little(config)
+        collecting = _collect_live(names, config, landing_folder, credentials_from(os.environ), tell)
+    import asyncio  # noqa: PLC0415 loaded as `_load_little` says
+
+    exit_code = max(asyncio.run(collecting), default=EXIT_NOT_SEEN)
     if own_process := click.get_current_context().find_object(OwnProcess):
         own_process.end(exit_code)
     sys.exit(exit_code)
+
+
+def _load_little(config: Config) -> None:
+    """Let a process of our own load no more than a live round needs, and look for no garbage."""
+    if own_process := click.get_current_context().find_object(OwnProcess):
+        own_process.keep_all_objects()
+        own_process.load_less_with_pyarrow()
+        if not any(cluster.tls or cluster.metrics_urls for cluster in config.clusters.values()):
+            own_process.load_asyncio_without_tls()
 
 
 class _Progress:
@@ -160,9 +170,8 @@ async def _collect_live(
     names: Sequence[str], config: Config, landing_folder: Path, credentials: Credentials | None, tell: _Progress
 ) -> list[int]:
     """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
-    if own_process := click.get_current_context().find_object(OwnProcess):
-        own_process.keep_all_objects()
-        own_process.load_less_with_pyarrow()
+    import asyncio  # noqa: PLC0415 as above
+
     from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
 
     now = datetime.now(UTC)

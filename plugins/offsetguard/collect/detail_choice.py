@@ -45,13 +45,6 @@ class Suspect:
     reason: SuspectReason
     waiting_count: int
 
-    def merged(self, other: Suspect) -> Suspect:
-        """Return what two brokers, or two topics, together say of a group."""
-        reason = self.reason  # nearly always that of the other, too
-        if other.reason is not reason:
-            reason = min(reason, other.reason, key=_SEVERITY.__getitem__)
-        return Suspect(self.consumer_group, reason, self.waiting_count + other.waiting_count)
-
 
 @record
 class DetailChoice:
@@ -103,10 +96,7 @@ def _suspect_queue_by_queue(pair: PairReading, max_offsets_before: Sequence[int]
 
 def choose(found: Iterable[Suspect], limit: int, round_number: int) -> DetailChoice:
     """Choose at most `limit` suspects: the worst, and one in ROTATING_PART by turns of those who would never be."""
-    suspects: dict[str, Suspect] = {}
-    for one in found:
-        known = suspects.get(one.consumer_group)
-        suspects[one.consumer_group] = known.merged(one) if known else one
+    suspects = _merged(found)
     ordered = sorted(suspects.values(), key=lambda one: (_SEVERITY[one.reason], -one.waiting_count, one.consumer_group))
     if len(ordered) <= limit:
         return DetailChoice(suspects, tuple(one.consumer_group for one in ordered))
@@ -115,6 +105,17 @@ def choose(found: Iterable[Suspect], limit: int, round_number: int) -> DetailCho
     first = round_number * turning % len(others)
     in_turn = (others[first:] + others[:first])[:turning]
     return DetailChoice(suspects, (*(one.consumer_group for one in worst), *in_turn))
+
+
+def _merged(found: Iterable[Suspect]) -> dict[str, Suspect]:
+    """Return what all brokers and topics together say of each group."""
+    sums: dict[str, tuple[SuspectReason, int]] = {}
+    for one in found:
+        reason, waiting_count = sums.get(one.consumer_group, (one.reason, 0))
+        if one.reason is not reason:  # nearly always it is the same
+            reason = min(reason, one.reason, key=_SEVERITY.__getitem__)
+        sums[one.consumer_group] = reason, waiting_count + one.waiting_count
+    return {group: Suspect(group, *merged) for group, merged in sums.items()}
 
 
 def choose_clients(

@@ -80,7 +80,7 @@ class SharedSubscriptions:
     def shared(self, connections: ConsumerConnections) -> ConsumerConnections:
         """Return the same with subscriptions that others hold as well."""
         subscriptions = connections.subscriptions
-        key = tuple((topic, one.sub_string, one.expression_type) for topic, one in sorted(subscriptions.items()))
+        key = tuple([(topic, one.sub_string, one.expression_type) for topic, one in sorted(subscriptions.items())])
         known = self._known.setdefault(key, subscriptions)
         return connections if known is subscriptions else replace(connections, subscriptions=known)
 

@@ -266,7 +266,9 @@ def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue
             [ms * _US_PER_MS if 0 < ms <= _LAST_MS else None for ms in ends.last_update_ms]
         )
         numbers["read_at"].add(ends.at_us, count)
-    unseen = [] if count >= read_queue_nums else sorted(set(range(read_queue_nums)) - set(known))
+    if count >= read_queue_nums:
+        return
+    unseen = sorted(set(range(read_queue_nums)) - set(known))
     names["topic"].add(topic, len(unseen))
     numbers["queue_id"].extend(unseen)
     for name in ("min_offset", "max_offset", "last_update_at", "read_at"):

@@ -1,4 +1,4 @@
-"""Loading pyarrow without NumPy, in a process that ends with its command."""
+"""Loading pyarrow without NumPy and asyncio without OpenSSL, in a process that ends with its command."""
 
 from __future__ import annotations
 
@@ -29,6 +29,36 @@ assert pa.array(numpy.arange(3)).to_numpy().sum() == 3, "where NumPy is in use a
 """
 
 
+ASYNCIO_WITHOUT_TLS = """
+import sys
+from offsetguard.cli.own_process import OwnProcess
+OwnProcess().load_asyncio_without_tls()
+assert "_ssl" not in sys.modules and "asyncio" in sys.modules
+import asyncio
+
+async def echoed():
+    async def echo(reader, writer):
+        writer.write(await reader.readline())
+        writer.close()
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"plain\\n")
+        return await reader.readline()
+
+assert asyncio.run(echoed()) == b"plain\\n", "plain connections are what they were"
+from offsetguard.rocketmq.tls import why_tls_failed
+assert why_tls_failed(OSError("refused")) is None, "who looks for an error of TLS can load it"
+"""
+
+AFTER_ASYNCIO = """
+import asyncio
+from offsetguard.cli.own_process import OwnProcess
+OwnProcess().load_asyncio_without_tls()
+import asyncio.sslproto, ssl
+assert asyncio.sslproto.ssl is ssl, "what is loaded already stays"
+"""
+
+
 def run(program: str) -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -36,6 +66,14 @@ def run(program: str) -> None:
 
 def test_pyarrow_writes_and_reads_files_without_numpy() -> None:
     run(WRITES_AND_READS)
+
+
+def test_asyncio_opens_plain_connections_without_openssl() -> None:
+    run(ASYNCIO_WITHOUT_TLS)
+
+
+def test_asyncio_that_is_loaded_already_keeps_tls() -> None:
+    run(AFTER_ASYNCIO)
 
 
 def test_numpy_that_is_loaded_already_stays() -> None:

@@ -24,3 +24,6 @@ def test_every_queue_comes_back_and_no_other(decoded: dict[MessageQueue, Consume
     assert len(kept) == len(decoded)
     assert kept.get(MessageQueue("orders", "broker-a", 100)) is None
     assert kept.get(MessageQueue("other", "broker-a", 0)) is None
+    for topic in ("orders", "%RETRY%billing", "other"):
+        expected = {queue.queue_id: offsets for queue, offsets in decoded.items() if queue.topic == topic}
+        assert kept.of_topic(topic, "broker-a") == expected

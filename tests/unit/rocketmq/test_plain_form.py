@@ -15,6 +15,7 @@ from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import fastjson
 from offsetguard.rocketmq.bodies import ConsumeOffsets, TopicOffsets
 from offsetguard.rocketmq.body_decoders import OFFSET_TABLES, all_consumer_offsets, consumer_connections, topic_stats
+from offsetguard.rocketmq.detail_decoders import consumer_running_info
 from offsetguard.rocketmq.json_fields import (
     int_field,
     int_key,
@@ -25,6 +26,7 @@ from offsetguard.rocketmq.json_fields import (
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.plain_connections import plain_consumer_connections
 from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
+from offsetguard.rocketmq.plain_process_queues import plain_process_queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -219,6 +221,7 @@ QUICK_READERS: dict[str, Callable[[bytes], object]] = {
     "202": plain_topic_stats,
     "203": plain_consumer_connections,
     "208": plain_consume_stats,
+    "307": plain_process_queues,
 }
 
 
@@ -300,3 +303,52 @@ def test_connections_that_are_read_quickly_are_the_same_as_read_generally(
 @pytest.mark.parametrize("file", sorted(BODIES.glob("203_*")), ids=lambda file: str(file.name))
 def test_connections_of_real_brokers_are_read_quickly(file: Path) -> None:
     assert plain_consumer_connections(file.read_bytes()) is not None
+
+
+@given(
+    names=st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=2),
+    rows=st.lists(st.tuples(st.integers(0, 1), st.lists(NUMBERS, min_size=12, max_size=12), st.booleans()), max_size=3),
+    around=st.sampled_from(
+        [("", ""), ('"mqPopTable":{},', ',"properties":{"a":"b"}'), ('"x":{', "}"), ("", ',"mqTable":{}'), ("", "]")]
+    ),
+    edits=EDITS,
+)
+@example(names=[("b", "t")], rows=[(0, [1, 2, 7, 0, -1, 5, 6, 7, 0, 0, 0, 0], True)], around=("", ""), edits=[])
+@example(names=[("b", "t")], rows=[(0, [1, 0, 7, 0, 9, 0, -6, 7, 2**63, 0, 0, 0], True)], around=("", ""), edits=[])
+@example(names=[("b", "t")], rows=[(0, [1] * 12, False)] * 2, around=('"x":{', "}"), edits=[])
+def test_queues_of_a_client_that_are_read_quickly_are_the_same_as_read_generally(
+    names: list[tuple[str, str]],
+    rows: list[tuple[int, list[int], bool]],
+    around: tuple[str, str],
+    edits: list[tuple[float, int, str]],
+) -> None:
+    entries = []
+    for which, numbers, truth in rows:
+        broker_name, topic = names[which % len(names)]
+        queue_id, cached, low, high, mib, commit, consumed, locked, pulled, count, top, tries = numbers
+        entries.append(
+            f'{{"brokerName":{written(broker_name)},"queueId":{queue_id},"topic":{written(topic)}}}:{{"cachedMsgCount":'
+            f'{cached},"cachedMsgMaxOffset":{high},"cachedMsgMinOffset":{low},"cachedMsgSizeInMiB":{mib},"commitOffset":'
+            f'{commit},"droped":{str(truth).lower()},"lastConsumeTimestamp":{consumed},"lastLockTimestamp":{locked},'
+            f'"lastPullTimestamp":{pulled},"locked":{str(not truth).lower()},"transactionMsgCount":{count},'
+            f'"transactionMsgMaxOffset":{top},"transactionMsgMinOffset":0,"tryUnlockTimes":{tries}}}'
+        )
+    body = edited(f'{{{around[0]}"mqTable":{{{",".join(entries)}}}{around[1]}}}', edits)
+    try:
+        quick = plain_process_queues(body)
+    except MalformedBytes:
+        with pytest.raises(MalformedBytes):
+            fastjson.decode_object(body)
+        return
+    if quick is not None:
+        spaced = body.replace(b'"cachedMsgCount":', b'"cachedMsgCount": ')  # leaves it to the general reader
+        assert consumer_running_info(body) == consumer_running_info(spaced)
+        assert consumer_running_info(body).queues == quick[0]
+
+
+JAVA_CLIENTS = [file for file in sorted(BODIES.glob("307_*")) if b'"mqTable":{}' not in file.read_bytes()]
+
+
+@pytest.mark.parametrize("file", JAVA_CLIENTS, ids=lambda file: str(file.name))
+def test_what_java_clients_write_of_their_queues_is_read_quickly(file: Path) -> None:
+    assert plain_process_queues(file.read_bytes()) is not None
