@@ -5,7 +5,7 @@ A round loads it while they are awaited, and here without NumPy, which pyarrow t
 takes longer to load than pyarrow itself: measured 155 of 460 ms CPU of a start, 75 without. No command uses NumPy,
 nor what pyarrow has for file systems of clouds: 6 ms more.
 In a process that others share (a worker of Airflow, a run of tests) this would be wrong: pyarrow could not convert
-from or to NumPy and pandas until the process ends.
+from or to NumPy and pandas until the process ends, nor asyncio open a connection with TLS.
 Nor is it worth looking for reference cycles again and again while modules are imported, or while tens of thousands of
 records are made that have none and live to the end: a tenth of the CPU of a round.
 """

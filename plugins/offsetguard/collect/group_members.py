@@ -95,14 +95,6 @@ def _client_ids(reading: BrokerReading, group: str) -> frozenset[str]:
 
 
 def _merge(answers: list[ConsumerConnections]) -> GroupMembers:
-    if len(answers) == 1:  # of most clusters' groups: nothing to merge
-        (only,) = answers
-        return GroupMembers(
-            len({client.client_id for client in only.connections}),
-            only.message_model or None,
-            only.consume_type or None,
-            frozenset(only.subscriptions),
-        )
     models = {answer.message_model for answer in answers if answer.message_model}
     return GroupMembers(
         online_client_count=len({client.client_id for answer in answers for client in answer.connections}),

@@ -147,8 +147,7 @@ class _Group:
         """The POP retry topics of the group, each with the topic that it retries."""
         found: dict[str, str] = {}
         for master, topics in zip(self.masters, self.committed, strict=True):
-            if topics.retry:
-                found |= pop_retry_topics(self.name, topics.retry, master.topics or (), master.groups or ())
+            found |= pop_retry_topics(self.name, topics.retry, master.topics or (), master.groups or ())
         return found
 
     @property
@@ -209,12 +208,11 @@ def _signs(group: _Group) -> GroupSigns:
     connections = [seen for master in masters if (seen := master.connections.get(group.name)) is not None]
     clients = group.client_ids if group.told else None
     return GroupSigns(
-        pop_table=bool(group.told) and any(one.pops for one in group.told.values()),
+        pop_table=any(one.pops for one in group.told.values()),
         every_client_told=bool(clients) and all(client in group.told for client in clients or ()),
-        consume_types=frozenset([seen.consume_type for seen in connections if seen.consume_type]),
+        consume_types=frozenset(seen.consume_type for seen in connections if seen.consume_type),
         message_model=next((seen.message_model for seen in connections if seen.message_model), None),
-        counted_as_pop=bool(sources.metrics)
-        and any(
+        counted_as_pop=any(
             series.taken_for_pop
             for metrics in sources.metrics.values()
             for series in metrics.groups.get(group.name, {}).values()
@@ -223,7 +221,7 @@ def _signs(group: _Group) -> GroupSigns:
         retry_topics=frozenset(group.retried),
         lite_topics=group.has_lite_topics,
         broker_versions=group.broker_versions,
-        client_versions=tuple([client.version for seen in connections for client in seen.connections]),
+        client_versions=tuple(client.version for seen in connections for client in seen.connections),
         remembered=sources.remembered.get(group.name),
     )
 

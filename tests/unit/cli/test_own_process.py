@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WRITES_AND_READS = """
 import sys
@@ -78,3 +85,24 @@ def test_asyncio_that_is_loaded_already_keeps_tls() -> None:
 
 def test_numpy_that_is_loaded_already_stays() -> None:
     run(AFTER_NUMPY)
+
+
+@pytest.mark.parametrize(("tls", "first_byte"), [("", 0x00), ("tls: {}", 0x16)])
+def test_a_cluster_with_tls_is_greeted_with_tls_and_any_other_in_plain(
+    tmp_path: Path, tls: str, first_byte: int
+) -> None:
+    """A TLS record that shakes hands starts with 22, a frame of the remoting protocol with the length's high byte."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = tmp_path / "offsetguard.yml"
+        config.write_text(
+            f"clusters: {{main: {{name_servers: ['127.0.0.1:{listener.getsockname()[1]}']{tls and ', ' + tls}}}}}\n"
+            "teams: {operators: {mail: [operators@example.com]}}\ndefault_team: operators\n"
+        )
+        command = [sys.executable, "-m", "offsetguard.cli.main", "collect", "--config", config, "--out", tmp_path]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as collecting:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(30)
+                assert connection.recv(1)[0] == first_byte
+            listener.close()
+            assert collecting.wait(30) == 2, "nothing was seen"
