@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.compact_stats import CompactStats
     from offsetguard.collect.manifest import EventCursor
+    from offsetguard.collect.pair_reading import PairReading
     from offsetguard.collect.queue_ends import QueueEnds
-    from offsetguard.collect.queue_reading import PairReading
     from offsetguard.collect.replica import Answer, Replica
     from offsetguard.collect.stats_item import StatsItem
     from offsetguard.collect.waiting_ages import WaitingAges

@@ -18,7 +18,7 @@ from offsetguard.records import record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from offsetguard.collect.queue_reading import PairReading
+    from offsetguard.collect.pair_reading import PairReading
     from offsetguard.intervals import Interval
     from offsetguard.offsets import QueueOffsets
 

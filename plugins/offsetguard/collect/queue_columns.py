@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.earlier_round import EarlierFigures
     from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.pair_reading import PairReading
     from offsetguard.collect.queue_ends import QueueEnds
-    from offsetguard.collect.queue_reading import PairReading
     from offsetguard.intervals import Interval
     from offsetguard.rocketmq.bodies import ConsumeOffsets
     from offsetguard.tables import Column, Table

@@ -19,7 +19,7 @@ from offsetguard.collect.detail_choice import (
     round_number_of,
     suspect_of,
 )
-from offsetguard.collect.queue_reading import PairReading
+from offsetguard.collect.pair_reading import PairReading
 from offsetguard.intervals import Interval
 from offsetguard.offsets import QueueOffsets
 
