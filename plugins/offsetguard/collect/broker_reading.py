@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from offsetguard.collect.compact_stats import CompactStats
+    from offsetguard.collect.compact_stats import CompactQueues
     from offsetguard.collect.manifest import EventCursor
     from offsetguard.collect.pair_reading import PairReading
     from offsetguard.collect.queue_ends import QueueEnds
@@ -93,7 +93,7 @@ class BrokerReading:
     committed: Answer[AllConsumerOffsets] | None = None
     queue_ends: dict[str, QueueEnds] = field(default_factory=dict)  # by topic
     detailed_groups: frozenset[str] = frozenset()  # asked for more than offsets and members
-    consume_stats: dict[str, Answer[CompactStats]] = field(default_factory=dict)  # by group; detailed ones only
+    consume_stats: dict[str, Answer[CompactQueues]] = field(default_factory=dict)  # by group; detailed ones only
     waiting_ages: dict[tuple[str, str], WaitingAges] = field(default_factory=dict)  # by (group, topic)
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
     running_info: dict[tuple[str, str], ClientAnswer] = field(default_factory=dict)  # by (group, client id)

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.offsets import MessageQueue
-from offsetguard.records import record
 from offsetguard.rocketmq.bodies import ConsumeOffsets
 from offsetguard.rocketmq.offset_table import INT64_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from offsetguard.rocketmq.bodies import ConsumeStats
 
 _NOTHING = INT64_RANGE.start  # stands for None
 _FIELDS = 5  # queue id, broker offset, consumer offset, pull offset, last timestamp
@@ -59,19 +56,6 @@ class CompactQueues(Mapping[MessageQueue, ConsumeOffsets]):
 
     def __len__(self) -> int:
         return sum(map(len, self._of_topic.values())) // _FIELDS
-
-
-@record
-class CompactStats:
-    """A ConsumeStats of compact queues."""
-
-    queues: CompactQueues
-    consume_tps: float
-
-
-def compact(stats: ConsumeStats) -> CompactStats:
-    """Return the same in less memory."""
-    return CompactStats(CompactQueues(stats.queues), stats.consume_tps)
 
 
 def _offsets(broker_offset: int, consumer_offset: int, pull_offset: int, last_timestamp: int) -> ConsumeOffsets:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.compact_stats import CompactStats
-    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
+    from offsetguard.offsets import MessageQueue
+    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
 
 _BEYOND_ALL_COUNTS = 2**63
 
@@ -40,21 +40,21 @@ def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:
     return found
 
 
-def lite_lag(stats: ConsumeStats | CompactStats) -> int | None:
+def lite_lag(queues: Mapping[MessageQueue, ConsumeOffsets]) -> int | None:
     """Sum what waits in the light queues of a group on one broker, from its 208; None when it lists none of them.
 
     Offsets that were committed beyond the end count as nothing, not as less than nothing.
     """
     waiting = [
         max(0, offsets.broker_offset - offsets.consumer_offset)
-        for queue, offsets in stats.queues.items()
+        for queue, offsets in queues.items()
         if is_lite_topic(queue.topic)
     ]
     return sum(waiting) if waiting else None
 
 
 def lite_figures(
-    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[ConsumeStats | CompactStats]]
+    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[Mapping[MessageQueue, ConsumeOffsets]]]
 ) -> dict[str, LiteFigures]:
     """Fold the lite topics of every group over all masters; groups without any are missing.
 

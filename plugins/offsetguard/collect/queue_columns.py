@@ -201,7 +201,7 @@ def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
     numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
     if details.of(group, topic):
         stats = reading.consume_stats.get(group)
-        consumed = stats.body.queues.of_topic(topic, reading.broker_name) if stats and stats.body else {}
+        consumed = stats.body.of_topic(topic, reading.broker_name) if stats and stats.body else {}
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
             queue = MessageQueue(topic, reading.broker_name, queue_id)
             _put_details(columns, row, details, group, queue, offsets=offsets, consume=consumed.get(queue_id))

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.offset_table import TopicAtGroup
 
 
-def pair_readings(
-    reading: BrokerReading,
-    members: Mapping[str, GroupMembers],
-    system_names: Collection[str],
-    groups: Collection[str] | None = None,
-) -> Iterator[PairReading]:
-    """Yield every (group, topic) with queues on one master; as `topic_readings`, for those who look at each."""
-    for _, pairs in topic_readings(reading, members, system_names, groups):
-        yield from pairs
-
-
 def topic_readings(
     reading: BrokerReading,
     members: Mapping[str, GroupMembers],

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.collect.broker_reading import Undecodable
-from offsetguard.collect.compact_stats import compact
+from offsetguard.collect.compact_stats import CompactQueues
 from offsetguard.collect.queue_ends import QueueEnds
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
@@ -131,8 +131,8 @@ async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: 
         map(GetConsumeStats, groups), answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE
     ):
         assert isinstance(request, GetConsumeStats)  # noqa: S101 as above
-        stats = compact(answer.body) if answer.body else None
-        reading.consume_stats[request.consumer_group] = Answer(stats, answer.at)
+        queues = CompactQueues(answer.body.queues) if answer.body else None
+        reading.consume_stats[request.consumer_group] = Answer(queues, answer.at)
 
 
 async def read_queue_ends(link: ReplicaLink, reading: BrokerReading, topics: Iterable[str]) -> None:

@@ -8,12 +8,12 @@ commits would else look overtaken by retention.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import SecondReading
 from offsetguard.collect.queue_ends import QueueEnds
-from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
+from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.read_broker import NO_SUCH_GROUP, NO_SUCH_TOPIC, read_consume_stats, read_queue_ends
 from offsetguard.collect.replica import COSTLY_AT_ONCE
 from offsetguard.collect.waiting_ages import WaitingAges
@@ -171,11 +171,12 @@ def _offsets(
     groups: Collection[str] | None,
 ) -> Iterator[tuple[GroupQueue, QueueOffsets]]:
     """Yield the queues of `groups` with their pull offsets; None: of all groups, those that may look broken."""
-    for pair in pair_readings(reading, members, system_names, groups):
+    found = topic_readings(reading, members, system_names, groups)
+    for pair in chain.from_iterable(pairs for _, pairs in found):
         stats = reading.consume_stats.get(pair.consumer_group)
         if groups is None and stats is None and pair.is_in_order:
             continue
-        consumed = stats.body.queues.of_topic(pair.topic, reading.broker_name) if stats and stats.body else {}
+        consumed = stats.body.of_topic(pair.topic, reading.broker_name) if stats and stats.body else {}
         for queue_id, offsets in pair.offsets():
             queue = MessageQueue(pair.topic, reading.broker_name, queue_id)
             pull = known_pull_offset(consumed.get(queue_id), offsets.consumer_offset)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from offsetguard.rocketmq.pacing import Pacing
 
 _MAX_PORT = 65535
-SUCCESS = ResponseCode.SUCCESS.value  # of nearly all answers
 
 
 class Peer:
@@ -75,7 +74,7 @@ class Peer:
         """Pass an outcome on to the caller, unless the peer was busy and is worth asking again."""
         self._in_flight -= 1
         if isinstance(outcome, RemotingCommand):
-            if outcome.code == SUCCESS or not is_busy(outcome.code, outcome.remark):
+            if not is_busy(outcome.code, outcome.remark):
                 self._pacing.answered()
             else:
                 exchange.busy_count += 1

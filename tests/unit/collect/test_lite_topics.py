@@ -16,7 +16,7 @@ from offsetguard.collect.lite_topics import (
 )
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets, ConsumeStats
+from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
 from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consume_stats
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
@@ -25,15 +25,15 @@ SWITCHED = all_consumer_offsets(
     b'{"offsetTable":{"rmq_sys_REVIVE@CID_RMQ_SYS_REVIVE_GROUP":{0:1},"%LMQ%$a$b@g":{0:1}}}'
 )
 CLASSIC = all_consumer_offsets((BODIES / "43_5.5.1.json").read_bytes())
-STATS = consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes())
+STATS = consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes()).queues
 
 
-def stats(**lags: int) -> ConsumeStats:
+def stats(**lags: int) -> dict[MessageQueue, ConsumeOffsets]:
     queues = {
         MessageQueue(f"%LMQ%$chat${name}", "broker-a", 0): ConsumeOffsets(10, 10 - lag, 10, None)
         for name, lag in lags.items()
     }
-    return ConsumeStats({**queues, MessageQueue("orders", "broker-a", 0): ConsumeOffsets(99, 0, 0, None)}, 0.0)
+    return {**queues, MessageQueue("orders", "broker-a", 0): ConsumeOffsets(99, 0, 0, None)}
 
 
 def test_a_real_group_has_consumed_its_twelve_sessions() -> None:
@@ -50,13 +50,13 @@ def test_the_lag_of_one_of_two_brokers_is_no_lag() -> None:
 
 
 def test_a_lag_that_no_column_holds_is_unknown() -> None:
-    huge = ConsumeStats({MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)}, 0.0)
+    huge = {MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)}
     assert lite_figures([COMMITTED], {"lite-readers": [huge]})["lite-readers"].lag is None
 
 
 def test_only_light_queues_count_and_none_of_them_less_than_nothing() -> None:
     assert lite_lag(stats(a=3, b=4, c=-5)) == 7
-    assert lite_lag(ConsumeStats({}, 0.0)) is None
+    assert lite_lag({}) is None
 
 
 def test_groups_without_lite_topics_have_no_figures() -> None:
