@@ -1,13 +1,15 @@
-"""Where OffsetGuard keeps its files, and how it finds its configuration: one folder, two environment variables.
+"""Where OffsetGuard keeps its files, and how it finds its configuration: one folder, a few environment variables.
 
 OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working directory)
 OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
 OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
+OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `iceberg_catalog.py`
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,19 +24,20 @@ SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 
 @record
 class Workspace:
-    """The folders below OFFSETGUARD_HOME and the configuration file."""
+    """The folders below OFFSETGUARD_HOME, the configuration file and the databases. Its `repr` shows no password."""
 
     home: Path
     config_file: Path
-    database_url: str
+    database_url: str = field(repr=False)
+    catalog_url: str = field(default="", repr=False)  # empty: SQLite in the folder
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
-        """Read the three variables; relative paths are taken from the working directory."""
+        """Read the variables; relative paths are taken from the working directory."""
         home = Path(environment.get("OFFSETGUARD_HOME") or ".offsetguard").resolve()
         config_file = Path(environment.get("OFFSETGUARD_CONFIG") or "config/offsetguard.yml").resolve()
         database_url = environment.get("OFFSETGUARD_DATABASE_URL") or f"sqlite:///{home / 'offsetguard.db'}"
-        return cls(home, config_file, database_url)
+        return cls(home, config_file, database_url, environment.get("OFFSETGUARD_CATALOG_URL") or "")
 
     @property
     def last_good_config_file(self) -> Path:
@@ -53,7 +56,7 @@ class Workspace:
 
     @property
     def catalog_file(self) -> Path:
-        """SQLite file of Iceberg's JDBC catalog."""
+        """SQLite file of the Iceberg catalog, where `catalog_url` names no other database."""
         return self.home / "catalog.db"
 
     @property

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.errors import PublishError
 from offsetguard.housekeeping.unpacking import unpack
+from offsetguard.iceberg_catalog import catalog_shown
 from offsetguard.reading.catalog import NO_SNAPSHOT, catalog_errors_named, load_table, open_catalog
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
@@ -194,7 +195,7 @@ class Branches:
         required = (AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table)), *requirements)
         for attempt in range(1, _COMMIT_ATTEMPTS + 1):
             try:
-                with catalog_errors_named(self.workspace.catalog_file):
+                with catalog_errors_named(catalog_shown(self.workspace)):
                     catalog.commit_table(self.states[table], required, updates)  # reads the newest metadata itself
             except CommitFailedException as error:
                 main = load_table(catalog, table).metadata.refs.get(MAIN)

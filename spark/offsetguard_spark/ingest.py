@@ -26,6 +26,7 @@ from offsetguard.errors import ConfigError, PublishError
 from offsetguard.intervals import Interval
 from offsetguard.logs.log_files import identity_of, look_at, matching_paths
 from offsetguard.logs.patterns import PATTERNS
+from offsetguard.store.locks import only_publisher
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
 from offsetguard.time_zones import zone_of
 from offsetguard_spark.branches import (
@@ -36,7 +37,6 @@ from offsetguard_spark.branches import (
     drop_left_over,
 )
 from offsetguard_spark.invariants import mark, sound_rows
-from offsetguard_spark.lock import only_publisher
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
 from offsetguard_spark.log_records import read_records
 from offsetguard_spark.session import suit_row_count
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
+    from sqlalchemy import Engine
 
     from offsetguard.logs.log_files import LogFile
     from offsetguard.tables import Table
@@ -101,6 +102,7 @@ class Ingester:
     """Everything that an ingestion needs besides the files. `start_spark` is called when there are some."""
 
     workspace: Workspace
+    engine: Engine
     start_spark: Callable[[], SparkSession]
     progress: Progress
 
@@ -126,11 +128,14 @@ class Ingester:
             counts["corrupt_moves"] = marked.count() - counts["moves"]
         if not dry_run:
             rows = {LOG_EVENTS: (log_event_rows(events), counts["events"]), OFFSET_MOVES: (moves, counts["moves"])}
-            with only_publisher(self.workspace, lambda: self.progress.say("waiting: an interval is being published")):
+            with only_publisher(self.engine, self._say_who_publishes):
                 self._write(spark, batch, rows, sorted(identities.values()), now)
         for cached in (parsed, marked):
             cached.unpersist()
         return report(verdict="dry run" if dry_run else "ingested", **counts, seconds=self.progress.seconds)
+
+    def _say_who_publishes(self, holder: str) -> None:
+        self.progress.say(f"waiting: an interval is being published ({holder})")
 
     def _write(
         self,

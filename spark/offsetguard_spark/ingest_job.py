@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from offsetguard.config_file import did_you_mean
 from offsetguard.config_in_use import config_in_use
 from offsetguard.errors import ConfigError, OffsetGuardError
+from offsetguard.store.database import open_database
 from offsetguard.workspace import Workspace
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.progress import Progress
@@ -43,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = did_you_mean(batch.cluster, clusters)
             raise ConfigError(f"{workspace.config_file}: clusters: there is no cluster {batch.cluster!r}{hint}")
         workspace.home.mkdir(parents=True, exist_ok=True)
-        ingester = Ingester(workspace, lambda: make_session(workspace, runs_for_minutes=True), progress)
+        engine = open_database(workspace.database_url)
+        ingester = Ingester(workspace, engine, lambda: make_session(workspace, runs_for_minutes=True), progress)
         report = ingester.ingest(batch, now=datetime.now(UTC), dry_run=parsed.dry_run)
     except OffsetGuardError as error:
         return fail(f"{error}")

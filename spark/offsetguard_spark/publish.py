@@ -30,6 +30,7 @@ from offsetguard.errors import PublishError
 from offsetguard.reading.catalog import check_catalog_is_there
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
+from offsetguard.store.locks import only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
 from offsetguard_expectations.history import is_due, publish_history
@@ -40,7 +41,6 @@ from offsetguard_spark.forwarding import Forwarding
 from offsetguard_spark.gate import check_written
 from offsetguard_spark.interval_state import fold_interval
 from offsetguard_spark.landed import check_landed, check_moment, check_same_snapshot
-from offsetguard_spark.lock import only_publisher
 from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.rows import IntervalRows
 from offsetguard_spark.session import suit_row_count
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
+    from offsetguard.store.locks import Lock
     from offsetguard.workspace import Workspace
     from offsetguard_spark.gate import GateReport
     from offsetguard_spark.landed import LandedTable
@@ -89,7 +90,7 @@ class Publisher:
 
     def _publish_landed(self, cluster: str, interval: Interval, now: datetime, *, again: bool) -> PublishReport:
         folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
-        with only_publisher(self.workspace, lambda: self.progress.say("waiting: another interval is being published")):
+        with only_publisher(self.engine, self._say_who_publishes) as lock:
             with self.progress.step("landed", f"checking {folder}"):
                 manifest = read_manifest(folder)
                 check_moment(folder, manifest, interval, now)
@@ -106,7 +107,7 @@ class Publisher:
                     spark = self.start_spark()
                     suit_row_count(spark, sum(manifest.row_counts.values()))
                 return self._publish(
-                    spark, manifest, interval, landed=landed, now=now, background=background, suites=suites
+                    spark, manifest, interval, lock, landed=landed, now=now, background=background, suites=suites
                 )
 
     def _publish(
@@ -114,6 +115,7 @@ class Publisher:
         spark: SparkSession,
         manifest: Manifest,
         interval: Interval,
+        lock: Lock,
         *,
         landed: Mapping[str, LandedTable],
         now: datetime,
@@ -145,6 +147,7 @@ class Publisher:
             documented.result()
         report = self._report(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
+            lock.check()
             forwarding.begin()
             branches.forward(report.snapshot_ids)
         with step("show", "making the interval visible to readers"):
@@ -153,6 +156,9 @@ class Publisher:
         with step("history", "renewing the history of each invariant"):
             self._renew_history(gate)
         return report
+
+    def _say_who_publishes(self, holder: str) -> None:
+        self.progress.say(f"waiting: another interval is being published ({holder})")
 
     def _start_branches(self, spark: SparkSession, cluster: str, interval: Interval) -> Branches:
         """Bring the tables to this release; returns the run's branches, none of which exists yet."""

@@ -22,8 +22,9 @@ from offsetguard.errors import OffsetGuardError, PublishError, SnapshotError
 from offsetguard.housekeeping.retention import kept_from
 from offsetguard.housekeeping.unpacking import unpack
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.publish_lock import only_publisher
+from offsetguard.reading.catalog import catalog_exists
 from offsetguard.store import published_intervals
+from offsetguard.store.locks import only_publisher
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.spark_errors import first_line
 from offsetguard_spark.tables import load_tables
@@ -139,12 +140,15 @@ class Recomputer:
 
     def _unpack(self, cluster: str, intervals: Sequence[Interval]) -> None:
         """Give all of them files of their own at once: one after the other would rewrite the same file many times."""
-        if not self.publisher.workspace.catalog_file.exists():
+        if not catalog_exists(self.publisher.workspace):
             return
-        with only_publisher(self.publisher.workspace, lambda: self._say("waiting: an interval is being published")):
+        with only_publisher(self.publisher.engine, self._say_who_publishes):
             for table, state in load_tables(self.publisher.workspace).items():
                 if count := unpack(state, table, cluster, min(intervals).start, max(intervals).start):
                     self._say(f"{table.name}: {count} packed files were taken apart")
+
+    def _say_who_publishes(self, holder: str) -> None:
+        self._say(f"waiting: an interval is being published ({holder})")
 
     def _say(self, line: str) -> None:
         self.publisher.progress.say(line)

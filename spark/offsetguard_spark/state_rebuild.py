@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from offsetguard.errors import PublishError
-from offsetguard.publish_lock import only_publisher
 from offsetguard.store import published_intervals
+from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import Branches, drop_left_over
 from offsetguard_spark.queue_state import rebuild
@@ -24,7 +24,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
     Raises PublishError when nothing was published.
     """
     say = publisher.progress.say
-    with only_publisher(publisher.workspace, lambda: say("waiting: an interval is being published")):
+    with only_publisher(publisher.engine, lambda holder: say(f"waiting: an interval is being published ({holder})")):
         newest = published_intervals.newest(publisher.engine, cluster)
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")

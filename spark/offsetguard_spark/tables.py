@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,18 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 from pyiceberg.types import NestedField
 from pyspark.sql import types as spark_types
+from sqlalchemy import text
 
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
-from offsetguard.reading.catalog import catalog_errors_named, load_table, open_catalog, table_names
+from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
+from offsetguard.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import SparkSession
+    from sqlalchemy import Engine
 
     from offsetguard.workspace import Workspace
 
@@ -95,22 +98,42 @@ def prepare_tables(spark: SparkSession, workspace: Workspace, say: Callable[[str
 
 
 def create_missing_tables(workspace: Workspace) -> None:
-    """Create catalog, namespace and tables where they are missing: metadata alone, which needs no Spark."""
+    """Create catalog, namespace and tables where they are missing: metadata alone, which needs no Spark.
+
+    Any number of processes may do so at once in PostgreSQL. Raises PublishError when the catalog cannot be used.
+    """
     workspace.home.mkdir(parents=True, exist_ok=True)
-    is_new = not workspace.catalog_file.exists()
-    with catalog_errors_named(workspace.catalog_file):
-        catalog = SqlCatalog(CATALOG_NAME, **(sql_properties(workspace) | {"init_catalog_tables": str(is_new).lower()}))
-        catalog.create_namespace_if_not_exists(NAMESPACE)
-    existing = table_names(catalog)
-    for table in PUBLISHED:
-        if table.name not in existing:
-            catalog.create_table(
-                (NAMESPACE, table.name),
-                _iceberg_schema(table),
-                location=f"{workspace.warehouse_folder.as_uri()}/{NAMESPACE}/{table.name}",
-                partition_spec=_iceberg_partition(table),
-                properties=_properties(table) | {"comment": table.meaning},
-            )
+    is_new = not catalog_exists(workspace)
+    with catalog_errors_named(catalog_shown(workspace)):
+        catalog = SqlCatalog(CATALOG_NAME, **sql_properties(workspace))
+        with _only_creator(catalog.engine):
+            if is_new:
+                catalog.create_tables()
+            catalog.create_namespace_if_not_exists(NAMESPACE)
+            existing = table_names(catalog)
+            for table in PUBLISHED:
+                if table.name not in existing:
+                    catalog.create_table(
+                        (NAMESPACE, table.name),
+                        _iceberg_schema(table),
+                        location=f"{workspace.warehouse_folder.as_uri()}/{NAMESPACE}/{table.name}",
+                        partition_spec=_iceberg_partition(table),
+                        properties=_properties(table) | {"comment": table.meaning},
+                    )
+
+
+@contextmanager
+def _only_creator(engine: Engine) -> Iterator[None]:
+    """Let one process at a time look for what is missing and create it: PostgreSQL fails one of two that do so at once.
+
+    On SQLite the publish lock is enough: its catalog is in the folder of one publisher.
+    """
+    if engine.dialect.name == "sqlite":
+        yield
+        return
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('offsetguard iceberg catalog'))"))
+        yield
 
 
 def load_tables(workspace: Workspace) -> dict[Table, IcebergTable]:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from airflow.sdk._shared.secrets_masker import redact
 from airflow.sdk.exceptions import AirflowFailException
 
 from offsetguard.channels.mail import MailChannel, TlsMode
@@ -15,7 +16,7 @@ from offsetguard_airflow.hooks.channels import mail_channel, slack_channel, slac
 from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
 from offsetguard_airflow.hooks.spark_connect import spark_connect_server
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
-from offsetguard_airflow.operators.spark_job import LocalByDefaultSparkSubmitHook
+from offsetguard_airflow.operators.spark_job import LocalByDefaultSparkSubmitHook, workspace_variables
 
 MAIL = {
     "smtp://mail.example.com/?disable_ssl=true&disable_tls=true": ("mail.example.com", 25, None, TlsMode.NONE),
@@ -188,6 +189,18 @@ def test_secrets_reach_a_cluster_s_driver_by_its_environment_only(monkeypatch: p
     assert "secret" not in " ".join(command)
     assert hook._env["OFFSETGUARD_DATABASE_URL"] == "postgresql://me:secret@db/og"
     assert f"spark.pyspark.driver.python={sys.executable}" in command
+
+
+def test_passwords_of_both_databases_are_masked_in_task_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are, and as URLs quote them."""
+    monkeypatch.setenv("OFFSETGUARD_DATABASE_URL", "postgresql+psycopg://og:first%40secret@db/og")
+    monkeypatch.setenv("OFFSETGUARD_CATALOG_URL", "postgresql+psycopg://iceberg:second%2Fsecret@db/iceberg")
+    variables = workspace_variables()
+    assert variables["OFFSETGUARD_CATALOG_URL"] == "postgresql+psycopg://iceberg:second%2Fsecret@db/iceberg"
+    said = str(redact(f"{variables} first@secret second/secret"))
+    assert "secret" not in said
+    monkeypatch.setenv("OFFSETGUARD_CATALOG_URL", "postgresql+psycopg://iceberg@db:none/iceberg")
+    assert "db:none" in workspace_variables()["OFFSETGUARD_CATALOG_URL"], "the job says what is wrong with it"
 
 
 def _operator() -> PublishIntervalOperator:

@@ -48,7 +48,8 @@ def test_files_are_replaced_as_a_whole_and_intervals_beside_them_stay(
     (logs / "other.log").write_text(LINE.format("00:00", "g2", 3))
     (logs / "empty.log").write_text("")
     batch = LogBatch("demo", (f"{logs}/*",), "broker-a")
-    ingester = Ingester(workspace, lambda: spark, Progress(lambda _: None))
+    engine = open_database(workspace.database_url)
+    ingester = Ingester(workspace, engine, lambda: spark, Progress(lambda _: None))
 
     dry = ingester.ingest(batch, now=NOW, dry_run=True)
     assert (dry.verdict, dry.events, dry.moves, dry.unreadable_records) == ("dry run", 3, 3, 0)
@@ -88,7 +89,7 @@ def test_nothing_to_read_is_said_before_spark_starts(workspace, tmp_path: Path) 
     def start_spark() -> SparkSession:
         raise AssertionError("Spark is not needed to see that there is no file")
 
-    ingester = Ingester(workspace, start_spark, Progress(lambda _: None))
+    ingester = Ingester(workspace, open_database(workspace.database_url), start_spark, Progress(lambda _: None))
     with pytest.raises(ConfigError, match="no log to read; are the folder and the pattern right on this machine"):
         ingester.ingest(LogBatch("demo", (f"{tmp_path}/*.log",), None), now=NOW)
     with pytest.raises(ConfigError, match="is not a time zone"):

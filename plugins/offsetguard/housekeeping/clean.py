@@ -19,10 +19,10 @@ from offsetguard.housekeeping.packing import pack
 from offsetguard.housekeeping.retention import delete_older, kept_for, kept_from
 from offsetguard.housekeeping.table_files import exchange
 from offsetguard.iceberg_catalog import NAMESPACE
-from offsetguard.publish_lock import only_publisher
-from offsetguard.reading.catalog import open_catalog
+from offsetguard.reading.catalog import catalog_exists, open_catalog
 from offsetguard.store import ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
+from offsetguard.store.locks import only_publisher
 from offsetguard.tables import PUBLISHED
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from offsetguard.config import Retention
+    from offsetguard.store.locks import Lock
     from offsetguard.tables import Table
     from offsetguard.workspace import Workspace
 
@@ -106,7 +107,7 @@ class Housekeeper:
 
     def _load(self) -> dict[Table, IcebergTable]:
         """Load the tables that exist; none before the first publication."""
-        if not self.workspace.catalog_file.exists():
+        if not catalog_exists(self.workspace):
             return {}
         catalog = open_catalog(self.workspace)
         tables = {}
@@ -177,8 +178,10 @@ class Housekeeper:
             ),
         )
 
-    def _lock(self) -> AbstractContextManager[None]:
-        return only_publisher(self.workspace, lambda: self.say("waiting: an interval is being published"))
+    def _lock(self) -> AbstractContextManager[Lock]:
+        return only_publisher(
+            self.engine, lambda holder: self.say(f"waiting: an interval is being published ({holder})")
+        )
 
 
 def _table_report(iceberg_table: IcebergTable, counts: Counter[str]) -> TableReport:

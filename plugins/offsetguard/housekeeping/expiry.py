@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 IntervalKey = tuple[str, datetime]  # cluster, interval start
-Lock = Callable[[], AbstractContextManager[None]]
+Lock = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True)

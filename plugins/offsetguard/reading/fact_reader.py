@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from offsetguard.iceberg_catalog import sqlite_file
 from offsetguard.reading.catalog import NO_SNAPSHOT, open_catalog
 from offsetguard.reading.kept import Kept
 from offsetguard.reading.row_filter import INTERVAL_START, RowFilter, matching
@@ -118,6 +119,8 @@ class FactReader:
         return matching(rows, pc.is_in(start, value_set=published))
 
     def _open_catalog(self) -> SqlCatalog:
-        if self._catalog is None or not self._workspace.catalog_file.exists():
+        # A deleted file can be read on; tables that are gone from PostgreSQL are missed by the next query.
+        file = sqlite_file(self._workspace)
+        if self._catalog is None or (file is not None and not file.exists()):
             self._catalog = open_catalog(self._workspace)
         return self._catalog

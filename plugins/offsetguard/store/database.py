@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0007"  # a test compares it with the files
+NEWEST_REVISION = "0008"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01
@@ -101,6 +102,14 @@ def writing(engine: Engine) -> Iterator[Session]:
 def serialize(session: Session, name: str) -> None:
     """Wait until no other transaction holds `name`, and hold it to the end of this one."""
     _take_lock(session.connection(), name)
+
+
+def current_time(session: Session) -> datetime:
+    """Return the database's time, aware, in UTC: what hosts whose clocks differ agree on. SQLite has the host's."""
+    if session.connection().dialect.name == "sqlite":
+        return datetime.now(UTC)
+    moment: datetime = session.execute(select(func.clock_timestamp())).scalar_one()
+    return moment.astimezone(UTC)
 
 
 def _take_lock(connection: Connection, name: str) -> None:

@@ -285,3 +285,16 @@ class BrokerMarkRow(Base):
     commit_log_max_offset: Mapped[int]
     earliest_message_at: Mapped[datetime | None]
     disk_ratio: Mapped[float | None] = mapped_column(Double)
+
+
+class LockRow(Base):
+    """Who holds a lock, and until when; see `store.locks`."""
+
+    __tablename__ = "locks"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    token: Mapped[str]  # of the block of code that holds it
+    holder: Mapped[str]  # for people
+    process: Mapped[str]  # boot, process namespace, number and start: whether it lives can be seen from its own host
+    held_since: Mapped[datetime]
+    held_until: Mapped[datetime]

@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,19 +135,23 @@ def _path_with_own_programs() -> str:
 
 
 def workspace_variables() -> dict[str, str]:
-    """Return the environment that makes the job use our folders and database, whose password is masked in logs."""
+    """Return the environment that makes the job use our folders and databases, whose passwords are masked in logs."""
     from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
 
     from offsetguard.workspace import Workspace
 
     workspace = Workspace.from_environment()
-    password = make_url(workspace.database_url).password
-    if password:
-        mask_secret(str(password))
+    for url in filter(None, (workspace.database_url, workspace.catalog_url)):
+        with suppress(ArgumentError, ValueError):  # the job says what is wrong with it, and shows nothing of it
+            if password := make_url(url).password:
+                mask_secret(url)  # here a password may be quoted
+                mask_secret(str(password))
     return {
         "OFFSETGUARD_HOME": str(workspace.home),
         "OFFSETGUARD_CONFIG": str(workspace.config_file),
         "OFFSETGUARD_DATABASE_URL": workspace.database_url,
+        "OFFSETGUARD_CATALOG_URL": workspace.catalog_url,
     }
 
 

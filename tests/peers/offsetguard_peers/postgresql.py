@@ -1,18 +1,20 @@
-"""A private PostgreSQL server: its own folder, no TCP port, gone with its context."""
+"""A private PostgreSQL server: its own folder, no TCP port unless asked for, gone with its context."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import URL, create_engine, text
 
+from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.processes import ChildProcess
 
 if TYPE_CHECKING:
@@ -34,8 +36,11 @@ def postgresql_binaries() -> Path | None:
 class PostgresServer:
     """One server; `new_database()` gives an empty database, as often as wanted."""
 
-    def __init__(self) -> None:
-        """Make the data folder; nothing runs yet. Raises FileNotFoundError when PostgreSQL is not installed."""
+    def __init__(self, *, tcp: bool = False) -> None:
+        """Make the data folder; nothing runs yet. Raises FileNotFoundError when PostgreSQL is not installed.
+
+        `tcp`: listen on 127.0.0.1 as well, where the password is asked for (`tcp_url`).
+        """
         binaries = postgresql_binaries()
         if binaries is None:
             raise FileNotFoundError("PostgreSQL is not installed: apt-get install postgresql")
@@ -44,28 +49,34 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="og-pg-"))
         self._process: ChildProcess | None = None
         self._numbers = itertools.count(1)
+        self._port = ReservedPort() if tcp else None
+        self.password = f"{secrets.token_hex(8)}:@/%"  # with all that URLs and password files must quote
 
     def __enter__(self) -> Self:
         """Start; ready when this returns."""
-        data = self._folder / "data"
+        data, password_file = self._folder / "data", self._folder / "password"
+        password_file.write_text(self.password, encoding="ascii")
         if os.geteuid() == 0:
             account = pwd.getpwnam("postgres")
-            os.chown(self._folder, account.pw_uid, account.pw_gid)
+            for path in (self._folder, password_file):
+                os.chown(path, account.pw_uid, account.pw_gid)
         initdb = [
             str(self._binaries / "initdb"),
             "-D",
             str(data),
             "-U",
             _USER,
-            "-A",
-            "trust",
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
+            f"--pwfile={password_file}",
             "-E",
             "UTF8",
             "--no-sync",
         ]
         subprocess.run(self._unprivileged(initdb), check=True, capture_output=True, cwd=self._folder)
         command = [str(self._binaries / "postgres"), "-D", str(data), "-k", str(self._folder)]
-        settings = ("listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+        settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+        settings += ["listen_addresses="] if self._port is None else ["listen_addresses=127.0.0.1", f"port={self.port}"]
         command += [part for setting in settings for part in ("-c", setting)]
         self._process = ChildProcess("PostgreSQL", self._unprivileged(command), self._folder / "server.log", {})
         self._process.wait_for(_READY, timeout_s=180)
@@ -78,10 +89,28 @@ class PostgresServer:
         if self._process is not None:
             self._process.stop(hard=True)  # nothing in it is worth a clean shutdown
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._port is not None:
+            self._port.release()
+
+    @property
+    def port(self) -> int:
+        """The TCP port, and the number in the socket's name."""
+        return 5432 if self._port is None else self._port.port
 
     def url(self, database: str) -> str:
-        """Return the SQLAlchemy URL of a database."""
-        return f"postgresql+psycopg://{_USER}@/{database}?host={self._folder}"
+        """Return the SQLAlchemy URL of a database, through the socket."""
+        return f"postgresql+psycopg://{_USER}@/{database}?host={self._folder}&port={self.port}"
+
+    def tcp_url(self, database: str, *, password: str | None = None) -> str:
+        """Return the SQLAlchemy URL of a database on 127.0.0.1; without a password unless one is given."""
+        url = URL.create("postgresql+psycopg", _USER, password, "127.0.0.1", self.port, database)
+        return url.render_as_string(hide_password=False)
+
+    def write_password_file(self, file: Path) -> None:
+        """Write what libpq's PGPASSFILE names: the user's password for every database."""
+        password = self.password.replace("\\", "\\\\").replace(":", "\\:")
+        file.write_text(f"127.0.0.1:{self.port}:*:{_USER}:{password}\n", encoding="ascii")
+        file.chmod(0o600)  # libpq takes no other
 
     def new_database(self, *, template: str | None = None) -> str:
         """Create a database, empty or as a copy of another one that nobody is connected to; return its name."""

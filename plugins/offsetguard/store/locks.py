@@ -1,0 +1,173 @@
+"""Locks between processes, containers and hosts: a row of our database that says who holds it and until when.
+
+    nobody --hold--> held, renewed every 15 s --end of the block--> nobody
+                       |--holder's process died: free at once, seen from its own host or container
+                       '--holder's host or container is gone: free when the 60 s have run out
+
+SQLite has no advisory locks and PostgreSQL's end with a connection that a proxy may cut, so both keep a row. The
+database's clock decides what has run out: hosts need not agree on the time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, update
+from sqlalchemy.exc import OperationalError
+
+from offsetguard.errors import StoreError
+from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.database import current_time, serialize, writing
+from offsetguard.store.models import LockRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+PUBLICATION = "publication"
+LEASE = timedelta(seconds=60)
+_RENEWALS_PER_LEASE = 4
+_FIRST_POLL_S, _LONGEST_POLL_S = 0.05, 1.0
+
+
+@dataclass(slots=True)
+class Lock:
+    """A lock that is held; given by `hold`."""
+
+    engine: Engine
+    name: str
+    lease: timedelta
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    renewed_s: float = 0.0  # time.monotonic() of the moment before the newest renewal
+    lost: bool = False  # another holder has it: our host slept for longer than the lease, or the database was away
+
+    def check(self) -> None:
+        """Raise StoreError unless the lock is still ours; before a step that nobody else may do meanwhile."""
+        if self.lost or time.monotonic() - self.renewed_s > self.lease.total_seconds():
+            raise StoreError(
+                f"the lock {self.name!r} was lost: this process, or the database, stood still for more than "
+                f"{self.lease.total_seconds():.0f} s; run it again"
+            )
+
+    def renew(self) -> None:
+        """Hold it for another lease."""
+        asked_s = time.monotonic()
+        with writing(self.engine) as session:
+            until = current_time(session) + self.lease
+            ours = (LockRow.name == self.name) & (LockRow.token == self.token)
+            self.lost = count_changed(session, update(LockRow).where(ours).values(held_until=until)) == 0
+        self.renewed_s = asked_s
+
+    def release(self) -> None:
+        """Give it back; nothing happens to a lock that somebody else holds by now."""
+        with writing(self.engine) as session:
+            session.execute(delete(LockRow).where(LockRow.name == self.name, LockRow.token == self.token))
+
+
+@contextmanager
+def hold(engine: Engine, name: str, on_wait: Callable[[str], object], *, lease: timedelta = LEASE) -> Iterator[Lock]:
+    """Hold the lock `name` for the block; waits for whoever has it, and calls `on_wait` once with who that is.
+
+    A holder that is killed is followed at once on its own host (or in its own container), elsewhere after `lease`.
+    """
+    lock = Lock(engine, name, lease)
+    pause_s, said = _FIRST_POLL_S, False
+    while (holder := _try_to_take(lock)) is not None:
+        if not said:
+            on_wait(holder)
+            said = True
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, _LONGEST_POLL_S)
+    ended = threading.Event()
+    renewing = threading.Thread(target=_renew_until, args=(lock, ended), name=f"lock {name}", daemon=True)
+    renewing.start()
+    try:
+        yield lock
+    finally:
+        ended.set()
+        renewing.join()
+        with suppress(OperationalError):  # the database is away: the lock runs out by itself
+            lock.release()
+
+
+def only_publisher(engine: Engine, on_wait: Callable[[str], object]) -> AbstractContextManager[Lock]:
+    """Hold the right to commit to the Iceberg tables: publications and housekeeping, one at a time.
+
+    Iceberg would notice two publishers (the second fast-forward fails, as main is no ancestor of its branch any more),
+    but the second would have worked in vain.
+    """
+    return hold(engine, PUBLICATION, on_wait)
+
+
+def _try_to_take(lock: Lock) -> str | None:
+    """Take it; returns who has it when that is somebody who lives."""
+    asked_s = time.monotonic()
+    with writing(lock.engine) as session:
+        serialize(session, f"lock {lock.name}")
+        now = current_time(session)
+        row = session.get(LockRow, lock.name)
+        if row is not None and _is_held(row, now, lock.lease):
+            return f"{row.holder}, since {row.held_since:%H:%M:%S} UTC"
+        if row is None:
+            row = LockRow(name=lock.name)
+            session.add(row)
+        row.token, row.holder, row.process = lock.token, f"process {os.getpid()} on {socket.gethostname()}", _own()
+        row.held_since, row.held_until = now, now + lock.lease
+    lock.renewed_s = asked_s
+    return None
+
+
+def _is_held(row: LockRow, now: datetime, lease: timedelta) -> bool:
+    # a time further away than a lease was written before the clock was put back
+    return now < row.held_until <= now + lease and not _is_dead(row.process)
+
+
+def _renew_until(lock: Lock, ended: threading.Event) -> None:
+    while not ended.wait(lock.lease.total_seconds() / _RENEWALS_PER_LEASE) and not lock.lost:
+        try:
+            lock.renew()
+        except OperationalError:
+            continue  # the database is away: `Lock.check` tells when that lasts for too long
+
+
+def _own() -> str:
+    """Return what tells this process from all others, on a system that has /proc; elsewhere nothing."""
+    pid = os.getpid()
+    return f"{_machine()} {pid} {_started(pid)}" if _machine() else ""
+
+
+def _is_dead(process: str) -> bool:
+    """Whether a process has ended; False where that cannot be seen from this machine, or from this container."""
+    machine, pid, started = process.rsplit(" ", 2) if process else ("", "", "")
+    return bool(machine) and machine == _machine() and started != _started(int(pid))
+
+
+def _machine() -> str:
+    """Return the boot and the process namespace: within them a number and a start time name one process."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """Return when a process started, in clock ticks since the boot; empty when there is none that lives."""
+    try:
+        # proc(5): the name in brackets may hold anything; after it come the state, and as the 20th the start
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in ("Z", "X") else fields[19]
