@@ -3,6 +3,8 @@
 With a token and without `use_ssl`, PySpark (4.1.3, `DefaultChannelBuilder`) speaks plain gRPC only to a host that is
 written `localhost`; to any other it speaks TLS. And a server that does not answer, or answers something else, is asked
 again for more than ten minutes without a word. So the address is put right, and one connection is tried, beforehand.
+Where somebody wrote `use_ssl=false`, the network between is his own (containers of one host): the token goes to any
+host as the header that Spark's server looks for (`PreSharedKeyAuthenticationInterceptor`), without TLS.
 """
 
 from __future__ import annotations
@@ -10,10 +12,10 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from offsetguard.errors import OffsetGuardError
 
@@ -37,7 +39,8 @@ class ConnectAddress:
     host: str
     port: int
     tls: bool
-    parameters: str  # what follows the host, as it was given; it may hold a token
+    parameters: str = field(repr=False)  # what follows the host; it may hold a token
+    trusts_network: bool = False  # the token is a header among the parameters
 
     @classmethod
     def parse(cls, remote: str, environment: Mapping[str, str]) -> Self:
@@ -50,12 +53,16 @@ class ConnectAddress:
         if parts.scheme != "sc" or not parts.hostname:
             raise SparkServerUnusable("SPARK_REMOTE is not an address of the form sc://host:port")
         settings = dict(part.split("=", 1) for part in parts.path.lstrip("/").split(";") if "=" in part)
-        token = "token" in settings or TOKEN_VARIABLE in environment
-        use_ssl = settings.get("use_ssl", "").lower() == "true"
+        token = unquote(settings.get("token", "")) or environment.get(TOKEN_VARIABLE)
+        use_ssl = settings.get("use_ssl", "").lower()
         host = parts.hostname
-        if token and not use_ssl and _is_loopback(host):
+        if token and use_ssl != "true" and _is_loopback(host):
             host = "localhost"
-        return cls(host, port, use_ssl or (token and host != "localhost"), parts.path)
+        if token and use_ssl == "false" and host != "localhost":
+            others = "".join(f";{name}={value}" for name, value in settings.items() if name != "token")
+            header = f";authorization={quote(f'Bearer {token}', safe='')}"
+            return cls(host, port, tls=False, parameters=f"/{others}{header}", trusts_network=True)
+        return cls(host, port, use_ssl == "true" or (bool(token) and host != "localhost"), parts.path)
 
     @property
     def remote(self) -> str:
@@ -73,7 +80,8 @@ class ConnectAddress:
         except ssl.SSLError as error:
             raise SparkServerUnusable(
                 f"{where} does not speak TLS ({error.reason}), and a token is sent to another machine only with TLS: "
-                "put a proxy that ends TLS before the server, or run tasks where the server is and name it localhost"
+                "put a proxy that ends TLS before the server, or run tasks where the server is and name it localhost; "
+                'where nobody can listen in between, the extra {"use_ssl": false} of the connection will do'
             ) from error
         except OSError as error:
             raise SparkServerUnusable(

@@ -1,7 +1,8 @@
-"""A warm Spark Connect server on this machine: `offsetguard spark-server run|start|stop|status`.
+"""A warm Spark Connect server on this machine: `offsetguard spark-server run|start|stop|status|query`.
 
 Jobs that find Spark running need seconds less than those that start it. The server listens on 127.0.0.1 only (Spark's
-own default is every interface), and only for those who know its token. In its folder, which only its owner may read:
+own default is every interface), unless it is told another address, as in a container, and only for those who know its
+token. In its folder, which only its owner may read:
 
 token       made once and kept, so that the Airflow connection outlives restarts
 pid         the server's process; it holds a lock on this file for as long as it lives, whatever becomes of the number
@@ -22,6 +23,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_PATIENCE_S = 300.0
 STOP_PATIENCE_S = 30.0
+QUERY_PATIENCE_S = 20.0
 _OURS_ALONE = 0o600
 
 # The whole heap at once, room for the 33,000 classes of a warm server and for their compiled code (75 MB after an hour;
@@ -65,6 +68,7 @@ class ConnectServer:
     port: int = DEFAULT_PORT
     memory: str = "2g"
     master: str = ""  # empty: the cores of this machine; otherwise what spark-submit takes, e.g. spark://host:7077
+    listen: str = "127.0.0.1"  # the address of an interface; Spark's own default is every one
 
     @property
     def remote(self) -> str:
@@ -154,6 +158,28 @@ class ConnectServer:
                 time.sleep(0.1)
         raise SparkServerFailed(f"process {process_id} does not end; its log is {self.log_file}")
 
+    def query(self) -> None:
+        """Ask the running server for one row; raises SparkServerFailed when it gives none within 20 s.
+
+        By gRPC itself: PySpark's session takes seconds to import, and a health check is asked every few seconds.
+        """
+        import grpc  # noqa: PLC0415 - the other verbs do not need it
+        from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc  # noqa: PLC0415
+
+        # Always the same session, never released: Spark leaves a folder behind for each that ends.
+        request = base_pb2.ExecutePlanRequest(session_id=str(uuid.uuid5(uuid.NAMESPACE_OID, "offsetguard query")))
+        request.user_context.user_id = "health"
+        request.plan.root.sql.query = "SELECT 1"
+        try:
+            with grpc.insecure_channel(f"localhost:{self.port}") as channel:
+                spark = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
+                headers = [("authorization", f"Bearer {self.token}")]
+                answers = list(spark.ExecutePlan(request, timeout=QUERY_PATIENCE_S, metadata=headers))
+        except grpc.RpcError as error:
+            raise SparkServerFailed(f"port {self.port}: no answer to a query: {error.details()}") from error
+        if sum(answer.arrow_batch.row_count for answer in answers) != 1:
+            raise SparkServerFailed(f"port {self.port}: a query for one row gave another number of rows")
+
     def _make_folder(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
@@ -170,7 +196,7 @@ class ConnectServer:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind(("127.0.0.1", self.port))
+                probe.bind((self.listen, self.port))
             except OSError as error:
                 file.close()
                 raise SparkServerFailed(f"port {self.port}: {error.strerror}; choose another with --port") from error
@@ -187,7 +213,7 @@ class ConnectServer:
         java_options = f"{_JVM_OPTIONS} {own}{class_archive_options(jar_files)}"
         config = {
             **SERVER_CONFIG,
-            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.address": self.listen,
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.driver.extraJavaOptions": java_options,
             "spark.log.level": "WARN",
@@ -233,11 +259,6 @@ class ConnectServer:
         return " | ".join(line.strip() for line in lines[-3:]) + f" (all of it: {self.log_file})"
 
 
-def server_in(workspace: Workspace, *, port: int = DEFAULT_PORT, memory: str = "2g", master: str = "") -> ConnectServer:
-    """Return the workspace's server."""
-    return ConnectServer(workspace.spark_server_folder, port, memory, master)
-
-
 def _write_pid(file: IO[str], process_id: int) -> None:
     file.truncate(0)
     file.write(str(process_id))
@@ -248,9 +269,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code: 0, 1 for an error, 3 for `status` when none runs (as systemd has it)."""
     parsed = _parser().parse_args(arguments)
     workspace = Workspace.from_environment()
-    server = server_in(workspace, port=parsed.port, memory=parsed.memory, master=parsed.master)
+    server = ConnectServer(workspace.spark_server_folder, parsed.port, parsed.memory, parsed.master, parsed.listen)
+    verbs = {"run": _run, "start": _start, "stop": _stop, "status": _status, "query": _query}
     try:
-        return {"run": _run, "start": _start, "stop": _stop, "status": _status}[parsed.verb](server)
+        return verbs[parsed.verb](server)
     except OffsetGuardError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         return 1
@@ -284,6 +306,13 @@ def _status(server: ConnectServer) -> int:
     return 0
 
 
+def _query(server: ConnectServer) -> int:
+    began = time.monotonic()
+    server.query()
+    _say(f"answered a query after {time.monotonic() - began:.1f} s")
+    return 0
+
+
 def _say(line: str) -> None:
     print(line, flush=True)  # noqa: T201 - a command line prints
 
@@ -293,8 +322,18 @@ def _parser() -> argparse.ArgumentParser:
         prog="offsetguard spark-server",
         description="Keep Spark warm on this machine, for jobs that take seconds. docs/engines.md says more.",
     )
-    parser.add_argument("verb", choices=["run", "start", "stop", "status"], help="run: in the foreground, for systemd")
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"on 127.0.0.1 (default: {DEFAULT_PORT})")
+    parser.add_argument(
+        "verb",
+        choices=["run", "start", "stop", "status", "query"],
+        help="run: in the foreground, for systemd and containers; query: whether it answers one",
+    )
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"default: {DEFAULT_PORT}")
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="of the interface (default: 127.0.0.1, this machine only)",
+    )
     parser.add_argument("--memory", default="2g", help="the server's heap (default: 2g)")
     parser.add_argument("--master", default="", help="where it computes (default: the cores of this machine)")
     return parser

@@ -74,11 +74,11 @@ def jar_paths(set_name: str) -> list[Path]:
     """Give the paths of all jars of a set; fetches what is missing or damaged, checks every sha256 on every call."""
     jars = read_set(set_name)
     folder = cache_folder() / "jars" / set_name
-    folder.mkdir(parents=True, exist_ok=True)
-    with _only_one_process(folder):
-        missing = [jar for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]
-        if missing:
-            _fetch(set_name, missing, folder)
+    if _missing(jars, folder):  # a cache that is complete may be read-only, as in an image
+        folder.mkdir(parents=True, exist_ok=True)
+        with _only_one_process(folder):
+            if missing := _missing(jars, folder):
+                _fetch(set_name, missing, folder)
     return [folder / jar.file_name for jar in jars]
 
 
@@ -90,6 +90,10 @@ def cache_folder() -> Path:
     if (checkout / "pyproject.toml").is_file():
         return checkout / ".cache"
     return Path.home() / ".cache" / "offsetguard"
+
+
+def _missing(jars: Sequence[Jar], folder: Path) -> list[Jar]:
+    return [jar for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]
 
 
 def _fetch(set_name: str, missing: Sequence[Jar], folder: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.iceberg_catalog import CATALOG_NAME, jdbc_properties
 from offsetguard_spark.class_archive import class_archive_options
-from offsetguard_spark.connect import ConnectAddress, SparkServerUnusable, telling_line
+from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable, telling_line
 from offsetguard_spark.jars import jar_paths
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def _remote_session(address: ConnectAddress, workspace: Workspace) -> SparkSessi
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     address.check()
+    if address.trusts_network:
+        os.environ.pop(TOKEN_VARIABLE, None)  # where PySpark finds one it wants TLS; `remote` has it as a header
     builder = SparkSession.builder.remote(address.remote)
     for name, value in session_config(workspace).items():
         builder = builder.config(name, value)  # sent at once, in one request

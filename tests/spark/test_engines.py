@@ -201,6 +201,18 @@ def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
     assert left.is_dir()
 
 
+def test_a_server_that_answers_a_query_is_told_from_one_that_only_listens(spark_server: ConnectServer) -> None:
+    for _ in range(2):
+        spark_server.query()
+    stranger = ConnectServer(spark_server.folder.with_name("stranger"), spark_server.port)
+    with pytest.raises(SparkServerFailed, match=f"port {spark_server.port}: no answer to a query: .*token"):
+        stranger.query()
+    free = ReservedPort()
+    with pytest.raises(SparkServerFailed, match=f"port {free.port}: no answer to a query: .*refused"):
+        ConnectServer(spark_server.folder, free.port).query()
+    free.release()
+
+
 def test_a_second_server_is_refused_before_it_harms_the_first(spark_server: ConnectServer) -> None:
     with pytest.raises(SparkServerFailed, match=f"a server runs already .process {spark_server.process_id()}."):
         spark_server.start()

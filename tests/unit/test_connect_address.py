@@ -18,6 +18,16 @@ ADDRESSES = {
     ("sc://127.0.0.1:4/;token=t", ""): ("sc://localhost:4/;token=t", False),
     ("sc://127.0.0.1/;use_ssl=True", "token"): ("sc://127.0.0.1:15002/;use_ssl=True", True),
     ("sc://spark.example.com:4/", "token"): ("sc://spark.example.com:4/", True),
+    # somebody said that nobody listens in between: the header that Spark's server looks for, without TLS
+    ("sc://spark:4/;use_ssl=false", "token"): (
+        "sc://spark:4/;use_ssl=false;authorization=Bearer%20secret-token",
+        False,
+    ),
+    ("sc://spark/;use_ssl=False;token=a%2Fb", ""): (
+        "sc://spark:15002/;use_ssl=False;authorization=Bearer%20a%2Fb",
+        False,
+    ),
+    ("sc://spark:4/;use_ssl=false", ""): ("sc://spark:4/;use_ssl=false", False),
     ("sc://spark.example.com:4/;user_id=me", ""): ("sc://spark.example.com:4/;user_id=me", False),
 }
 
