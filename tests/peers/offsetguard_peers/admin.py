@@ -82,6 +82,20 @@ def send(
     return decode_header(frame.serialize_type, frame.header, frame.body)
 
 
+def ask(
+    address: str,
+    request: Request[AnswerT],
+    *,
+    credentials: Credentials | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AnswerT:
+    """Send one of the product's own requests, without asyncio; raises a BrokerRefused."""
+    answer = send(address, request.code, request.ext_fields(), credentials=credentials, tls=tls)
+    if answer.code not in request.success_codes:
+        raise refusal(address, answer.code, answer.remark)
+    return request.decode(answer)
+
+
 def _connected(host: str, port: int, tls: ssl.SSLContext | None) -> socket.socket:
     connection = socket.create_connection((host, port), timeout=TIMEOUT_S)
     return tls.wrap_socket(connection, server_hostname=host) if tls else connection
@@ -106,11 +120,8 @@ class Admin:
             raise refusal(address, answer.code, answer.remark)
 
     def read(self, address: str, request: Request[AnswerT]) -> AnswerT:
-        """Send one of the product's own requests, without asyncio; raises a BrokerRefused."""
-        answer = send(address, request.code, request.ext_fields(), credentials=self._credentials, tls=self._tls)
-        if answer.code not in request.success_codes:
-            raise refusal(address, answer.code, answer.remark)
-        return request.decode(answer)
+        """Ask with this cluster's signature and TLS."""
+        return ask(address, request, credentials=self._credentials, tls=self._tls)
 
     def create_topic(
         self,

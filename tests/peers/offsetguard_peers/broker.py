@@ -26,8 +26,6 @@ BROKER_PROPERTIES = {
 }
 BROKER_CONF = {
     "flushDiskType": "ASYNC_FLUSH",
-    "brokerIP1": "127.0.0.1",
-    "brokerIP2": "127.0.0.1",
     "mappedFileSizeCommitLog": "4194304",
     "mappedFileSizeConsumeQueue": "60000",
     "autoCreateTopicEnable": "true",
@@ -56,15 +54,17 @@ class Broker:
         self.folder = cluster.folder / f"{name}-{broker_id}"
         self.java_properties = {**BROKER_PROPERTIES, **cluster.process_properties, **cluster.java_properties}
         self._cluster = cluster
-        self._reserved = ReservedPort()
+        self._reserved = ReservedPort(cluster.ports.get(f"{name}-{broker_id}"))
         self._process: ChildProcess | None = None
         self._knows_reader = False
-        self.address = f"127.0.0.1:{self._reserved.port}"
+        self.address = f"{cluster.host}:{self._reserved.port}"
         self.listed_address = self.address
         self.configure(
             {
                 **BROKER_CONF,
                 **(BROKER_CONF_5 if cluster.version.startswith("5.") else {}),
+                "brokerIP1": cluster.host,
+                "brokerIP2": cluster.host,
                 "brokerClusterName": cluster.name,
                 "brokerName": name,
                 "brokerId": str(broker_id),

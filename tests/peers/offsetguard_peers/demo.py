@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: ended as asked; 1: `--until-first-warning`, and none came within `--for`; 2: something did not start.
     """
     options = _parser().parse_args(arguments)
-    tell = _clock()
+    tell = elapsed_clock()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
@@ -77,7 +77,7 @@ def _run(folder: Path, options: argparse.Namespace, tell: Tell) -> int:
             tell("three healthy groups consume, and an orderly one whose lock interval is too long")
             airflow_started.result()
             tell("Airflow is healthy")
-            world.write_config(demo_config(cluster.namesrv))
+            world.write_config(demo_config({"demo": {"name_servers": [cluster.namesrv]}}))
             world.run_dags()
             _say_where_to_look(world, cluster, tell)
             return _watch(world, options, tell)
@@ -148,7 +148,8 @@ def _end(_number: int, _frame: object) -> NoReturn:
     raise DemoEnded
 
 
-def _clock() -> Tell:
+def elapsed_clock() -> Tell:
+    """Return a function that prints a line behind the time since now."""
     began_at = time.monotonic()
 
     def tell(line: str) -> None:

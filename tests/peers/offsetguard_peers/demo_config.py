@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from offsetguard_peers.demo_groups import OVERTAKEN, SHORT_LOCK, SHORT_LOCK_INTERVAL_MS, STOPPED
 
-CLUSTER = "demo"
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
-def demo_config(namesrv: str) -> dict[str, Any]:
-    """Return config/offsetguard.yml as a dictionary, without delivery."""
+def demo_config(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return config/offsetguard.yml as a dictionary, without delivery. `clusters`: as they stand in it."""
     return {
-        "clusters": {CLUSTER: {"name_servers": [namesrv]}},
+        "clusters": {name: dict(cluster) for name, cluster in clusters.items()},
         "teams": {
             "operators": {"mail": ["operators@example.com"], "slack": ["#ops"]},
             "orders": {"mail": ["orders@example.com"], "slack": ["#alerts"]},

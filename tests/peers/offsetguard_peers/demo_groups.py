@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
+from offsetguard_peers.clients import ConsumerSpec, produce, producer_of, running_consumers
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ HEALTHY = (
     ConsumerSpec("payment-ledger", {"payments": "*"}, orderly=True),
 )
 BUSY_TOPICS = ("orders", "payments", SHORT_LOCK[1])
-MESSAGES_PER_ROUND = 5
-ROUND_S = 3.0
+MESSAGES_PER_S = 1.0  # in each of them
+WITHOUT_END = 2**31 - 1  # 68 years
 
 
 def stage_trouble(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None:
@@ -49,7 +48,7 @@ def stage_trouble(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None
 
 @contextmanager
 def living_groups(cluster: RocketMQCluster) -> Iterator[None]:
-    """Run real consumers and a producer until the context ends."""
+    """Run real consumers until the context ends, and a producer that ends with the cluster."""
     admin = Admin(cluster)
     for topic in BUSY_TOPICS:
         admin.create_topic(topic, queues=4)
@@ -59,23 +58,11 @@ def living_groups(cluster: RocketMQCluster) -> Iterator[None]:
         stack.enter_context(running_consumers(cluster, HEALTHY))
         short_lock = ConsumerSpec(group, {topic: "*"}, orderly=True)
         stack.enter_context(running_consumers(cluster, [short_lock], java_properties=lock_interval))
-        stack.enter_context(_trickle(cluster))
+        _keep_producing(cluster)
         yield
 
 
-@contextmanager
-def _trickle(cluster: RocketMQCluster) -> Iterator[None]:
-    ended = threading.Event()
-
-    def produce_until_ended() -> None:
-        while not ended.wait(ROUND_S):
-            for topic in BUSY_TOPICS:
-                produce(cluster, topic, MESSAGES_PER_ROUND)
-
-    thread = threading.Thread(target=produce_until_ended, name="demo-producer", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(timeout=10)
+def _keep_producing(cluster: RocketMQCluster) -> None:
+    """Order messages without end; they come for as long as the cluster runs."""
+    for topic in BUSY_TOPICS:
+        producer_of(cluster).order(topic, WITHOUT_END, rate_per_s=MESSAGES_PER_S, never_give_up=True)

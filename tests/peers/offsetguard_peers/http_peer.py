@@ -1,4 +1,4 @@
-"""An HTTP server on 127.0.0.1 that serves in a thread for as long as its context lasts."""
+"""An HTTP server, on 127.0.0.1 by default, that serves in a thread for as long as its context lasts."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class _Server(ThreadingHTTPServer):
 class HttpPeer:
     """What all our HTTP servers do alike; `handler` answers, one thread per request."""
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler], *, port: int = 0) -> None:
+    def __init__(self, handler: type[BaseHTTPRequestHandler], *, port: int = 0, host: str = "127.0.0.1") -> None:
         """Listen at once (on a free port by default); entering the context serves."""
-        self._http = _Server(("127.0.0.1", port), handler)
+        self._http = _Server((host, port), handler)
         name = f"{type(self).__name__} {self._http.server_address[1]}"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), name=name, daemon=True)
 
     @property
     def url(self) -> str:
-        """Address of its root."""
+        """Address of its root, for this machine."""
         return f"http://127.0.0.1:{self._http.server_address[1]}/"
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
@@ -26,18 +27,21 @@ _MAIL_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 
 
 
 class InboxPage(HttpPeer):
-    """Serves on 127.0.0.1; `/` lists, `/<number>.html` and `/<number>.txt` show one mail."""
+    """`/` lists, `/mails.json` too, for programs; `/<number>.html` and `/<number>.txt` show one mail."""
 
-    def __init__(self, smtp: SmtpServer, *, port: int = 0) -> None:
+    def __init__(self, smtp: SmtpServer, *, port: int = 0, host: str = "127.0.0.1") -> None:
         """Listen at once (on a free port by default); entering the context serves."""
         self.smtp = smtp
         handler = type("Handler", (_Handler,), {"inbox": self})
-        super().__init__(handler, port=port)
+        super().__init__(handler, port=port, host=host)
 
     def page(self, path: str) -> tuple[str, str] | None:
         """Return content type and body of a path; None when there is no such page."""
         if path == "/":
             return "text/html", self._list()
+        if path == "/mails.json":
+            listed = [_listed(number, mail) for number, mail in enumerate(self.smtp.mails, start=1)]
+            return "application/json", json.dumps(listed)
         number, _, kind = path.removeprefix("/").partition(".")
         if not number.isdecimal() or not 0 < int(number) <= len(self.smtp.mails):
             return None
@@ -48,7 +52,7 @@ class InboxPage(HttpPeer):
     def _list(self) -> str:
         numbered = reversed(list(enumerate(self.smtp.mails, start=1)))
         rows = "".join(_row(number, mail) for number, mail in numbered)
-        table = f"<table><tr><th>to</th><th>subject</th><th></th></tr>{rows}</table>"
+        table = f"<table><tr><th>received</th><th>to</th><th>subject</th><th></th></tr>{rows}</table>"
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="5">'
             f"<title>Inbox</title><style>{_STYLE}</style></head><body><h1>Inbox</h1>"
@@ -70,9 +74,20 @@ def html_with_pictures(mail: ReceivedMail) -> str | None:
 def _row(number: int, mail: ReceivedMail) -> str:
     receivers, subject = html.escape(", ".join(mail.recipients)), html.escape(str(mail.message["Subject"]))
     return (
-        f'<tr><td>{receivers}</td><td><a href="{number}.html">{subject}</a></td>'
+        f"<tr><td>{mail.received_at:%d %b %H:%M:%S} UTC</td>"
+        f'<td>{receivers}</td><td><a href="{number}.html">{subject}</a></td>'
         f'<td><a href="{number}.txt">text</a></td></tr>'
     )
+
+
+def _listed(number: int, mail: ReceivedMail) -> dict[str, object]:
+    return {
+        "number": number,
+        "recipients": mail.recipients,
+        "subject": mail.message["Subject"],
+        "message_id": mail.message["Message-ID"],
+        "received_at": mail.received_at.isoformat(),
+    }
 
 
 class _Handler(Quiet, BaseHTTPRequestHandler):

@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard_peers.jvm import class_path, java
+from offsetguard_peers.jvm import class_path, jars_of, java
 from offsetguard_spark.jars import cache_folder, jar_paths
 
 if TYPE_CHECKING:
@@ -38,14 +38,16 @@ def programs_class_path(version: str) -> str:
 @functools.cache
 def grpc_programs_class_path() -> str:
     """Class path of our programs that consume over gRPC; it has nothing in common with that of the remoting client."""
-    json_reader = [path for path in jar_paths("rocketmq-5.5.0") if path.name.startswith("fastjson-")]
-    jars = os.pathsep.join(map(str, [*jar_paths("rocketmq-client-java-5.2.0"), *json_reader]))
+    json_reader = [path for path in jars_of("rocketmq-5.5.0") if path.name.startswith("fastjson-")]
+    jars = os.pathsep.join(map(str, [*jars_of("rocketmq-client-java-5.2.0"), *json_reader]))
     return os.pathsep.join([str(_compiled("grpc-5.2.0", GRPC_SOURCES, jars)), jars])
 
 
 def _compiled(name: str, sources: Sequence[Path], libraries: str) -> Path:
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     folder = cache_folder() / "java" / f"{name}-{digest}"
+    if folder.exists():  # it got its name when it was complete; the cache may be read-only
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard_spark.jars import jar_paths
+from offsetguard_spark.jars import cache_folder, jar_paths, read_set
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,10 +46,19 @@ def java() -> str:
 def class_path(version: str, role: str, extra: tuple[Path, ...] = ()) -> str:
     """Jars of one RocketMQ version for the role `broker`, `namesrv`, `tools`, `client` or `proxy` (5.5.0)."""
     hidden = HIDDEN_FROM[role]
-    jars = [path for path in jar_paths(f"rocketmq-{version}") if not path.name.startswith(hidden)]
+    jars = [path for path in jars_of(f"rocketmq-{version}") if not path.name.startswith(hidden)]
     if role == "proxy":
-        jars = [*jar_paths(f"rocketmq-proxy-{version}"), *jars]
+        jars = [*jars_of(f"rocketmq-proxy-{version}"), *jars]
     return os.pathsep.join(str(path) for path in [*extra, *jars])
+
+
+def jars_of(set_name: str) -> list[Path]:
+    """Jars of a set; a cache that is read-only, as in an image, was filled and checked when it was made."""
+    kept = cache_folder() / "jars"
+    jars = [kept / set_name / jar.file_name for jar in read_set(set_name)]
+    if not os.access(kept, os.W_OK) and all(jar.exists() for jar in jars):
+        return jars
+    return jar_paths(set_name)
 
 
 def java_command(

@@ -24,9 +24,9 @@ class NameServer:
         self.name = name
         self.folder = cluster.folder / name
         self._cluster = cluster
-        self._reserved = ReservedPort()
+        self._reserved = ReservedPort(cluster.ports.get(name))
         self._process: ChildProcess | None = None
-        self.address = f"127.0.0.1:{self._reserved.port}"
+        self.address = f"{cluster.host}:{self._reserved.port}"
 
     @property
     def is_running(self) -> bool:

@@ -21,9 +21,9 @@ SPACING = 10
 class ReservedPort:
     """A port whose neighbours -2 to +1 are free as well: a broker listens on three ports (VIP, own, HA)."""
 
-    def __init__(self) -> None:
-        """Find one; RuntimeError when the whole range is taken."""
-        candidates = list(range(LOWEST, HIGHEST, SPACING))
+    def __init__(self, fixed: int | None = None) -> None:
+        """Find one, or take the `fixed` one; RuntimeError when it, or the whole range, is taken."""
+        candidates = [fixed] if fixed is not None else list(range(LOWEST, HIGHEST, SPACING))
         random.shuffle(candidates)
         folder = Path(tempfile.gettempdir()) / "offsetguard-ports"
         folder.mkdir(exist_ok=True)
@@ -33,7 +33,7 @@ class ReservedPort:
                 self.port = port
                 self._lock = lock
                 return
-        msg = f"no free port between {LOWEST} and {HIGHEST}"
+        msg = f"port {fixed} is taken" if fixed is not None else f"no free port between {LOWEST} and {HIGHEST}"
         raise RuntimeError(msg)
 
     def release(self) -> None:

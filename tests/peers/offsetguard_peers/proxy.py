@@ -32,18 +32,20 @@ class Proxy:
     def __init__(self, cluster: RocketMQCluster) -> None:
         """Reserve its ports; entering the context starts it."""
         self._cluster = cluster
-        self._grpc, self._remoting = ReservedPort(), ReservedPort()
+        ports = cluster.ports
+        self._grpc = ReservedPort(ports.get("proxy-grpc"))
+        self._remoting = ReservedPort(ports.get("proxy-remoting"))
         self._process: ChildProcess | None = None
 
     @property
     def endpoints(self) -> str:
         """Where gRPC clients connect."""
-        return f"127.0.0.1:{self._grpc.port}"
+        return f"{self._cluster.host}:{self._grpc.port}"
 
     @property
     def remoting_address(self) -> str:
         """Where it answers remoting requests, e.g. 203 about the groups of its gRPC clients."""
-        return f"127.0.0.1:{self._remoting.port}"
+        return f"{self._cluster.host}:{self._remoting.port}"
 
     def __enter__(self) -> Self:
         """Start it; returns when it serves. PeerNotStarted with its last output otherwise."""

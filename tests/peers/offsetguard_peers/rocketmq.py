@@ -53,6 +53,8 @@ class RocketMQCluster:
         client_certificates: bool = False,
         advertised_host: str | None = None,
         namesrvs: int = 1,
+        host: str = "127.0.0.1",
+        ports: Mapping[str, int] | None = None,
     ) -> None:
         """Describe the cluster; entering the context starts it.
 
@@ -60,7 +62,9 @@ class RocketMQCluster:
         `java_properties` apply to all brokers. `acl`: access control with the accounts of `acl.py`. `tls`: name
         servers and brokers refuse plain connections (`ca_file` is whom to trust), with `client_certificates` also
         clients without a certificate of that authority. `advertised_host`: what all brokers tell the name servers, e.g.
-        192.0.2.10, an address that nobody has (see Broker.advertise).
+        192.0.2.10, an address that nobody has (see Broker.advertise). `host`: the IP address of this machine where all
+        of it is reached (it listens on all of them). `ports`: of `namesrv`, `broker-a-0`, `broker-a-1`, `proxy-grpc`,
+        `proxy-remoting`, ..., where they shall not be any that are free.
         """
         if version not in VERSIONS:
             msg = f"version {version!r}: choose one of {', '.join(VERSIONS)}"
@@ -68,6 +72,8 @@ class RocketMQCluster:
         self.version = version
         self.name = name
         self.acl = acl
+        self.host = host
+        self.ports = dict(ports or {})
         self.broker_conf = {**(access_control.broker_conf(version) if acl else {}), **(broker_conf or {})}
         self.java_properties = dict(java_properties or {})
         self._keep_folder = folder is not None

@@ -23,10 +23,11 @@ from urllib.parse import parse_qsl, urlsplit
 from offsetguard_peers.http_peer import HttpPeer, Quiet
 from offsetguard_peers.slack_limits import RateLimitedError
 from offsetguard_peers.slack_page import render_page
-from offsetguard_peers.slack_workspace import Channel, PostedMessage, SlackWorkspace
+from offsetguard_peers.slack_workspace import CHANNELS, Channel, PostedMessage, SlackWorkspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
 WEBHOOK_SERVICE, WEBHOOK_SECRET = "/services/T0OFFSETG/B0OFFSETG/", "kept-secret-9f2c"
@@ -59,19 +60,27 @@ class ReceivedRequest:
 
 
 class SlackServer(HttpPeer):
-    """Slack on 127.0.0.1; at `url` a page shows the messages."""
+    """Slack, on 127.0.0.1 by default; at `url` a page shows the messages."""
 
-    def __init__(self, *, port: int = 0, channels: tuple[Channel, ...] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        channels: tuple[Channel, ...] = CHANNELS,
+        message_file: Path | None = None,
+    ) -> None:
         """Listen at once (on a free port by default); entering the context serves.
 
+        `message_file`: messages are kept there, those of an earlier server are read from it.
         `workspace` may be changed: its scopes, the window for edits, its rate limits (`RateLimits(clock)`).
         """
-        self.workspace = SlackWorkspace() if channels is None else SlackWorkspace(channels=channels)
+        self.workspace = SlackWorkspace(channels, message_file=message_file)
         self.requests: list[ReceivedRequest] = []
         self._failures: dict[str, deque[Failure]] = defaultdict(deque)
         self._actions: dict[tuple[str, bool], Callable[[], object]] = {}
         self._released = threading.Event()
-        super().__init__(type("Handler", (_Handler,), {"slack": self}), port=port)
+        super().__init__(type("Handler", (_Handler,), {"slack": self}), port=port, host=host)
 
     @property
     def api_url(self) -> str:

@@ -11,7 +11,7 @@ import itertools
 import json
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from offsetguard_peers.slack_blocks import MAX_TOTAL_CHARACTERS, block_problems, total_characters
@@ -19,6 +19,7 @@ from offsetguard_peers.slack_paging import SlackRefused, flag, page_of, window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from offsetguard_peers.slack_limits import RateLimits
 
@@ -46,6 +47,15 @@ class Channel:
     def kind(self) -> str:
         """What the scopes call it: `channels` or `groups`."""
         return "groups" if self.is_private else "channels"
+
+
+CHANNELS = (
+    Channel("C0ALERTS", "alerts"),
+    Channel("C0OPSROOM", "ops"),
+    Channel("C0STRANGE", "not-invited", bot_is_member=False),
+    Channel("C0OLD", "archived", is_archived=True),
+    Channel("G0SECRET", "private", is_private=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +87,25 @@ class PostedMessage:
 class SlackWorkspace:
     """One workspace with one bot. `messages` are all that were accepted, in the order of their `ts`."""
 
-    channels: Sequence[Channel] = (
-        Channel("C0ALERTS", "alerts"),
-        Channel("C0OPSROOM", "ops"),
-        Channel("C0STRANGE", "not-invited", bot_is_member=False),
-        Channel("C0OLD", "archived", is_archived=True),
-        Channel("G0SECRET", "private", is_private=True),
-    )
+    channels: Sequence[Channel] = CHANNELS
     token: str = BOT_TOKEN
     scopes: frozenset[str] = SCOPES
     messages: list[PostedMessage] = field(default_factory=list)
     clock: Callable[[], float] = time.time  # seconds since the epoch
     edit_window_s: float | None = None  # how long after posting a message may be edited; None: for ever
     limits: RateLimits | None = None  # without, Slack is patient
+    message_file: Path | None = None  # where messages are kept when this process ends, however it ends
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _fractions: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
+    _fractions: itertools.count[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the messages of an earlier process, and count on behind their `ts`."""
+        if self.message_file is not None and self.message_file.exists():
+            channels = {each.id: each for each in self.channels}
+            for kept in json.loads(self.message_file.read_text(encoding="utf-8")):
+                self.messages.append(PostedMessage(**{**kept, "channel": channels[kept["channel"]["id"]]}))
+        given = [ts for each in self.messages for ts in (each.ts, each.edited_ts) if ts is not None]
+        self._fractions = itertools.count(max((int(ts.partition(".")[2]) for ts in given), default=99) + 1)
 
     def call(self, method: str, arguments: Mapping[str, Any], token: str | None) -> Answer:
         """Answer a Web API method; faults are `{"ok": false, "error": ...}`.
@@ -135,6 +149,7 @@ class SlackWorkspace:
             if self.limits is not None:
                 self.limits.take("webhook", channel.id)
             self.messages.append(PostedMessage(channel, self._next_ts(), text, blocks, through_webhook=True))
+            self._keep()
         return "ok"
 
     def delete(self, ts: str) -> None:
@@ -147,6 +162,7 @@ class SlackWorkspace:
                     self.messages[place] = PostedMessage(message.channel, ts, gone, thread_ts=ts, is_tombstone=True)
                 else:
                     del self.messages[place]
+            self._keep()
 
     def find(self, channel: Channel, ts: object) -> PostedMessage | None:
         """Look a message up by its channel and ts."""
@@ -189,6 +205,7 @@ class SlackWorkspace:
             metadata=_metadata(arguments),
         )
         self.messages.append(message)
+        self._keep()
         return {"channel": channel.id, "ts": message.ts, "message": message.as_json()}
 
     def _update(self, arguments: Mapping[str, Any]) -> Answer:
@@ -206,6 +223,7 @@ class SlackWorkspace:
         metadata = _metadata(arguments) if "metadata" in arguments else known.metadata
         changed = replace(known, text=text, blocks=blocks, metadata=metadata, edited_ts=self._next_ts())
         self.messages[self.messages.index(known)] = changed
+        self._keep()
         return {"channel": channel.id, "ts": changed.ts, "text": text, "message": changed.as_json()}
 
     def _history(self, arguments: Mapping[str, Any]) -> Answer:
@@ -259,6 +277,13 @@ class SlackWorkspace:
             if wanted == channel.id or (by_name and wanted.removeprefix("#") == channel.name):
                 return channel
         raise SlackRefused("channel_not_found")
+
+    def _keep(self) -> None:
+        """Write all messages, before anybody is told that one was accepted."""
+        if self.message_file is not None:
+            unfinished = self.message_file.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps([asdict(each) for each in self.messages]), encoding="utf-8")
+            unfinished.replace(self.message_file)
 
     def _next_ts(self) -> str:
         return f"{int(self.clock())}.{next(self._fractions):06}"

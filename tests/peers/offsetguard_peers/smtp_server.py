@@ -1,4 +1,4 @@
-"""A real SMTP server (aiosmtpd) on a free port, in a thread, that can be told to refuse, to defer and to hang.
+"""A real SMTP server (aiosmtpd), on a free port by default, in a thread, that can refuse, defer and hang on demand.
 
 with SmtpServer() as server:
     server.answer_next_mail("451 4.3.0 try again later")
@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import email
 import email.policy
+import json
 import threading
 from collections import deque
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
@@ -53,6 +55,7 @@ class ReceivedMail:
     recipients: tuple[str, ...]
     message: EmailMessage
     raw: bytes
+    received_at: datetime
 
     @property
     def html(self) -> str | None:
@@ -72,14 +75,23 @@ class ReceivedMail:
 class SmtpServer:
     """Accepts mail until told otherwise; `mails` are those it answered with 250."""
 
-    host = "127.0.0.1"
-
     def __init__(
-        self, *, user: str | None = None, password: str | None = None, mail_folder: Path | None = None, port: int = 0
+        self,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        mail_folder: Path | None = None,
+        port: int = 0,
+        host: str = "127.0.0.1",
     ) -> None:
-        """`user`: a login is required. `mail_folder`: every mail is also written there as `0001.eml` and `.html`."""
+        """`user`: a login is required.
+
+        `mail_folder`: every mail is also written there as `0001.eml`, `.html` and, with the envelope, `.json`; mails
+        that an earlier server wrote are read from it.
+        """
+        self.host = host
         self.port = port
-        self.mails: list[ReceivedMail] = []
+        self.mails = _kept(mail_folder) if mail_folder is not None else []
         self.conduct = Conduct.SERVE
         self.connection_count = 0
         self._login = (user, password) if user is not None else None
@@ -153,11 +165,10 @@ class SmtpServer:
         if self._mail_answers:
             return self._mail_answers.popleft()
         raw = envelope.original_content or b""
-        message: EmailMessage = email.message_from_bytes(raw, policy=email.policy.default)
-        mail = ReceivedMail(envelope.mail_from or "", tuple(envelope.rcpt_tos), message, raw)
-        self.mails.append(mail)
+        mail = ReceivedMail(envelope.mail_from or "", tuple(envelope.rcpt_tos), _parsed(raw), raw, datetime.now(UTC))
         if self._folder is not None:
-            _write(self._folder, len(self.mails), mail)
+            _write(self._folder, len(self.mails) + 1, mail)
+        self.mails.append(mail)
         self._act(Step.MAIL_KEPT)
         return ACCEPTED
 
@@ -220,7 +231,29 @@ class _HangsUp(asyncio.Protocol):
 
 
 def _write(folder: Path, number: int, mail: ReceivedMail) -> None:
+    """Write the envelope last, and at one stroke: without it a mail was not accepted, and its number is given anew."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{number:04}.eml").write_bytes(mail.raw)
     if mail.html is not None:
         (folder / f"{number:04}.html").write_text(mail.html, encoding="utf-8")
+    envelope = {"mail_from": mail.mail_from, "recipients": mail.recipients, "received_at": mail.received_at.isoformat()}
+    unfinished = folder / "envelope.unfinished"
+    unfinished.write_text(json.dumps(envelope), encoding="utf-8")
+    unfinished.replace(folder / f"{number:04}.json")
+
+
+def _kept(folder: Path) -> list[ReceivedMail]:
+    """Read the mails that an earlier server accepted."""
+    mails: list[ReceivedMail] = []
+    while (file := folder / f"{len(mails) + 1:04}.json").exists():
+        envelope = json.loads(file.read_text(encoding="utf-8"))
+        received_at = datetime.fromisoformat(envelope["received_at"])
+        raw = file.with_suffix(".eml").read_bytes()
+        recipients = tuple(envelope["recipients"])
+        mails.append(ReceivedMail(envelope["mail_from"], recipients, _parsed(raw), raw, received_at))
+    return mails
+
+
+def _parsed(raw: bytes) -> EmailMessage:
+    message: EmailMessage = email.message_from_bytes(raw, policy=email.policy.default)
+    return message

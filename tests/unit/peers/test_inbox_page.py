@@ -31,6 +31,7 @@ def test_mails_are_listed_and_shown_harmlessly() -> None:
             listing = answer.read().decode()
         assert "&lt;script&gt;lag&lt;/script&gt;" in listing
         assert "<script>" not in listing
+        assert f"{smtp.mails[0].received_at:%H:%M:%S} UTC" in listing
         with urlopen(f"{inbox.url}1.html") as answer:
             assert answer.headers["Content-Security-Policy"].startswith("sandbox;")
             assert b"as HTML" in answer.read()

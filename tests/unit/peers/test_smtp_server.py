@@ -41,7 +41,16 @@ def test_an_accepted_mail_is_kept_parsed_and_written_to_the_folder(tmp_path: Pat
     assert kept.recipients == ("a@ops.test", "b@ops.test")
     assert kept.message["Subject"] == "Lag of 消费组 grows"
     assert (kept.text, kept.html) == ("plain words\n", "<p>formatted words</p>\n")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0001.eml", "0001.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0001.eml", "0001.html", "0001.json"]
+
+
+def test_a_mail_that_was_only_half_written_when_its_server_was_killed_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "0001.eml").write_text("Subject: never answered\r\n\r\n")
+    with SmtpServer(mail_folder=tmp_path) as server:
+        assert server.mails == []
+        send(server, mail("a@ops.test"))
+        accepted = server.mails
+    assert SmtpServer(mail_folder=tmp_path).mails[0].raw == accepted[0].raw
 
 
 @pytest.mark.parametrize("code", [451, 552])

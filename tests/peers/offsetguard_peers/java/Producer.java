@@ -84,14 +84,18 @@ public final class Producer {
         return sent;
     }
 
-    /** Send again what has certainly not been sent: on a busy machine a connection may be closed before it is used. */
+    /**
+     * Send again what has certainly not been sent: on a busy machine a connection may be closed before it is used.
+     * With `never_give_up` whatever failed, so that some messages may come twice.
+     */
     private static SendResult sendForSure(DefaultMQProducer producer, JSONObject order, Message message, String key)
         throws Exception {
         for (int attempt = 1; ; attempt++) {
             try {
                 return sendOne(producer, order, message, key);
             } catch (Exception error) {
-                if (attempt == ATTEMPTS || !isBeforeSending(error)) {
+                boolean givesUp = !order.getBooleanValue("never_give_up");
+                if (givesUp && (attempt == ATTEMPTS || !isBeforeSending(error))) {
                     throw error;
                 }
                 Thread.sleep(1000);
