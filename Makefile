@@ -15,7 +15,11 @@ demo: install-demo ## Real brokers with groups in trouble, Airflow, and the warn
 .PHONY: test
 test: install-test ## All checks and all tests (what CI runs)
 	@$(MAKE) --no-print-directory check
-	@$(RUN) pytest -n 2 --dist loadfile --durations=25
+	@$(RUN) pytest -n 2 --dist loadfile --durations=25 -m "not compose"
+
+.PHONY: compose-test
+compose-test: install-test ## docker-compose.yml on a Docker engine: build, start, kill, restart: half an hour
+	@$(RUN) pytest tests/compose --durations=0
 
 .PHONY: unit
 unit: install-test ## Tests without a JVM: seconds

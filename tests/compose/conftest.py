@@ -1,0 +1,40 @@
+"""An engine for the session and the two images, built once from this checkout."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard_peers.docker_engine import DockerEngine, compose, docker_missing, ensure_base_images
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY = Path(__file__).parents[2]
+BUILD_WITHIN_S = 3_600.0  # 4 min on an idle machine
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
+    """Use the engine that runs, or one of our own for the session."""
+    if reason := docker_missing():
+        pytest.skip(reason)
+    with DockerEngine(tmp_path_factory.mktemp("docker")) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def images(engine: DockerEngine) -> dict[str, float]:
+    """Build both images; returns the seconds that each took. OFFSETGUARD_BUILT=yes: they are there."""
+    ensure_base_images()
+    seconds: dict[str, float] = {}
+    for service in ("scheduler", "receivers"):
+        if os.environ.get("OFFSETGUARD_BUILT") != "yes":
+            began = time.monotonic()
+            compose(REPOSITORY, "--profile", "demo", "build", service, timeout_s=BUILD_WITHIN_S)
+            seconds[service] = round(time.monotonic() - began, 1)
+    return seconds
