@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard_peers.compose_stack import Stack
-from offsetguard_peers.docker_engine import DockerFailed
+from offsetguard_peers.docker_engine import DockerFailed, docker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,6 @@ teams:
 default_team: operators
 """
 TOLD = "OFFSETGUARD_SMTP_HOST=mail.example.com\n"
-GATEWAY = "172.17.0.1"  # of Docker's own bridge: the host, as containers see it
 
 
 class Folder:
@@ -114,10 +113,11 @@ def test_a_name_server_that_there_is_not(folder: Folder) -> None:
 
 def test_a_port_in_use(folder: Folder) -> None:
     """Docker says it; the parts that would make the rest look alive wait for the one whose port it is."""
-    with socket.create_server((GATEWAY, 0)) as name_server, socket.create_server(("127.0.0.1", 0)) as taken:
+    host = docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").stdout.strip()
+    with socket.create_server((host, 0)) as name_server, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         folder.write_env(f"{TOLD}OFFSETGUARD_PORT={port}\n")
-        folder.write_config(CONFIG.format(name_server=f"{GATEWAY}:{name_server.getsockname()[1]}"))
+        folder.write_config(CONFIG.format(name_server=f"{host}:{name_server.getsockname()[1]}"))
         with started(folder) as (stack, error):
             assert stack.running() <= {"postgres", "spark-connect"}
     assert f"127.0.0.1:{port}" in error or f":{port}: " in error
