@@ -105,13 +105,13 @@ class Stack:
         lines = docker("stats", "--no-stream", "--format", "{{json .}}", *ids).stdout.splitlines()
         return {one["Name"].removeprefix(f"{self._project}-"): one["MemUsage"] for one in map(json.loads, lines)}
 
-    def may_write(self) -> dict[str, list[str]]:
-        """Return of every service the paths that its containers may write, as Docker says."""
-        found: dict[str, list[str]] = {}
+    def may_write(self) -> dict[str, set[str]]:
+        """Return of every service what its containers may write, as Docker says: volumes by name, folders in memory."""
+        found: dict[str, set[str]] = {}
         for one in self.containers():
             (inspected,) = json.loads(docker("inspect", one["ID"]).stdout)
-            host = inspected["HostConfig"]
-            writable = [mount["Destination"] for mount in inspected["Mounts"] if mount["RW"]]
-            writable += list(host["Tmpfs"] or {})
-            found[one["Service"]] = sorted(writable + ([] if host["ReadonlyRootfs"] else ["everything"]))
+            host, mounts = inspected["HostConfig"], [mount for mount in inspected["Mounts"] if mount["RW"]]
+            names = {mount.get("Name", mount["Source"]).removeprefix(f"{self._project}_") for mount in mounts}
+            everything = set() if host["ReadonlyRootfs"] else {"everything"}
+            found[one["Service"]] = names | set(host["Tmpfs"] or {}) | everything
         return found
