@@ -2,6 +2,7 @@
 
     python compose/prepare.py secrets   passwords and keys, made at random by the first start, each in the volume of
                                         those that need it: none is a default, and none stands in the environment
+    python compose/prepare.py databases roles and empty databases alone, for what a backup holds
     python compose/prepare.py airflow   looks whether this can work at all; then databases and roles, migrations,
                                         connections, the first login
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -41,7 +43,7 @@ NAME_SERVER_PATIENCE_S = 5.0
 
 def main() -> None:
     """Run the step that the command line names."""
-    {"secrets": make_secrets, "airflow": prepare_airflow}[sys.argv[1]]()
+    {"secrets": make_secrets, "databases": make_databases, "airflow": prepare_airflow}[sys.argv[1]]()
 
 
 def fail(line: str) -> NoReturn:
@@ -295,7 +297,9 @@ def _run(*command: str, what: str) -> None:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         say(done.stdout)
-        fail(f"{what}: {done.stdout.strip().splitlines()[-1] if done.stdout.strip() else 'ended without a word'}")
+        told = [line for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in told if re.match(r"[\w.]+Error: ", line)]  # SQLAlchemy says more after it
+        fail(f"{what}: {([*told, *errors] or ['ended without a word'])[-1]}")
 
 
 if __name__ == "__main__":

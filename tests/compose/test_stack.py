@@ -118,6 +118,7 @@ def demo(images: dict[str, float]) -> Iterator[Demo]:
     began = time.monotonic()
     try:
         demo.note("up_until_healthy_s", demo.without_workers.up())
+        demo.note("memory_at_rest", demo.without_workers.memory())
         wait_until(lambda: bool(demo.mails()), timeout_s=PATIENCE_S, what=lambda: "the first mail")
         demo.note("up_until_first_mail_s", time.monotonic() - began)
         yield demo
