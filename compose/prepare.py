@@ -274,8 +274,8 @@ def connections() -> dict[str, dict[str, Any]]:
             "password": environment("OFFSETGUARD_SMTP_PASSWORD") or None,
             "extra": json.dumps({"disable_ssl": tls != "tls", "disable_tls": tls != "starttls"}),
         }
-    if token := environment("OFFSETGUARD_SLACK_TOKEN"):
-        made["offsetguard_slack"] = {"conn_type": "slack", "password": token}
+    if bot_token := environment("OFFSETGUARD_SLACK_TOKEN"):
+        made["offsetguard_slack"] = {"conn_type": "slack", "password": bot_token}
     return made
 
 
