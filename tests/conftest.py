@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from offsetguard_peers.examples import load_profile
 from offsetguard_peers.file_scheduler import FileScheduler
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.rocketmq import RocketMQCluster
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from xdist.remote import Producer
 
-# On a busy machine an example may take any time: that says nothing about what is tested.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+load_profile()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduler:

@@ -15,6 +15,7 @@ from offsetguard.config import Config
 from offsetguard.config.sections import key_of
 from offsetguard.config_file import load_config, read_config_file
 from offsetguard.errors import ConfigError
+from offsetguard_peers.examples import examples
 
 MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yml").read_text(encoding="utf-8"))
 SHIPPED = Path(__file__).parents[3] / "config" / "offsetguard.yml"
@@ -127,7 +128,7 @@ sections = st.dictionaries(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(sections)
 def test_any_yaml_gives_a_configuration_or_problems_with_lines(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]

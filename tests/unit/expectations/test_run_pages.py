@@ -17,6 +17,7 @@ from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
+from offsetguard_peers.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,7 @@ def test_an_empty_snapshot_is_no_good_news() -> None:
     assert f'href="{INTERVAL.name}.html" class="bad this"' in render_run_page(empty)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(0.2))
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1) | st.just(HOSTILE))
 def test_text_of_others_stays_text(text: str) -> None:
     """Names of groups and topics are whatever their owners typed."""

@@ -15,6 +15,7 @@ from offsetguard.logs.layouts import LAYOUTS, RECORD_START
 from offsetguard.logs.pattern import FieldType
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.records import MAX_RECORD_BYTES
+from offsetguard_peers.examples import examples
 
 REGEXES = sorted(
     {pattern.regex for pattern in PATTERNS}
@@ -166,7 +167,7 @@ def test_an_integer_is_written_as_json_writes_it(pattern):
 
 
 @given(st.sampled_from(PATTERNS), st.integers(1, 4_000), st.sampled_from([" ", "[", "MessageQueue [topic=", "9", ", "]))
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 def test_hostile_lines_end(pattern, times, filler):
     """Lines that look right for long, and are not: they return, and give nothing or text."""
     almost = pattern.must_contain + filler * times

@@ -74,7 +74,7 @@ def test_killed_at_a_step_the_message_still_arrives(
     assert accepted == 2 + repeats
 
 
-@pytest.mark.live
+@pytest.mark.postgres
 def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
     postgresql_world: DeliveryWorld,
 ) -> None:

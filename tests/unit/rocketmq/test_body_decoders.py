@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import bodies, body_decoders
 from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard_peers.examples import examples
 from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS
 
 if TYPE_CHECKING:
@@ -301,14 +302,14 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(decoder=st.sampled_from(JSON_DECODERS), document=json_values)
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 def test_no_document_raises_anything_but_malformed(decoder: Callable[[bytes], object], document: Any) -> None:
     with contextlib.suppress(MalformedBytes):
         decoder(json.dumps(document).encode())
 
 
 @given(file=st.sampled_from(sorted(BODIES.glob("*.json"))), data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 def test_no_damaged_body_raises_anything_but_malformed(file: Path, data: st.DataObject) -> None:
     damaged = bytearray(file.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):

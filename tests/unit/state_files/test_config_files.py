@@ -76,7 +76,7 @@ def test_a_file_torn_at_any_byte_gives_way_to_its_bak(tmp_path: Path, end: int) 
 
 
 @pytest.mark.parametrize("text", [OFFSETS_4, OFFSETS_5], ids=["4.x", "5.x"])
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_happens_to_the_bytes_it_is_read_whole_or_the_reason_is_named(
     tmp_path: Path, text: bytes, data: st.DataObject
