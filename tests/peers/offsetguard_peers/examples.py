@@ -11,15 +11,21 @@ import os
 from hypothesis import HealthCheck, settings
 
 QUICK, THOROUGH = "quick", "thorough"
+THOROUGH_EXAMPLES = 200
 
 
 def load_profile() -> None:
     """Let the environment choose; before any test file is imported, because `examples` looks then."""
-    for name, count in ((QUICK, 15), (THOROUGH, 200)):
+    for name, count in ((QUICK, 10), (THOROUGH, THOROUGH_EXAMPLES)):
         # On a busy machine an example may take any time: that says nothing about what is tested. What hypothesis does
         # where CI is set, the same examples in each run, stays as it is.
         settings.register_profile(name, max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile(os.environ.get("OFFSETGUARD_EXAMPLES", QUICK))
+
+
+def is_thorough() -> bool:
+    """Whether a test may take all cases where a part of them would do for everybody's run."""
+    return settings().max_examples >= THOROUGH_EXAMPLES
 
 
 def examples(times: float) -> int:

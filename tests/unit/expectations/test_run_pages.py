@@ -18,6 +18,7 @@ from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
 from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -238,7 +239,7 @@ def test_bars_show_the_worst_of_ten_minutes_and_where_nothing_was_published() ->
     assert len({bar.start for bar in found}) == 144
 
 
-@pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
+@for_each("invariant", ALL, name_of=lambda invariant: invariant.id)
 def test_every_history_fetches_nothing_and_a_hostile_cluster_name_stays_text(invariant: Check) -> None:
     shown = Page(history(0, 2, id_=invariant.id, cluster=HOSTILE))
     assert not {"script", "img", "iframe", "object", "embed", "base"} & set(shown.tags)

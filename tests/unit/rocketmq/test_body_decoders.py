@@ -16,6 +16,7 @@ from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import bodies, body_decoders
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def test_every_body_has_a_decoder_and_every_decoder_a_body_of_each_line() -> Non
     assert {int(number) for number, _ in seen} == set(DECODERS)
 
 
-@pytest.mark.parametrize("file", sorted(BODIES.iterdir()), ids=lambda file: file.stem)
+@for_each("file", sorted(BODIES.iterdir()), name_of=lambda file: file.stem)
 def test_every_captured_body_is_read(file: Path) -> None:
     assert DECODERS[int(file.name.split("_")[0])](file.read_bytes())
 
@@ -238,8 +239,8 @@ def test_a_config_value_may_contain_equals_signs() -> None:
 QUEUE = '{"brokerName":"b","queueId":0,"topic":"T"}'
 
 
-@pytest.mark.parametrize(
-    ("decoder", "text", "names"),
+@for_each(
+    "decoder, text, names",
     [
         (body_decoders.all_consumer_offsets, '{"offsetTable":{"T@G":{0:"1"}}}', "T@G"),
         (
