@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from offsetguard.intervals import Interval
 
+pytestmark = pytest.mark.slow
+
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
 CONFIG = """\
 clusters:

@@ -8,7 +8,7 @@ import pytest
 
 from offsetguard.store.database import open_database
 from offsetguard_peers.databases import fresh_database
-from offsetguard_peers.postgresql import PostgresServer, postgresql_binaries
+from offsetguard_peers.postgresql import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresServer]:
     """Run one private server for the whole session."""
-    if postgresql_binaries() is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     with PostgresServer() as server:
         yield server
 
