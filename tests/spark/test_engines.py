@@ -197,10 +197,10 @@ def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
         check=True,
     )
     left = spark_server.temporary_folder / "spark_connect_model_cache" / ended.stdout.split()[-1]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not left.is_dir() and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert left.is_dir()
+    assert left.is_dir(), f"{left} was not there within 300 s; beside it: {[*left.parent.parent.iterdir()]}"
 
 
 def test_a_second_server_is_refused_before_it_harms_the_first(spark_server: ConnectServer) -> None:

@@ -61,3 +61,13 @@ def _runs(command: tuple[str, ...], file: str) -> bool:
     named = any(argument.startswith("tests/") and file.startswith(argument) for argument in command)
     ignored = any(file.startswith(one.removeprefix("--ignore=")) for one in command if one.startswith("--ignore="))
     return wholly and named and not ignored
+
+
+def test_the_page_names_every_part_with_its_time() -> None:
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    missing = [
+        row
+        for part in PARTS
+        if part.exists and (row := f"| `{part.name}` | {part.what} | {part.minutes} |") not in page
+    ]
+    assert missing == [], "docs/testing.md is old"

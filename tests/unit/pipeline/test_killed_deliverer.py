@@ -85,10 +85,10 @@ def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
     with writing(world.engine) as session:
         session.execute(text("LOCK TABLE notification_log IN SHARE MODE"))
         with running_deliverer(Addresses.of(world), NOW) as process:
-            wait_until(lambda: waits_for_a_lock(world.engine))
+            wait_until(lambda: waits_for_a_lock(world.engine), "the deliverer waits for the log")
             process.kill()
     assert world.rows()["warning"].status is Status.PENDING
-    wait_until(lambda: not waits_for_a_lock(world.engine))
+    wait_until(lambda: not waits_for_a_lock(world.engine), "PostgreSQL has rolled back what was killed")
     assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).sent == 1
     assert len(world.smtp.mails) == 2, "accepted, and not logged: one repeat"
     first, second = (mail.message["Message-ID"] for mail in world.smtp.mails)
@@ -122,13 +122,13 @@ def waits_for_a_lock(engine: Engine) -> bool:
         return bool(connection.execute(query).scalar_one())
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + ENDS_WITHIN_S
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
+        assert time.monotonic() < deadline, f"waited {ENDS_WITHIN_S:.0f} s until {what}"
         time.sleep(0.01)
 
 
 def ended(process: BaseProcess) -> None:
     process.join(ENDS_WITHIN_S)
-    assert not process.is_alive(), "the deliverer goes on"
+    assert not process.is_alive(), f"the deliverer goes on after {ENDS_WITHIN_S:.0f} s"
