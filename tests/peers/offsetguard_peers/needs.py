@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard_peers.chromium import NoBrowser, chromium_path
 from offsetguard_peers.jvm import java
 from offsetguard_peers.postgresql import postgresql_binaries
 
@@ -63,6 +62,8 @@ def _java() -> str | None:
 
 @cache
 def _browser() -> str | None:
+    from offsetguard_peers.chromium import NoBrowser, chromium_path  # noqa: PLC0415 Playwright takes a while to load
+
     try:
         chromium_path()
     except NoBrowser as none:
