@@ -32,6 +32,8 @@ _MARKERS_OF_FIXTURES = {"airflow": ("airflow", "slow"), "postgresql": ("postgres
 def say_needs(item: pytest.Item) -> None:
     """Mark a test with what it needs, and name the group of tests that one worker gets."""
     fixtures = frozenset(getattr(item, "fixturenames", ())) | _asked_by_parameter(item)
+    if item.get_closest_marker("postgres"):  # asks for the server itself
+        fixtures |= {"postgresql"}
     for fixture in fixtures & _MARKERS_OF_FIXTURES.keys():
         for name in _MARKERS_OF_FIXTURES[fixture]:
             item.add_marker(name)
