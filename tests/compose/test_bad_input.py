@@ -84,21 +84,18 @@ def test_an_env_that_nobody_has_edited(folder: Folder) -> None:
         assert last_line_of_init(stack).startswith("error: .env: missing or not edited: ")
 
 
-def test_a_configuration_that_does_not_parse(folder: Folder) -> None:
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [("    mail:", "\tmail:", "offsetguard.yml:6: not YAML"), ("default_team:", "default_taem:", "default_team")],
+    ids=["no YAML", "no such field"],
+)
+def test_a_configuration_that_cannot_be_used(folder: Folder, right: str, wrong: str, said: str) -> None:
     folder.write_env(TOLD)
-    folder.write_config(CONFIG.format(name_server="10.0.0.1:9876").replace("    mail:", "\tmail:"))
-    with started(folder) as (stack, _):
-        line = last_line_of_init(stack)
-    assert line.startswith("error: /opt/offsetguard/config/offsetguard.yml:6: ")
-
-
-def test_a_field_that_there_is_not(folder: Folder) -> None:
-    folder.write_env(TOLD)
-    folder.write_config(CONFIG.format(name_server="10.0.0.1:9876").replace("default_team", "default_taem"))
+    folder.write_config(CONFIG.format(name_server="10.0.0.1:9876").replace(right, wrong))
     with started(folder) as (stack, _):
         line = last_line_of_init(stack)
     assert line.startswith("error: /opt/offsetguard/config/offsetguard.yml:")
-    assert "default_team" in line
+    assert said in line
 
 
 def test_a_name_server_that_there_is_not(folder: Folder) -> None:
