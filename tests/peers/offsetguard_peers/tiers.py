@@ -123,7 +123,13 @@ PARTS = (
         "42",
         (_soak("4.9.7"), _soak("5.5.0")),
     ),
-    Part("compose", "all parts as containers: built, killed, restarted", "35", (tests("tests/compose", "-m", "compose"),), needs="tests/compose"),
+    Part(
+        "compose",
+        "all parts as containers: built, killed, restarted",
+        "35",
+        (tests("tests/compose", "-m", "compose"),),
+        needs="tests/compose",
+    ),
     Part("audit", "known defects of what we depend on", "1", (("tools/audit.sh",),), needs="tools/audit.sh"),
 )
 
