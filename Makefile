@@ -13,17 +13,18 @@ demo: install-demo ## Real brokers with groups in trouble, Airflow, and the warn
 	@$(RUN) offsetguard demo
 
 .PHONY: test
-test: install-test ## All checks and all tests (what CI runs)
+test: install-test ## All checks, and tests of everything in ten minutes (what CI runs); says what it leaves out
 	@$(MAKE) --no-print-directory check
-	@$(RUN) pytest -n 2 --dist loadfile --durations=25 -m "not compose"
+	@$(RUN) pytest -n 2 --dist loadgroup -m "not slow" --durations=25
+	@$(RUN) python -m offsetguard_peers.tiers --left-out
 
-.PHONY: compose-test
-compose-test: install-test ## docker-compose.yml on a Docker engine: build, start, kill, restart: half an hour
-	@$(RUN) pytest tests/compose --durations=0
+.PHONY: test-all
+test-all: install-test ## What `make test` leaves out, part by part: two hours; PART=incidents runs one, PART=help names them
+	@$(RUN) python -m offsetguard_peers.tiers $(if $(filter help,$(PART)),--list,$(PART))
 
 .PHONY: unit
-unit: install-test ## Tests without a JVM: seconds
-	@$(RUN) pytest tests/unit tests/architecture -m "not live"
+unit: install-test ## Tests without a JVM, on one core: a minute
+	@$(RUN) pytest tests/unit tests/architecture -m "not slow"
 
 .PHONY: fuzz
 fuzz: install-test ## Throw mutated bytes at every reader; FUZZ_INPUTS=10000000 by default: minutes
@@ -76,4 +77,4 @@ install-test: ## Install what is missing for the tests, too
 
 .PHONY: clean
 clean: ## Remove the environment, caches and everything that the demo left
-	rm -rf .venv .cache .demo dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .cache .demo dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .test-all

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from offsetguard_peers.file_scheduler import FileScheduler
+from offsetguard_peers.examples import load_profile
+from offsetguard_peers.needs import refuse_or_skip, say_needs
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.sessions import SessionGuard
@@ -19,16 +20,26 @@ from offsetguard_spark.session import QUICK_COMPILER_OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from xdist.remote import Producer
-
-# On a busy machine an example may take any time: that says nothing about what is tested.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+load_profile()
+gc.set_threshold(200_000, 20, 20)  # the collector of garbage took a tenth of the time
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduler:
-    """Give whole files to workers, long ones first."""
-    return FileScheduler(config, log)
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage leave alone what was imported: it would walk through all of it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with what it needs, and with the worker that gets it."""
+    for item in items:
+        say_needs(item)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what this machine cannot run; where CI is set, fail."""
+    refuse_or_skip(item)
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ def test_a_wrong_token_is_refused(airflow: AirflowStandalone) -> None:
     assert "Data Docs" not in answer.text
 
 
+@pytest.mark.browser
 def test_a_browser_is_sent_to_the_login_and_comes_back(airflow: AirflowStandalone) -> None:
     with open_page() as page:
         page.goto(airflow.base_url + INDEX)
@@ -35,6 +36,7 @@ def test_a_browser_is_sent_to_the_login_and_comes_back(airflow: AirflowStandalon
         assert page.locator("h1").inner_text() == "Data Docs of demo"
 
 
+@pytest.mark.browser
 def test_the_menu_of_airflow_leads_to_the_page(airflow: AirflowStandalone) -> None:
     with open_page() as page:
         page.goto(airflow.base_url)

@@ -236,6 +236,7 @@ def test_an_incident_that_is_over_has_no_forms(airflow: AirflowStandalone, engin
     assert "<form" not in page
 
 
+@pytest.mark.browser
 def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
     airflow: AirflowStandalone, engine: Engine, tmp_path: Path
 ) -> None:

@@ -6,14 +6,14 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from offsetguard_peers.for_each import for_each
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "delivery.md"
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("file", sorted({file for file, _ in NAMED}))
+@for_each("file", sorted({file for file, _ in NAMED}))
 def test_every_test_that_the_page_names_is_there(file: str) -> None:
     tree = ast.parse((REPOSITORY / file).read_text(encoding="utf-8"))
     there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from offsetguard_peers.for_each import for_each
+
 SPARK = Path(__file__).parents[2] / "spark"
 FILES = sorted(SPARK.rglob("*.py"))
 SESSION = SPARK / "offsetguard_spark" / "session.py"
@@ -68,7 +70,7 @@ def test_there_are_spark_files() -> None:
     assert SPARK / "jobs" / "publish_interval.py" in FILES
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SPARK)))
+@for_each("file", FILES, name_of=lambda file: str(file.relative_to(SPARK)))
 def test_a_spark_file_uses_only_what_every_engine_has(file: Path) -> None:
     forbidden = FORBIDDEN if file == SESSION else FORBIDDEN | ONLY_IN_SESSION
     offences = _offences(file.read_text(encoding="utf-8"), forbidden)

@@ -16,7 +16,7 @@ from offsetguard_peers.docker_engine import DockerFailed, docker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.compose, pytest.mark.usefixtures("images")]
+pytestmark = [pytest.mark.compose, pytest.mark.slow, pytest.mark.usefixtures("images")]
 
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = """\

@@ -25,7 +25,7 @@ from offsetguard_peers.ports import ReservedPort
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.compose
+pytestmark = [pytest.mark.compose, pytest.mark.slow]
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTERS = {"rocketmq-4", "rocketmq-5"}

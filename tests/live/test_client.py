@@ -51,7 +51,7 @@ from offsetguard_peers.rocketmq import RocketMQCluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 TOPIC, GROUP = "client-orders", "client-billing"
 QUEUES, SENT = 4, 40

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
     from offsetguard_peers.rocketmq import RocketMQCluster
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 @pytest.fixture(params=["rocketmq_4", "rocketmq_5"])

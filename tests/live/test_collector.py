@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 PATIENCE_S = 300.0
 

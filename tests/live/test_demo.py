@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.live, pytest.mark.end_to_end]
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.slow]
 
 
 @contextmanager

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Seen = dict[Callable[[RocketMQCluster], None], list[Future[None]]]
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 SLAVE_TOPIC = "SlaveTopic"
 RATES_EVERY_S = 2.0  # brokers sample them once in 10 s, and each look asks every replica for dozens

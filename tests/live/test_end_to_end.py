@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from offsetguard.store.database import open_database, reading
 from offsetguard_peers.airflow_api import wait_until
+from offsetguard_peers.chromium import open_page
 from offsetguard_peers.clients import running_consumer
 from offsetguard_peers.staging import stage_backlog
 from offsetguard_peers.world import World
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from offsetguard_peers.smtp_server import ReceivedMail
     from offsetguard_spark.connect_server import ConnectServer
 
-pytestmark = [pytest.mark.live, pytest.mark.end_to_end]
+pytestmark = [pytest.mark.live, pytest.mark.airflow]
 
 LINES = ("rocketmq-4.9", "rocketmq-5")
 TOPIC, GROUP = "e2e-settlements", "e2e-order-settlement"
@@ -117,6 +118,23 @@ def test_one_slack_message_says_the_same(story: Story, line: str) -> None:
     content = f"{message.text} {message.blocks}"
     for fact in (GROUP, TOPIC, f"{BACKLOG[line]:,}", "consumer_offline"):
         assert fact in content, f"{fact!r} is missing in:\n{content}"
+
+
+@pytest.mark.browser
+def test_mail_and_slack_are_read_in_a_browser(story: Story, world: World) -> None:
+    """As people open them: the mail's own HTML, and the channel, each with what it is about and what to do."""
+    with open_page() as page:
+        page.set_default_timeout(PATIENCE_S * 1_000)
+        for line in LINES:
+            number = 1 + world.smtp.mails.index(story.warned.about(line).mails[-1])
+            page.goto(f"{world.inbox.url}{number}.html")
+            shown = page.inner_text("body")
+            for fact in (GROUP, TOPIC, f"{BACKLOG[line]:,}"):
+                assert fact in shown, f"{fact!r} is missing in the mail:\n{shown}"
+        page.goto(world.slack.url)
+        channel = page.inner_text("main")
+        for fact in (GROUP, TOPIC, *LINES):
+            assert fact in channel, f"{fact!r} is missing in the channel:\n{channel}"
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
@@ -21,6 +23,8 @@ from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, script
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 ROUNDS = 30

@@ -23,7 +23,7 @@ from offsetguard_peers.rocketmq import RocketMQCluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 BROKER_CONF = {"timerWheelEnable": "true", "enableLmq": "true", "enableMultiDispatch": "true"}
 SESSIONS = [f"session-{number}" for number in range(5)]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from offsetguard.logs.cursor import LogCursor
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 PULLS = 1_500
 WRITTEN_WITHIN_S = 300.0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from offsetguard.logs.events import LogEvent
     from offsetguard_peers.rocketmq import RocketMQCluster
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 FOUND_WITHIN_S = 300.0  # a rebalance takes 20 s; machines may be ten times slower
 

@@ -22,7 +22,7 @@ from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", params=["rocketmq_4", "rocketmq_5"])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.manifest import Manifest
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 HANGS_MS = 3_600_000  # longer than any test
 GROUPS = {

@@ -21,7 +21,7 @@ from offsetguard_peers.rocketmq import RocketMQCluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 GROUP, TOPIC, COUNT = "task-workers", "tasks", 40
 HANGS_MS = 3_600_000  # longer than the test

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.collector import Snapshot
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 COMMAND = [sys.executable, "-m", "offsetguard.cli.main"]
 

@@ -11,7 +11,7 @@ from offsetguard_peers.source_list import MASTER, NAME_SERVER, sources
 from offsetguard_peers.source_matrix import read_measured
 from offsetguard_peers.source_measuring import Measurement, measure
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 ANSWERS = re.compile(r"yes|own counters only|\w+\.log")
 

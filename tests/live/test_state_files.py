@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from offsetguard_peers.broker import Broker
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 Ends = dict[str, dict[int, tuple[int, int]]]  # topic -> queue id -> (min, max)
 

@@ -22,6 +22,7 @@ from offsetguard.facts import InvariantResult
 from offsetguard.offsets import OffsetOrderViolation
 from offsetguard_expectations.invariants import ALL, ROW_INVARIANTS
 from offsetguard_expectations.suites import validate
+from offsetguard_peers.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,7 +206,7 @@ def judged_by_sql(rows: list[Row]) -> list[set[int]]:
     return verdicts
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(0.25))
 @given(rows=DIRTY_ROWS)
 def test_order_invariants_judge_dirty_rows_as_plain_gx_does(batches: Any, rows: list[Row]) -> None:
     suite = plain_suite(ignore_row_if="either_value_is_missing")
@@ -258,7 +259,7 @@ def columns_of(expectations: list[Any]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(0.15))
 @given(data=st.data(), invariant_id=st.sampled_from(sorted(PLAIN)))
 def test_invariants_of_other_tables_judge_dirty_rows_as_plain_gx_does(
     batches: Any, data: st.DataObject, invariant_id: str

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from offsetguard.workspace import Workspace
     from offsetguard_spark.connect_server import ConnectServer
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
 CONFIG = """\
 clusters: {demo: {name_servers: ["127.0.0.1:9876"]}}

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from offsetguard.workspace import Workspace
     from offsetguard_spark.connect_server import ConnectServer
 
+pytestmark = pytest.mark.slow
+
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
 CONFIG = """\
 clusters:

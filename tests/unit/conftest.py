@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.store.database import open_database
-from offsetguard_peers.postgresql import PostgresServer, postgresql_binaries
+from offsetguard_peers.databases import fresh_database
+from offsetguard_peers.postgresql import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresServer]:
     """Run one private server for the whole session."""
-    if postgresql_binaries() is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     with PostgresServer() as server:
         yield server
 
@@ -36,12 +35,12 @@ def migrated_template(postgresql: PostgresServer) -> str:
 @pytest.fixture
 def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
     """Open a fresh SQLite file."""
-    opened = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
+    opened = fresh_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
     yield opened
     opened.dispose()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Open a fresh database of each kind."""
     if request.param == "sqlite":

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from offsetguard_peers.incident_groups import Pair
     from offsetguard_peers.judged_rounds import JudgedRound
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 COMMAND = [sys.executable, "-m", "offsetguard.cli.main"]
 Line = dict[str, Any]  # a finding as `check` and `diagnose` print it

@@ -33,10 +33,10 @@ from offsetguard.housekeeping.table_files import live_files, write_file
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
 from offsetguard.published_facts import NO_SNAPSHOT
 from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import ColumnType
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class FactsWarehouse:
     def __post_init__(self) -> None:
         """Create the catalog, the tables and the database."""
         self.workspace.home.mkdir(parents=True, exist_ok=True)
-        self.engine = open_database(self.workspace.database_url)
+        self.engine = fresh_database(self.workspace.database_url)
         properties = sql_properties(self.workspace) | {"init_catalog_tables": "true"}
         self.catalog = SqlCatalog(CATALOG_NAME, **properties)
         self.catalog.create_namespace_if_not_exists(NAMESPACE)

@@ -142,9 +142,10 @@ class Course:
         self.said += [(minute, message) for message in report.messages]
         if self.after_minute is not None:
             self.after_minute(minute, now)
-        again = judge_interval(self.engine, facts, world.config, now=now + MINUTE)
-        assert again.already_judged
-        assert not again.messages
+        if report.messages:
+            again = judge_interval(self.engine, facts, world.config, now=now + MINUTE)
+            assert again.already_judged
+            assert not again.messages
 
     def _act(self, minute: int, change: dict[str, Any]) -> None:
         now = START + minute * MINUTE  # before the minute's own judgement, which comes after its end

@@ -13,10 +13,10 @@ from offsetguard.collect.landing import arrow_schema
 from offsetguard.intervals import Interval
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS, ColumnType, Table
 from offsetguard.workspace import Workspace
+from offsetguard_peers.databases import fresh_database
 from offsetguard_peers.iceberg_writer import append, create_table, new_catalog
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Warehouse:
         workspace = Workspace(home, folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
         catalog = new_catalog(workspace)
         table = create_table(catalog, GROUP_FACTS, row_group_rows=16)
-        return cls(workspace, open_database(workspace.database_url), catalog, table)
+        return cls(workspace, fresh_database(workspace.database_url), catalog, table)
 
     def append(self, *files: pa.Table) -> int:
         """Commit data files; returns the snapshot id."""

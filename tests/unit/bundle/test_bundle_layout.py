@@ -21,6 +21,7 @@ from offsetguard.bundle.layout import (
 )
 from offsetguard.bundle.reader import open_bundle
 from offsetguard.errors import BundleError
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +53,8 @@ def test_a_line_of_the_index_is_read() -> None:
     assert one.at.isoformat() == "2026-11-21T07:51:20.327000+00:00"
 
 
-@pytest.mark.parametrize(
-    ("changes", "field"),
+@for_each(
+    "changes, field",
     [
         ({"t": "yesterday"}, "t"),
         ({"t": True}, "t"),

@@ -24,6 +24,7 @@ from offsetguard.rules.translation import rule_words
 from offsetguard.severity import Severity
 from offsetguard.text import named_figures
 from offsetguard_peers.chinese_text import english_words
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ def test_every_language_names_the_same_figures_in_the_same_units(file_name: str)
             assert says_the_same(texts[Language.EN], texts[language]), (key, language)
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
 def test_every_rule_has_all_its_words_in_every_language(rule: Rule) -> None:
     """The figures are those of the English texts: only these are kept with an incident."""
     for language in OTHERS:
@@ -122,7 +123,7 @@ def test_chinese_texts_are_chinese() -> None:
         assert not english_words(said), key
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
 def test_chinese_texts_of_rules_are_chinese(rule: Rule) -> None:
     words = rule_words(rule.id, Language.ZH)
     assert words is not None

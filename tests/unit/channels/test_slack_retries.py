@@ -9,6 +9,7 @@ from offsetguard.channels.receipt import slack_parent
 from offsetguard.channels.slack import SlackChannel
 from offsetguard.errors import DeliveryError
 from offsetguard.messages.slack import SlackMessage
+from offsetguard_peers.examples import examples
 from offsetguard_peers.slack_server import Failure, SlackServer
 
 METHODS = ("chat.postMessage", "chat.update", "conversations.history", "conversations.replies", "users.conversations")
@@ -24,7 +25,7 @@ FAILURES = (
 SCRIPT = st.lists(st.tuples(st.sampled_from(METHODS), st.sampled_from(FAILURES)), max_size=12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(0.25))
 @given(script=SCRIPT, count=st.integers(1, 3), receiver=st.sampled_from(["#alerts", "C0ALERTS"]))
 def test_no_message_is_lost_and_none_stands_twice(script: list[tuple[str, Failure]], count: int, receiver: str) -> None:
     """With the scopes to look messages up. A token that is revoked is mended; the outbox tries until it is accepted."""

@@ -13,7 +13,7 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
-from offsetguard.store.database import open_database
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 def database_url(tmp_path: Path) -> str:
     """One cycle published, and one failed with a reason that would clear a terminal."""
     url = f"sqlite:///{tmp_path / 'offsetguard.db'}"
-    engine = open_database(url)
+    engine = fresh_database(url)
     cycles.record(
         engine,
         Cycle(

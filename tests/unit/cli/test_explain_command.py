@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
+from offsetguard_peers.for_each import for_each
 
 SAMPLES = [{"at_ms": minute * 60_000, "consumer_offset": 10, "max_offset": 900 + minute * 1000} for minute in range(30)]
 QUEUE = {"id": "q1", "now_ms": 29 * 60_000, "samples": SAMPLES}
@@ -74,8 +75,8 @@ def test_a_field_of_a_later_release_is_no_mistake():
     assert run("queue", QUEUE | {"colour": 1, "policy": {"colour": 1}}).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("line", "error"),
+@for_each(
+    "line, error",
     [
         ("nonsense", "field (line): is no JSON"),
         ("[" * 100_000, "field (line): is no JSON"),
@@ -96,7 +97,7 @@ def test_a_field_of_a_later_release_is_no_mistake():
         (QUEUE | {"policy": {"window_ms": 0}}, "field policy.window_ms: is 0"),
         (QUEUE | {"policy": 3}, "field policy: is no JSON object but 3"),
     ],
-    ids=lambda value: str(value)[:40],
+    name_of=lambda value: str(value)[:40],
 )
 def test_a_line_that_is_wrong_names_the_field_in_its_place(line, error):
     result = run("queue", QUEUE, line, QUEUE)

@@ -12,7 +12,8 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.forecast_scoring import Kind, Outcome, Stated
 from offsetguard.forecasts import Basis, Forecast
 from offsetguard.store import forecasts as store
-from offsetguard.store.database import open_database, writing
+from offsetguard.store.database import writing
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ LOSS = Stated("billing", "orders", Kind.LOSS, datetime.now(UTC), Forecast(0, 60_
 
 def _database(folder: Path, *outcomes: Outcome) -> dict[str, str]:
     url = f"sqlite:///{folder / 'offsetguard.db'}"
-    engine = open_database(url)
+    engine = fresh_database(url)
     with writing(engine) as session:
         for _ in outcomes:
             store.state(session, "demo", LOSS)

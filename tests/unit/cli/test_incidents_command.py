@@ -21,7 +21,8 @@ from offsetguard.offsets import MessageQueue
 from offsetguard.receivers import Channel
 from offsetguard.rules.rule import QueueEvidence, Severity
 from offsetguard.store import incident_events, incidents, told
-from offsetguard.store.database import open_database, writing
+from offsetguard.store.database import writing
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ PENDING = replace(BILLING, incident_id="99aa000000000003", subject=Subject("demo
 def run(tmp_path: Path) -> Callable[..., Result]:
     """Run the command line on a database with an incident of each kind."""
     url = f"sqlite:///{tmp_path / 'offsetguard.db'}"
-    engine = open_database(url)
+    engine = fresh_database(url)
     with writing(engine) as session:
         incidents.save(session, [BILLING, HARMLESS, OVER, PENDING])
         opened = IncidentEvent(BILLING.incident_id, START, EventKind.OPENED, "critical: billing is offline")

@@ -14,6 +14,7 @@ from offsetguard.messages.view import MessageView, NotificationReason
 from offsetguard.receivers import Channel
 from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import open_database, writing
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 def database_url(tmp_path: Path) -> str:
     """One message waits, one was refused for good with a reason that would clear a terminal."""
     url = f"sqlite:///{tmp_path / 'offsetguard.db'}"
-    engine = open_database(url)
+    engine = fresh_database(url)
     view = MessageView(
         team="orders",
         cluster="demo",

@@ -102,7 +102,7 @@ def test_a_cluster_with_tls_is_greeted_with_tls_and_any_other_in_plain(
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as collecting:
             connection, _ = listener.accept()
             with connection:
-                connection.settimeout(30)
+                connection.settimeout(300)
                 assert connection.recv(1)[0] == first_byte
             listener.close()
-            assert collecting.wait(30) == 2, "nothing was seen"
+            assert collecting.wait(300) == 2, "nothing was seen"

@@ -13,7 +13,8 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.incidents.silence import Matchers, Silence
 from offsetguard.rules.registry import rules_by_id
 from offsetguard.store import silences
-from offsetguard.store.database import open_database, writing
+from offsetguard.store.database import writing
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,7 +156,7 @@ def test_what_mutes_at_that_moment_is_named(folder: Path, asked: tuple[str, ...]
 
 def test_a_silence_that_is_active_at_that_moment_mutes_what_it_matches(folder: Path) -> None:
     now = datetime(2026, 11, 22, 4, tzinfo=UTC)
-    engine = open_database(f"sqlite:///{folder / 'offsetguard.db'}")
+    engine = fresh_database(f"sqlite:///{folder / 'offsetguard.db'}")
     wanted = Silence(Matchers(topic="refunds"), "alice", "deployment", now, now + timedelta(hours=1), now)
     with writing(engine) as session:
         kept = silences.add(session, wanted)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.metrics_endpoint import FAMILIES, BrokerMetrics
@@ -22,6 +21,8 @@ from offsetguard.collect.replica import Answer, Replica
 from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
 from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
 from offsetguard.rocketmq.detail_decoders import consumer_running_info
+from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.for_each import for_each
 
 CASES = Path(__file__).parent / "pop_cases"
 NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)
@@ -30,7 +31,7 @@ TOPICS = {"jobs": [25] * 4, "mails": [30] * 2, "tasks": [50] * 2}
 
 
 def cases() -> list[Any]:
-    document = yaml.safe_load((CASES / "cases.yml").read_text(encoding="utf-8"))
+    document = read_cases(CASES / "cases.yml")
     return [pytest.param(case, id=f"{case['step']}: {case['why']}") for case in document]
 
 
@@ -92,7 +93,7 @@ def metrics_of(step: str) -> BrokerMetrics:
     return metrics
 
 
-@pytest.mark.parametrize("case", cases())
+@for_each("case", cases())
 def test_what_is_said_is_what_was_true(case: dict[str, Any]) -> None:
     reading = master_of(case)
     told = consumption_of([reading], sources_of(case, reading), case["expect"])
@@ -118,7 +119,7 @@ FINISHED = {
 
 @pytest.mark.parametrize(("step", "group"), FINISHED)
 def test_what_was_finished_is_what_is_neither_available_nor_in_flight(step: str, group: str) -> None:
-    document = yaml.safe_load((CASES / "cases.yml").read_text(encoding="utf-8"))
+    document = read_cases(CASES / "cases.yml")
     case = next(one for one in document if one["step"] == step and one.get("metrics"))
     reading = master_of(case)
     told = consumption_of([reading], sources_of(case, reading), [group])[group]
@@ -242,7 +243,7 @@ SIGNS = [
 ]
 
 
-@pytest.mark.parametrize(("signs", "consumption", "evidence"), SIGNS)
+@for_each("signs, consumption, evidence", SIGNS)
 def test_the_most_certain_sign_decides(
     signs: GroupSigns, consumption: Consumption | None, evidence: Evidence | None
 ) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from offsetguard.collect.landing import arrow_schema
 from offsetguard.collect.snapshot_moves import MAX_DISTANCE, MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
@@ -37,8 +37,8 @@ def table(*rows: Row) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(QUEUE_SNAPSHOTS))
 
 
-@pytest.mark.parametrize(
-    ("why", "earlier", "now", "move"),
+@for_each(
+    "why, earlier, now, move",
     [
         ("it went on", (0, 100, 500), (0, 300, 600), None),
         ("it stands still", (0, 100, 500), (0, 100, 600), None),

@@ -15,6 +15,8 @@ from offsetguard.config import Config
 from offsetguard.config.sections import key_of
 from offsetguard.config_file import load_config, read_config_file
 from offsetguard.errors import ConfigError
+from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 
 MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yml").read_text(encoding="utf-8"))
 SHIPPED = Path(__file__).parents[3] / "config" / "offsetguard.yml"
@@ -30,7 +32,7 @@ def problems(text: str, folder: Path) -> tuple[Path, list[str]]:
     return file, []
 
 
-@pytest.mark.parametrize("case", MISTAKES["cases"], ids=lambda case: case["why"])
+@for_each("case", MISTAKES["cases"], name_of=lambda case: case["why"])
 def test_each_mistake_is_told_with_its_line_and_field(case: dict[str, Any], tmp_path: Path) -> None:
     text = case.get("text", MISTAKES["right"])
     for old, new in case.get("instead", {}).items():
@@ -127,7 +129,7 @@ sections = st.dictionaries(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(sections)
 def test_any_yaml_gives_a_configuration_or_problems_with_lines(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]

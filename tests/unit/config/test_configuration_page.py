@@ -6,10 +6,9 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-import pytest
-
 from offsetguard.config import Config
 from offsetguard.config_reference import configuration_page, meanings
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +32,7 @@ def test_the_page_is_the_one_that_the_model_makes() -> None:
     )
 
 
-@pytest.mark.parametrize("section", [*sections(Config)], ids=lambda section: section.__name__)
+@for_each("section", [*sections(Config)], name_of=lambda section: section.__name__)
 def test_every_field_of_every_section_stands_on_the_page_with_its_meaning(section: type[Any]) -> None:
     page = configuration_page()
     for name, (kind, meaning) in meanings(section).items():

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 
 from offsetguard.config_checks.every_check import check_file
 from offsetguard.config_file import read_config_file
 from offsetguard.rules.registry import rules_by_id
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ def text_of(case: dict[str, Any]) -> str:
     return f"{text}{more}routes:\n{routes}"
 
 
-@pytest.mark.parametrize("case", CASES["cases"], ids=lambda case: case["why"])
+@for_each("case", CASES["cases"], name_of=lambda case: case["why"])
 def test_each_contradiction_is_told_with_its_line_and_field(case: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "offsetguard.yml"
     path.write_text(text_of(case), encoding="utf-8")

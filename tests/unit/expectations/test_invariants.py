@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +19,14 @@ from offsetguard_expectations import queue_snapshots
 from offsetguard_expectations.corrupt_share import MIN_CORRUPT_ROWS, stops_publication
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
+from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from offsetguard_expectations.agreement import Agreement
 
 BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
-CASE_FILE = yaml.safe_load((Path(__file__).parent / "cases" / "invariants.yml").read_text(encoding="utf-8"))
+CASE_FILE = read_cases(Path(__file__).parent / "cases" / "invariants.yml")
 CASES = [(id_, case["row"], case["verdict"]) for id_, cases in CASE_FILE["cases"].items() for case in cases]
 HOLDS, VIOLATED, NOT_SPOKEN_ABOUT = "holds", "violated", "not spoken about"
 
@@ -58,7 +59,7 @@ def evaluate(invariant: Invariant, row: dict[str, Any]) -> tuple[str, str | None
     return (VIOLATED if violated else HOLDS), example
 
 
-@pytest.mark.parametrize(("invariant_id", "changes", "verdict"), CASES)
+@for_each("invariant_id, changes, verdict", CASES)
 def test_a_row_is_judged_as_its_invariant_says(invariant_id: str, changes: dict[str, Any], verdict: str) -> None:
     invariant = BY_ID[invariant_id]
     found, example = evaluate(invariant, {**healthy_row(invariant.table), **changes})
@@ -66,12 +67,12 @@ def test_a_row_is_judged_as_its_invariant_says(invariant_id: str, changes: dict[
     assert example or verdict != VIOLATED, "a violation must be shown, whatever is NULL in its row"
 
 
-@pytest.mark.parametrize("invariant", ROW_INVARIANTS, ids=lambda invariant: invariant.id)
+@for_each("invariant", ROW_INVARIANTS, name_of=lambda invariant: invariant.id)
 def test_every_invariant_has_a_row_that_holds_and_one_that_violates(invariant: Invariant) -> None:
     assert {verdict for case_id, _, verdict in CASES if case_id == invariant.id} >= {HOLDS, VIOLATED}
 
 
-@pytest.mark.parametrize("invariant", ROW_INVARIANTS, ids=lambda invariant: invariant.id)
+@for_each("invariant", ROW_INVARIANTS, name_of=lambda invariant: invariant.id)
 def test_a_healthy_row_violates_nothing(invariant: Invariant) -> None:
     assert evaluate(invariant, healthy_row(invariant.table))[0] != VIOLATED
 
@@ -127,7 +128,7 @@ def test_every_order_violation_has_its_invariant_and_is_trouble() -> None:
         assert BY_ID[violation.value].violation_means is ViolationMeans.TROUBLE
 
 
-@pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
+@for_each("invariant", ALL, name_of=lambda invariant: invariant.id)
 def test_an_invariant_tells_what_it_means_and_what_to_do(invariant: Check) -> None:
     assert invariant.table in (*PUBLISHED, MANIFEST)
     assert len(invariant.meaning) > 60
@@ -158,22 +159,20 @@ def aggregated(agreement: Agreement, side: str, rows: list[dict[str, Any]]) -> i
 AGREEMENTS_BY_ID = {agreement.id: agreement for agreement in AGREEMENTS}
 
 
-@pytest.mark.parametrize(
-    ("id_", "side", "rows", "figure"), [(c["id"], c["side"], c["rows"], c["figure"]) for c in CASE_FILE["figures"]]
-)
+@for_each("id_, side, rows, figure", [(c["id"], c["side"], c["rows"], c["figure"]) for c in CASE_FILE["figures"]])
 def test_a_figure_is_counted_as_its_agreement_says(
     id_: str, side: str, rows: list[dict[str, Any]], figure: int | None
 ) -> None:
     assert aggregated(AGREEMENTS_BY_ID[id_], side, rows) == figure
 
 
-@pytest.mark.parametrize("agreement", AGREEMENTS, ids=lambda agreement: agreement.id)
+@for_each("agreement", AGREEMENTS, name_of=lambda agreement: agreement.id)
 def test_tables_without_rows_agree(agreement: Agreement) -> None:
     found, expected = aggregated(agreement, "figure", []), aggregated(agreement, "expected", [])
     assert (found, expected) == (0, 0)
 
 
-@pytest.mark.parametrize("agreement", AGREEMENTS, ids=lambda agreement: agreement.id)
+@for_each("agreement", AGREEMENTS, name_of=lambda agreement: agreement.id)
 def test_an_agreement_is_broken_by_one_more_and_says_both_figures(agreement: Agreement) -> None:
     assert agreement.holds(3, 3)
     assert not agreement.holds(4, 3)
@@ -195,7 +194,7 @@ def test_only_a_large_share_of_corrupt_rows_stops_a_publication(violations: int,
     assert stops_publication(violations, rows) is stops
 
 
-@pytest.mark.parametrize("invariant", ROW_INVARIANTS, ids=lambda invariant: invariant.id)
+@for_each("invariant", ROW_INVARIANTS, name_of=lambda invariant: invariant.id)
 def test_the_version_of_a_rule_changes_with_its_sql_only(invariant: Invariant) -> None:
     reworded = dataclasses.replace(invariant, meaning="other words", example="'x'")
     stricter = dataclasses.replace(invariant, holds_when=f"({invariant.holds_when}) AND 1 = 1")

@@ -17,6 +17,8 @@ from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
+from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +129,7 @@ def test_an_empty_snapshot_is_no_good_news() -> None:
     assert f'href="{INTERVAL.name}.html" class="bad this"' in render_run_page(empty)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(0.2))
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1) | st.just(HOSTILE))
 def test_text_of_others_stays_text(text: str) -> None:
     """Names of groups and topics are whatever their owners typed."""
@@ -237,7 +239,7 @@ def test_bars_show_the_worst_of_ten_minutes_and_where_nothing_was_published() ->
     assert len({bar.start for bar in found}) == 144
 
 
-@pytest.mark.parametrize("invariant", ALL, ids=lambda invariant: invariant.id)
+@for_each("invariant", ALL, name_of=lambda invariant: invariant.id)
 def test_every_history_fetches_nothing_and_a_hostile_cluster_name_stays_text(invariant: Check) -> None:
     shown = Page(history(0, 2, id_=invariant.id, cluster=HOSTILE))
     assert not {"script", "img", "iframe", "object", "embed", "base"} & set(shown.tags)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.offsets import QueueOffsets
 from offsetguard.time_lag import Basis, lag_in_time, lag_ms, producer_curve
+from offsetguard_peers.for_each import for_each
 
 CASES = yaml.safe_load((Path(__file__).parent / "time_lag_cases.yml").read_text(encoding="utf-8"))
 NOW_MS = 600_000
@@ -18,7 +18,7 @@ NOW_MS = 600_000
 POINTS = st.lists(st.tuples(st.none() | st.integers(0, 1000), st.none() | st.integers(0, NOW_MS)), max_size=8)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+@for_each("case", CASES, name_of=lambda case: case["name"])
 def test_the_table_of_cases(case) -> None:
     curve = [(offset, at_s * 1000) for offset, at_s in case["curve"]]
     found = lag_ms(curve, case["offset"], NOW_MS)

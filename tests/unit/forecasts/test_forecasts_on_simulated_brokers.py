@@ -17,6 +17,7 @@ def tried() -> list[Tried]:
     return try_worlds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["drain", "loss"])
 def test_nine_of_ten_outcomes_lie_inside_the_stated_range(tried: list[Tried], kind: str) -> None:
     counts: Counter[tuple[str, bool]] = Counter()
@@ -32,6 +33,7 @@ def test_nine_of_ten_outcomes_lie_inside_the_stated_range(tried: list[Tried], ki
     assert inside / counts.total() >= 0.90
 
 
+@pytest.mark.slow
 def test_whoever_can_prevent_a_loss_is_warned_half_an_hour_before(tried: list[Tried]) -> None:
     losses = Counter(warned for one in tried for _, _, warned in preventable(one))
     print(f"losses that could be prevented: {losses.total()}, warned of 30 min before: {losses[True]}")  # noqa: T201
@@ -39,6 +41,7 @@ def test_whoever_can_prevent_a_loss_is_warned_half_an_hour_before(tried: list[Tr
     assert losses[True] / losses.total() >= 0.95
 
 
+@pytest.mark.slow
 def test_few_warnings_are_false(tried: list[Tried]) -> None:
     found = Counter(false for one in tried for _, _, false in warnings(one))
     print(f"warnings: {found.total()}, without a loss or anybody's help: {found[True]}")  # noqa: T201

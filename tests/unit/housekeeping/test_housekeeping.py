@@ -70,12 +70,15 @@ def seen(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> li
     return [warehouse.rows(table, cluster, interval(minute)) for table in TABLES for minute in minutes]
 
 
-def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(warehouse: FactsWarehouse) -> None:
+def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
+    warehouse: FactsWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "FRESH_FILES", 8)  # how many files are worth a commit: test_packing_plan
     minutes = range(packing.FRESH_FILES)
     publish(warehouse, minutes)
     before = seen(warehouse, minutes)
 
-    report = housekeeper(warehouse).clean(now=interval(31).start)
+    report = housekeeper(warehouse).clean(now=interval(minutes[-1] + 2).start)
 
     assert seen(warehouse, minutes) == before
     for table in TABLES:
@@ -83,7 +86,7 @@ def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
         assert (told.files, told.packed_files, told.snapshots) == (1, packing.FRESH_FILES, 2), "main, and the newest's"
     assert report.settled_intervals == packing.FRESH_FILES - 1
     [packed] = live_files(warehouse.iceberg_table(TOPIC_FACTS))
-    assert (packed.first, packed.last, packed.packed) == (interval(0).start, interval(29).start, True)
+    assert (packed.first, packed.last, packed.packed) == (interval(0).start, interval(minutes[-1]).start, True)
 
 
 def test_few_fresh_files_are_not_worth_a_commit_until_their_day_is_over(warehouse: FactsWarehouse) -> None:
@@ -266,6 +269,7 @@ def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path:
     assert len(live_files(iceberg_table)) == 4
 
 
+@pytest.mark.slow
 def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehouse: FactsWarehouse) -> None:
     """120 cycles with a housekeeping after each 30, over a day's end; `benchmarks/keep_house.py` does 10,000."""
     on_disk = []

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.incidents.decision import ALERTMANAGERS, Decision, LastSent, decide
+from offsetguard_peers.for_each import for_each
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 REPEAT_MS = 3_600_000
@@ -34,7 +34,7 @@ def _decide(last: LastSent | None, firing: frozenset[str], resolved: frozenset[s
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
+@for_each("case", CASES, name_of=lambda case: case["why"])
 def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
     last = case["last"]
     last_sent = last and LastSent(NOW - timedelta(minutes=last[0]), frozenset(last[1]), frozenset(last[2]))

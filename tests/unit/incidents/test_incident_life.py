@@ -17,6 +17,7 @@ from offsetguard.incidents.lifecycle import Changes, advance
 from offsetguard.intervals import Interval
 from offsetguard.rules.registry import ALL_RULES
 from offsetguard.rules.rule import Explained, Finding, Rule, Severity, Texts
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def test_the_same_looks_give_the_same_incidents(looks: str, bad: int, good: int)
     assert live(rule(bad=bad, good=good), looks) == live(rule(bad=bad, good=good), looks)
 
 
-@pytest.mark.parametrize("one", ALL_RULES, ids=lambda one: one.id)
+@for_each("one", ALL_RULES, name_of=lambda one: one.id)
 def test_trouble_of_every_rule_is_told_within_two_intervals(one: Rule) -> None:
     """And critical trouble at once: a rule that doubts a first look calls it INFO."""
     assert one.bad_cycles in ((1,) if one.severity is Severity.CRITICAL else (1, 2))

@@ -16,6 +16,7 @@ from offsetguard.incidents.muting import MuteReason
 from offsetguard.incidents.quiet_hours import maintenance_mute, quiet_mute, quiet_until
 from offsetguard.severity import Severity
 from offsetguard.time_zones import zone_of
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.incidents import an_incident
 
 CASES = yaml.safe_load((Path(__file__).parent / "quiet_hours.yml").read_text(encoding="utf-8"))
@@ -36,7 +37,7 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
+@for_each("case", CASES, name_of=lambda case: case["why"])
 def test_it_waits_until_the_end_of_the_quiet_hours(case: dict[str, Any]) -> None:
     windows = [window(one) for one in case["windows"]]
     severity = Severity(case.get("severity", "warning"))

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +23,7 @@ from offsetguard.incidents.timing import (
 )
 from offsetguard.intervals import Interval
 from offsetguard.severity import Severity
+from offsetguard_peers.for_each import for_each
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -41,7 +41,7 @@ def candidate(name: str, severity: str, minutes: int, muted: str | None = None) 
     return Candidate(name, Severity(severity), START - minutes * MINUTE, MuteReason(muted) if muted else None)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
+@for_each("case", CASES, name_of=lambda case: case["why"])
 def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
     spans = {"group_wait_ms": 180_000, "group_interval_ms": 300_000, "repeat_interval_ms": 3_600_000}
     timing = Timing(**{**spans, "send_resolved": True, **case.get("timing", {})})

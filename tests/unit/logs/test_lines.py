@@ -6,16 +6,15 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-import pytest
-import yaml
-
 from offsetguard.logs.events import LogEvent, Unreadable, event_row, message_of, parse_records
 from offsetguard.logs.matching import ALL
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.reference import reference
 from offsetguard.tables import LOG_EVENTS
+from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.for_each import for_each
 
-CASES = yaml.safe_load((Path(__file__).parent / "lines.yml").read_text(encoding="utf-8"))
+CASES = read_cases(Path(__file__).parent / "lines.yml")
 PAGE = Path(__file__).parents[3] / "docs" / "logs.md"
 GMT_8 = timezone(timedelta(hours=8))
 
@@ -24,7 +23,7 @@ def parsed(line: str) -> list[LogEvent | Unreadable]:
     return list(parse_records([line.encode() + b"\n"], GMT_8))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['kind']}" for number, case in enumerate(CASES)])
+@for_each("case", CASES, name_of=lambda case: case["kind"])
 def test_a_line_is_recognised_with_its_fields(case):
     outcomes = parsed(case["line"])
     if case["kind"] is None:
@@ -40,7 +39,7 @@ def test_a_line_is_recognised_with_its_fields(case):
         assert {name: value for name, value in outcome.fields.items() if value is not None} == case["fields"]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{number}-{one.kind}" for number, one in enumerate(PATTERNS)])
+@for_each("pattern", PATTERNS, name_of=lambda one: one.kind)
 def test_every_pattern_has_a_line(pattern):
     messages = [message_of(case["line"]) for case in CASES]
     assert any(found.pattern is pattern for message in messages if message and (found := ALL.recognise(message)))

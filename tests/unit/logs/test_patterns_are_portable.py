@@ -7,7 +7,6 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,8 @@ from offsetguard.logs.layouts import LAYOUTS, RECORD_START
 from offsetguard.logs.pattern import FieldType
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.records import MAX_RECORD_BYTES
+from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 
 REGEXES = sorted(
     {pattern.regex for pattern in PATTERNS}
@@ -56,7 +57,7 @@ def walk(items: list[tuple[Any, Any]], depth: int = 0):
                 yield from walk(list(branch), depth)
 
 
-@pytest.mark.parametrize("regex", REGEXES)
+@for_each("regex", REGEXES)
 def test_a_regex_uses_only_what_both_engines_share(regex):
     for operator, argument, _ in walk(parts_of(regex)):
         assert operator in ALLOWED, f"{operator} in {regex}"
@@ -69,7 +70,7 @@ def test_a_regex_uses_only_what_both_engines_share(regex):
     assert "(?P" not in regex, "groups are named by the pattern's fields"
 
 
-@pytest.mark.parametrize("regex", REGEXES)
+@for_each("regex", REGEXES)
 def test_a_character_class_has_nothing_that_java_takes_for_another_class(regex):
     """In Java `[a[b]` is a union, and `&&` an intersection; a lone brace is an error."""
     bare = re.sub(r"\\.", "", regex)
@@ -129,7 +130,7 @@ def all_disjoint(repeated: tuple[Any, Any], follower: tuple[Any, Any]) -> bool:
     return not any(can_match(repeated, code) and can_match(follower, code) for code in range(128))
 
 
-@pytest.mark.parametrize("regex", REGEXES)
+@for_each("regex", REGEXES)
 def test_a_regex_takes_bounded_work_on_any_line(regex):
     for operator, argument, depth in walk(parts_of(regex)):
         if operator in {sre.MAX_REPEAT, sre.MIN_REPEAT} and argument[1] != 1:
@@ -143,7 +144,7 @@ def test_the_bound_finds_what_it_is_for():
     assert work_of(r"^a([^,\n]*), b([^,\n]*), c") == 1
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{number}-{one.kind}" for number, one in enumerate(PATTERNS)])
+@for_each("pattern", PATTERNS, name_of=lambda one: one.kind)
 def test_a_pattern_names_each_group(pattern):
     assert pattern.regex.startswith("^")
     assert re.compile(pattern.regex).groups == len(pattern.fields)
@@ -152,7 +153,7 @@ def test_a_pattern_names_each_group(pattern):
     assert all(part.of in texts and re.compile(part.regex).groups == 1 for part in pattern.parts)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=[f"{number}-{one.kind}" for number, one in enumerate(PATTERNS)])
+@for_each("pattern", PATTERNS, name_of=lambda one: one.kind)
 def test_an_integer_is_written_as_json_writes_it(pattern):
     """Spark takes the text of such a field into JSON as it stands, unless it begins with a zero or is long."""
     items = list(walk(parts_of(pattern.regex)))
@@ -166,7 +167,7 @@ def test_an_integer_is_written_as_json_writes_it(pattern):
 
 
 @given(st.sampled_from(PATTERNS), st.integers(1, 4_000), st.sampled_from([" ", "[", "MessageQueue [topic=", "9", ", "]))
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 def test_hostile_lines_end(pattern, times, filler):
     """Lines that look right for long, and are not: they return, and give nothing or text."""
     almost = pattern.must_contain + filler * times

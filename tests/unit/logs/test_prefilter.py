@@ -18,6 +18,8 @@ from offsetguard.logs.pattern import END
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.logs.prefilter import SOUND_HEAD, beginnings, wanted_head
 from offsetguard.logs.records import RecordReader
+from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from offsetguard.logs.pattern import Pattern
@@ -27,8 +29,8 @@ WANTED = re.compile(wanted_head(PATTERNS))
 SOUND = re.compile(SOUND_HEAD)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: f"{pattern.kind} {pattern.regex[:40]}")
-@settings(max_examples=10)
+@for_each("pattern", PATTERNS, name_of=lambda pattern: f"{pattern.kind} {pattern.regex[:40]}")
+@settings(max_examples=examples(0.1))
 @given(data=st.data())
 def test_a_message_of_a_pattern_is_wanted_and_its_groups_have_no_line_feed(
     pattern: Pattern, data: st.DataObject

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import LogSource
 from offsetguard.logs.tailing import LogLimits, LogReading, read_logs
+from offsetguard_peers.examples import examples
 
 if TYPE_CHECKING:
     from offsetguard.logs.cursor import LogCursor
@@ -192,7 +193,7 @@ class Reader:
 
 
 @given(steps_of("read", "die"), st.sampled_from([300, 5_000, 1 << 20]))
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(2))
 def test_every_complete_line_is_read_once_while_the_cursor_is_durable(steps, budget):
     """A round that dies leaves the cursor where it was; lines are lost only with their file, and that is told."""
     with tempfile.TemporaryDirectory() as folder:
@@ -220,7 +221,6 @@ def test_every_complete_line_is_read_once_while_the_cursor_is_durable(steps, bud
 
 
 @given(steps_of("read", "lose"))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_after_the_cursors_are_lost_the_same_lines_come_again_under_the_same_keys(steps):
     """So that a rerun replaces rows and adds none."""
     with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from offsetguard.messages.daily_report import DailyReportView, DataQuality, Fore
 from offsetguard.messages.digest import digest
 from offsetguard.messages.mail import render_mail
 from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
+from offsetguard_peers.examples import examples
 from offsetguard_peers.html_outline import Outline
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from offsetguard.messages.view import Record
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
-FAST = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+FAST = settings(
+    max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 OUR_HEADERS = {
     "Subject", "From", "To", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted",
     "List-Id", "Precedence", "X-Auto-Response-Suppress", "X-OffsetGuard-Cluster", "X-OffsetGuard-Rule",

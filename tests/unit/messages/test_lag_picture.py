@@ -8,15 +8,16 @@ import sys
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 from offsetguard.messages import lag_picture
 from offsetguard.messages.view import LAG_POINTS, LagPoint
+from offsetguard_peers.examples import examples
 
 START = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
-FEW = settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(0.1))
 LARGEST_BYTES = 20_000
 
 

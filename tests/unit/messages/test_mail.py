@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from offsetguard.messages.mail import render_mail
 from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
+from offsetguard_peers.examples import examples
 from offsetguard_peers.html_outline import Outline
 
 if TYPE_CHECKING:
@@ -252,7 +253,9 @@ def test_the_html_loads_nothing_and_links_only_where_it_says(view: MessageView) 
     assert outline.links == ours | {f"{page}#acknowledge", f"{page}#silence"}
 
 
-FAST = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+FAST = settings(
+    max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @FAST

@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from offsetguard.messages.mrkdwn import code, fit, units
 from offsetguard.messages.slack import MAX_TOTAL_UNITS, SlackMessage, render_slack, total_units
 from offsetguard.messages.view import FigureView, NotificationReason, QueueView
+from offsetguard_peers.examples import examples
 from offsetguard_peers.slack_blocks import block_problems
 from offsetguard_peers.slack_workspace import SlackWorkspace
 
 if TYPE_CHECKING:
     from offsetguard.messages.view import IncidentView, MessageView
 
-FAST = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+FAST = settings(
+    max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 NAME = st.text(st.sampled_from("ab&<>*_~`@:#!|\n\r\u202e\0🔴订\ud800"), max_size=255)
 
 
@@ -216,7 +219,7 @@ LONG = [
 ]
 
 
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=examples(0.25))
 @given(
     name=st.one_of(NAME, st.sampled_from(LONG)),
     words=st.one_of(st.text(max_size=40).map(lambda text: text * 80), st.sampled_from(LONG)),

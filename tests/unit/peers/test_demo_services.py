@@ -120,6 +120,7 @@ def test_a_folder_with_other_things_in_it_is_not_touched(tmp_path: Path, capsys:
 
 
 @pytest.mark.live
+@pytest.mark.slow
 def test_a_killed_cluster_leaves_nothing_and_goes_on_with_its_store(tmp_path: Path) -> None:
     """Staging takes half a minute and has tests of its own: it is said to be done."""
     (tmp_path / "rocketmq").mkdir()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.slack_blocks import block_problems
 
 
@@ -72,6 +73,6 @@ def test_blocks_within_the_limits_are_accepted(blocks: list[Any]) -> None:
     assert block_problems(blocks) == []
 
 
-@pytest.mark.parametrize(("problem", "blocks"), WRONG)
+@for_each("problem, blocks", WRONG)
 def test_blocks_beyond_a_limit_are_named_with_their_place(problem: str, blocks: Any) -> None:
     assert problem in [each.message for each in block_problems(blocks)]

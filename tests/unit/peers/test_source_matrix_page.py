@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.tables import LANDED
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.rocketmq import VERSIONS
 from offsetguard_peers.source_list import CELL, Section, Source, sources
 from offsetguard_peers.source_matrix import Measured, page, read_measured, write_measured
@@ -27,7 +28,7 @@ def test_the_page_is_the_one_that_the_measured_matrix_makes(measured: Measured) 
     )
 
 
-@pytest.mark.parametrize(("section", "source"), ALL)
+@for_each("section, source", ALL)
 def test_every_source_was_measured_at_every_peer_of_every_version(
     section: Section, source: Source, measured: Measured
 ) -> None:
@@ -39,7 +40,7 @@ def test_nothing_was_measured_that_the_page_does_not_show(measured: Measured) ->
     assert list(measured) == [source.name for _, source in sources()]
 
 
-@pytest.mark.parametrize(("section", "source"), ALL)
+@for_each("section, source", ALL)
 def test_a_cell_says_one_of_the_words_that_the_page_explains(
     section: Section, source: Source, measured: Measured
 ) -> None:
@@ -47,7 +48,7 @@ def test_a_cell_says_one_of_the_words_that_the_page_explains(
     assert [cell for cell in cells if not CELL.fullmatch(cell)] == [], section.title
 
 
-@pytest.mark.parametrize(("section", "source"), ALL)
+@for_each("section, source", ALL)
 def test_a_source_lands_in_columns_that_exist(section: Section, source: Source) -> None:
     assert set(source.lands_in) <= LANDED_COLUMNS, section.title
 

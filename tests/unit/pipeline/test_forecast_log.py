@@ -19,6 +19,7 @@ from offsetguard.queue_fold import rebuild
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -88,8 +89,8 @@ DRAIN = Forecast(600_000, 1_200_000, Basis.CONSUME_RATE)
 LOSS = Forecast(600_000, 1_200_000, Basis.DISK)
 
 
-@pytest.mark.parametrize(
-    ("kind", "after", "shown", "became"),
+@for_each(
+    "kind, after, shown, became",
     [
         (Kind.DRAIN, 5, NOTHING, None),
         (Kind.DRAIN, 5, replace(NOTHING, drained=True), Outcome.EARLY),

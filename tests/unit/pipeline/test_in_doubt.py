@@ -71,13 +71,14 @@ def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_o
 
 
 def test_webhooks_that_never_answer_do_not_hold_up_one_that_does() -> None:
-    turn_s, hanging = 1.0, 16
+    turn_s, hanging = 1.0, 120
     in_doubt = InDoubt(turn_s, short_turn_s=0.01, longest_wait_s=NEVER_S)
     started = time.monotonic()
     for _ in range(hanging):
         in_doubt.turn(Channel.SLACK_WEBHOOK).enter()  # and never leaves
     in_doubt.turn(Channel.SLACK_WEBHOOK).enter()
-    assert time.monotonic() - started < hanging * turn_s / 2, "the first alone may have a whole turn"
+    took_s = time.monotonic() - started
+    assert took_s < hanging * turn_s / 2, f"the first alone may have a whole turn, and it took {took_s:.0f} s of them"
 
 
 def test_nobody_waits_for_longer_than_a_claim_allows() -> None:

@@ -14,6 +14,7 @@ from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.outlooks import Outlooks
 from offsetguard.queue_fold import rebuild
 from offsetguard.queue_state import Sample
+from offsetguard_peers.examples import examples
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -73,7 +74,7 @@ def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(unknown) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(0.6))
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 50), st.integers(0, 60)), min_size=2, max_size=45), min_size=1, max_size=3

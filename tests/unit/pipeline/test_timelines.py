@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from offsetguard.store import incident_events, outbox
 from offsetguard.store import incidents as incident_store
-from offsetguard.store.database import open_database, reading
+from offsetguard.store.database import reading
+from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.databases import fresh_database
 from offsetguard_peers.timelines import MINUTE, START, Course, check
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 TIMELINES = [
     pytest.param(course, id=f"{file.stem}: {course['why']}")
     for file in sorted((Path(__file__).parent / "timelines").glob("*.yml"))
-    for course in yaml.safe_load(file.read_text(encoding="utf-8"))
+    for course in read_cases(file)
 ]
-(EVERYWHERE,) = yaml.safe_load((Path(__file__).parent / "everywhere.yml").read_text(encoding="utf-8"))
+(EVERYWHERE,) = read_cases(Path(__file__).parent / "everywhere.yml")
 
 
 @pytest.mark.parametrize("script", TIMELINES)
@@ -48,7 +49,7 @@ def test_a_course_gives_the_same_messages_on_every_database_and_at_every_run(
     each_engine: Engine, tmp_path: Path
 ) -> None:
     """Their keys too: a judge that dies and runs again finds its own messages."""
-    second = open_database(f"sqlite:///{tmp_path}/second.db")
+    second = fresh_database(f"sqlite:///{tmp_path}/second.db")
     said = []
     for engine in (each_engine, second):
         course = Course(engine, EVERYWHERE)

@@ -20,6 +20,7 @@ from offsetguard.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_hea
 from offsetguard.rocketmq.pacing import BUSY_REPEATS, GIVE_UP_AFTER
 from offsetguard.rocketmq.refusals import QueryNotFound, SystemBusy
 from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
+from offsetguard_peers.examples import examples
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def ask_all(count: int) -> Callable[[RocketMQClient, str], Awaitable[Any]]:
     return lambda client, address: client.call_many(address, max_offsets(count))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(0.4))
 @given(
     count=st.integers(1, 40),
     max_in_flight=st.integers(1, 9),
@@ -118,7 +119,7 @@ def test_outcomes_stand_in_the_order_of_the_requests_however_the_answers_arrive(
     assert client.counts()[peer.address].requests == count
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(0.08))
 @given(withheld=st.sets(st.integers(0, 19), min_size=1), max_in_flight=st.integers(1, 8))
 def test_what_is_not_answered_in_time_costs_nobody_else_his_answer(withheld: set[int], max_in_flight: int) -> None:
     """Late answers are dropped; whoever got none is told so; no answer goes to the wrong request."""
@@ -150,7 +151,7 @@ def test_what_is_not_answered_in_time_costs_nobody_else_his_answer(withheld: set
     assert second == list(range(5))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(0.25))
 @given(count=st.integers(1, 30), turns=st.integers(0, 12), max_in_flight=st.integers(1, 9))
 def test_a_cancelled_batch_leaves_connection_and_places_to_others(count: int, turns: int, max_in_flight: int) -> None:
     async def client_does(client: RocketMQClient, address: str) -> Any:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq import bodies, body_decoders
 from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def test_every_body_has_a_decoder_and_every_decoder_a_body_of_each_line() -> Non
     assert {int(number) for number, _ in seen} == set(DECODERS)
 
 
-@pytest.mark.parametrize("file", sorted(BODIES.iterdir()), ids=lambda file: file.stem)
+@for_each("file", sorted(BODIES.iterdir()), name_of=lambda file: file.stem)
 def test_every_captured_body_is_read(file: Path) -> None:
     assert DECODERS[int(file.name.split("_")[0])](file.read_bytes())
 
@@ -237,8 +239,8 @@ def test_a_config_value_may_contain_equals_signs() -> None:
 QUEUE = '{"brokerName":"b","queueId":0,"topic":"T"}'
 
 
-@pytest.mark.parametrize(
-    ("decoder", "text", "names"),
+@for_each(
+    "decoder, text, names",
     [
         (body_decoders.all_consumer_offsets, '{"offsetTable":{"T@G":{0:"1"}}}', "T@G"),
         (
@@ -301,14 +303,14 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(decoder=st.sampled_from(JSON_DECODERS), document=json_values)
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 def test_no_document_raises_anything_but_malformed(decoder: Callable[[bytes], object], document: Any) -> None:
     with contextlib.suppress(MalformedBytes):
         decoder(json.dumps(document).encode())
 
 
 @given(file=st.sampled_from(sorted(BODIES.glob("*.json"))), data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 def test_no_damaged_body_raises_anything_but_malformed(file: Path, data: st.DataObject) -> None:
     damaged = bytearray(file.read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):

@@ -6,6 +6,7 @@ import pytest
 
 from offsetguard.rocketmq.codes import RequestCode
 from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.fuzz import run
 from offsetguard_peers.fuzz_inputs import MAX_INPUT_BYTES, hostile
 from offsetguard_peers.fuzz_targets import BODY_DECODERS, Target, all_targets, same_offsets_both_ways
@@ -22,7 +23,7 @@ def test_no_reader_fails_otherwise_than_it_may() -> None:
     assert accepted == {target.name for target in all_targets()}, "each reader also met inputs that it could read"
 
 
-@pytest.mark.parametrize("target", all_targets(), ids=lambda target: target.name)
+@for_each("target", all_targets(), name_of=lambda target: target.name)
 def test_every_reader_reads_the_real_inputs_that_hostile_ones_are_made_of(target: Target) -> None:
     outcomes = []
     for original in target.originals:

@@ -6,13 +6,12 @@ import dataclasses
 import inspect
 from typing import Any
 
-import pytest
-
 from offsetguard.errors import BrokerRefused
 from offsetguard.rocketmq import refusals, requests
 from offsetguard.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.rocketmq.requests import Request
 from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
+from offsetguard_peers.for_each import for_each
 
 ALL_REQUESTS: list[type[Request[Any]]] = [
     declared
@@ -139,8 +138,8 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("request_", "fields"),
+@for_each(
+    "request_, fields",
     [
         (requests.GetBrokerClusterInfo(), {}),
         (requests.GetRouteInfoByTopic("T"), {"topic": "T"}),
@@ -174,13 +173,12 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
         (requests.QueryTopicConsumeByWho("T"), {"topic": "T"}),
         (requests.GetAllDelayOffset(), {}),
     ],
-    ids=str,
 )
 def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], fields: dict[str, str]) -> None:
     assert request_.ext_fields() == fields
 
 
-@pytest.mark.parametrize("declared", ALL_REQUESTS)
+@for_each("declared", ALL_REQUESTS)
 def test_every_request_is_a_record_decodes_and_is_documented(declared: type[Request[Any]]) -> None:
     assert dataclasses.is_dataclass(declared)
     assert "__slots__" in vars(declared)
@@ -188,8 +186,8 @@ def test_every_request_is_a_record_decodes_and_is_documented(declared: type[Requ
     assert declared.__doc__
 
 
-@pytest.mark.parametrize(
-    ("code", "remark", "error_type", "retryable"),
+@for_each(
+    "code, remark, error_type, retryable",
     [
         (1, "java.lang.NullPointerException", refusals.BrokerSystemError, False),
         (1, None, refusals.BrokerSystemError, False),

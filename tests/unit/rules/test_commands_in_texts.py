@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import TYPE_CHECKING
-
-import pytest
 
 from offsetguard.languages import Language
 from offsetguard.rules.registry import ALL_RULES
 from offsetguard.rules.translation import rule_words
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from offsetguard.rules.rule import Rule
@@ -24,8 +24,7 @@ def test_a_stop_after_a_command_is_found() -> None:
     assert not COMMAND_WITH_A_STOP.search(command)
 
 
-@pytest.mark.parametrize("language", Language)
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@for_each("rule, language", product(ALL_RULES, Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
 def test_no_stop_follows_a_command(rule: Rule, language: Language) -> None:
     words = rule_words(rule.id, language)
     assert words is not None

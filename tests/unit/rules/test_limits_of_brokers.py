@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from offsetguard.rules.registry import look
+from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.rule_cases import config_of, facts_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ CASES = Path(__file__).parent / "cases"
     ],
 )
 def test_a_limit_of_judgement_decides(rule_id: str, figure: str, setting: str, beyond: int) -> None:
-    case = yaml.safe_load((CASES / f"{rule_id}.yml").read_text(encoding="utf-8"))[0]
+    case = read_cases(CASES / f"{rule_id}.yml")[0]
     facts, config = facts_of(case["facts"]), config_of([])
 
     def found(config: Config) -> list[object]:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from offsetguard.facts import IntervalFacts
 from offsetguard.rules.reference import LABELS
 from offsetguard.rules.registry import ALL_RULES, RULE_FILES, judge, look
 from offsetguard.rules.unseen_facts import OF_THE_ROUND
+from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.rule_cases import config_of, facts_of
 
 if TYPE_CHECKING:
@@ -53,26 +54,33 @@ def _untold(entry: CannotTell, wanted: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name in wanted}
 
 
+CASE_FILES = {file.stem: read_cases(file) for file in sorted(CASES.glob("*.yml"))}
+
+
 def _cases(*saying: str) -> list[Any]:
-    """Return the cases as parameters; with `saying`, those that have one of these keys."""
+    """Return (rule id, case) of all cases that have one of these keys."""
     return [
-        pytest.param(file.stem, case, id=f"{file.stem}: {case['why']}")
-        for file in sorted(CASES.glob("*.yml"))
-        for case in yaml.safe_load(file.read_text(encoding="utf-8"))
-        if not saying or any(key in case for key in saying)
+        pytest.param(rule_id, case, id=f"{rule_id}: {case['why']}")
+        for rule_id, cases in CASE_FILES.items()
+        for case in cases
+        if any(key in case for key in saying)
     ]
 
 
-@pytest.mark.parametrize(("rule_id", "case"), _cases())
-def test_a_case_gives_exactly_the_findings_that_it_says(rule_id: str, case: dict[str, Any]) -> None:
-    found, _ = look(facts_of(case["facts"]), config_of(case.get("config", [])))
-    findings = [finding for finding in found if finding.rule.id == rule_id]
-    expected = case["expect"] or []
-    shown = [_shown(finding, wanted) for finding, wanted in zip(findings, expected, strict=False)]
-    assert (shown, len(findings)) == (expected, len(expected)), [finding.cause for finding in findings]
+@pytest.mark.parametrize("rule_id", CASE_FILES)
+def test_a_case_gives_exactly_the_findings_that_it_says(rule_id: str) -> None:
+    @for_each("case", CASE_FILES[rule_id], name_of=lambda case: case["why"])
+    def gives_what_it_says(case: dict[str, Any]) -> None:
+        found, _ = look(facts_of(case["facts"]), config_of(case.get("config", [])))
+        findings = [finding for finding in found if finding.rule.id == rule_id]
+        expected = case["expect"] or []
+        shown = [_shown(finding, wanted) for finding, wanted in zip(findings, expected, strict=False)]
+        assert (shown, len(findings)) == (expected, len(expected)), [finding.cause for finding in findings]
+
+    gives_what_it_says()
 
 
-@pytest.mark.parametrize(("rule_id", "case"), _cases("cannot_tell"))
+@for_each("rule_id, case", _cases("cannot_tell"))
 def test_a_case_leaves_untold_exactly_what_it_says(rule_id: str, case: dict[str, Any]) -> None:
     _, cannot_tell = look(facts_of(case["facts"]), config_of(case.get("config", [])))
     untold = [entry for entry in cannot_tell if entry.rule_id == rule_id]
@@ -81,7 +89,7 @@ def test_a_case_leaves_untold_exactly_what_it_says(rule_id: str, case: dict[str,
     assert (shown, len(untold)) == (expected, len(expected)), untold
 
 
-@pytest.mark.parametrize(("rule_id", "case"), _cases("explains", "others"))
+@for_each("rule_id, case", _cases("explains", "others"))
 def test_a_case_explains_and_leaves_exactly_what_it_says(rule_id: str, case: dict[str, Any]) -> None:
     findings = judge(facts_of(case["facts"]), config_of(case.get("config", []))).findings
     explains = sorted(
@@ -95,14 +103,14 @@ def test_a_case_explains_and_leaves_exactly_what_it_says(rule_id: str, case: dic
     assert {name: shown[name] for name in shown if name in case} == {name: case[name] for name in shown if name in case}
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
 def test_each_rule_has_a_case_that_fires_and_one_that_does_not(rule: Any) -> None:
-    cases = yaml.safe_load((CASES / f"{rule.id}.yml").read_text(encoding="utf-8"))
+    cases = CASE_FILES[rule.id]
     assert any(case["expect"] for case in cases)
     assert sum(not case["expect"] for case in cases) >= 2
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
 def test_each_rule_says_that_it_cannot_tell_of_brokers_that_were_not_seen(rule: Any) -> None:
     about_the_round = OF_THE_ROUND.intersection(rule.needs)
     for given in ({"unseen_broker_names": ["broker-a"]}, {"cluster_unseen": True}):
@@ -110,14 +118,14 @@ def test_each_rule_says_that_it_cannot_tell_of_brokers_that_were_not_seen(rule: 
         assert bool(about_the_round) != (rule.id in {entry.rule_id for entry in cannot_tell})
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
 def test_each_variant_has_a_case(rule: Any) -> None:
-    cases = yaml.safe_load((CASES / f"{rule.id}.yml").read_text(encoding="utf-8"))
+    cases = CASE_FILES[rule.id]
     shown = {finding.get("variant", "default") for case in cases for finding in case["expect"] or ()}
     assert shown == set(rule.texts)
 
 
-@pytest.mark.parametrize("file", RULE_FILES, ids=lambda file: file.RULE.id)
+@for_each("file", RULE_FILES, name_of=lambda file: file.RULE.id)
 def test_a_rule_is_found_by_its_id_as_file_name_and_explains_itself(file: Any) -> None:
     assert Path(file.__file__).stem == file.RULE.id
     labels = {line.partition(": ")[0] for line in file.__doc__.splitlines()}

@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from offsetguard.queue_fold import fold, rebuild
 from offsetguard.queue_state import WINDOW, QueueState, Sample, curve, is_suspect, produce_tps
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
+from offsetguard_peers.for_each import for_each
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
@@ -51,7 +51,7 @@ def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> lis
     return samples
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+@for_each("case", CASES, name_of=lambda case: case["name"])
 def test_the_table_of_cases(case: dict[str, Any]) -> None:
     samples = [
         (minute(one[0]), sample(minute(one[0]), *(one[1:] if len(one) > 2 else [None] * 3))) for one in case["samples"]

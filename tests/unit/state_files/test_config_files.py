@@ -15,6 +15,7 @@ from offsetguard.errors import BundleError
 from offsetguard.rocketmq import body_decoders
 from offsetguard.state_files.config_file import read_state_file
 from offsetguard.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ def test_a_whole_file_is_read_with_the_time_at_which_it_was_written(tmp_path: Pa
     assert reading.whole.written_at.timestamp() == 1_795_000_000
 
 
-@pytest.mark.parametrize("end", range(len(OFFSETS_4)))
+@for_each("end", range(len(OFFSETS_4)))
 def test_a_file_torn_at_any_byte_gives_way_to_its_bak(tmp_path: Path, end: int) -> None:
     (tmp_path / CONSUMER_OFFSETS).write_bytes(OFFSETS_4[:end])
     (tmp_path / f"{CONSUMER_OFFSETS}.bak").write_bytes(OLDER_OFFSETS_4)
@@ -76,7 +77,7 @@ def test_a_file_torn_at_any_byte_gives_way_to_its_bak(tmp_path: Path, end: int) 
 
 
 @pytest.mark.parametrize("text", [OFFSETS_4, OFFSETS_5], ids=["4.x", "5.x"])
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_happens_to_the_bytes_it_is_read_whole_or_the_reason_is_named(
     tmp_path: Path, text: bytes, data: st.DataObject

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from offsetguard_peers.postgresql import PostgresServer
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the URL of an empty database that nobody has opened yet."""
     if request.param == "sqlite":

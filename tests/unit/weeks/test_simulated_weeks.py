@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from offsetguard_peers.for_each import for_each
 from offsetguard_peers.judged_weeks import find_trouble, healthy_week, warnings
 from offsetguard_peers.weekly_groups import DAY, HOUR, Kind, Trouble
 
@@ -19,9 +20,13 @@ PARTS = {
     "traffic grows on a Monday morning": (range(110, 140), 375, 455),
     "a Saturday": (range(140, 160), SATURDAY + 700, SATURDAY + 780),
 }
+QUICK_PARTS = ["a Saturday"]
+QUICK_GROUPS = 1
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=[] if part in QUICK_PARTS else [pytest.mark.slow]) for part in PARTS]
+)
 def test_nobody_is_told_anything_of_healthy_groups(part: str) -> None:
     numbers, first, last = PARTS[part]
     week = healthy_week(numbers, first, last)
@@ -29,7 +34,7 @@ def test_nobody_is_told_anything_of_healthy_groups(part: str) -> None:
     assert [f"minute {minute}: {finding.cause}" for minute, finding in warnings(week, first, last)] == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_no_healthy_broker_is_away_in_two_rounds_in_a_row(seed: int) -> None:
     """Whoever is gets a warning, and should: restarts that are drawn for neighbouring rounds would be an outage."""
     week = healthy_week((), 0, 10_080, seed=seed)
@@ -39,7 +44,10 @@ def test_no_healthy_broker_is_away_in_two_rounds_in_a_row(seed: int) -> None:
     assert not week.unseen.intersection(away)
 
 
-@pytest.mark.parametrize("number", range(4), ids=lambda number: f"group {number}")
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, id=f"group {n}", marks=[pytest.mark.slow] if n >= QUICK_GROUPS else []) for n in range(4)],
+)
 @pytest.mark.parametrize("trouble", Trouble)
 def test_a_trouble_is_found_within_two_cycles_and_called_by_its_name(trouble: Trouble, number: int) -> None:
     found = find_trouble(trouble, number, at=2 * DAY + 11 * HOUR + 7)

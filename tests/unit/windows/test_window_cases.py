@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from offsetguard.config import GroupPolicy, WindowPolicy
@@ -16,8 +15,10 @@ from offsetguard.explained import GivenSample, explain_queue
 from offsetguard.queue_state import WINDOW
 from offsetguard.verdicts import State
 from offsetguard.window_rules import WINDOW_RULES, QueueContext
+from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.for_each import for_each
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "window_cases.yml").read_text(encoding="utf-8"))
+CASES: list[dict[str, Any]] = read_cases(Path(__file__).parent / "window_cases.yml")
 START_MS = 1_795_000_000_000
 MINUTE_MS = 60_000
 
@@ -62,7 +63,7 @@ def context_of(case: dict[str, Any]) -> QueueContext:
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["why"] for case in CASES])
+@for_each("case", CASES, name_of=lambda case: case["why"])
 def test_the_table_of_cases(case: dict[str, Any]) -> None:
     samples = samples_of(case)
     policy = WindowPolicy(**case.get("policy", {}))

@@ -1,0 +1,81 @@
+"""What each test needs: its markers, which worker of pytest-xdist owns what is expensive, and what a machine lacks.
+
+The rules stand here once, by folder and by fixture; a file says only that it is `slow`, or what no fixture tells.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from offsetguard_peers.jvm import java
+from offsetguard_peers.postgresql import postgresql_binaries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CLUSTERS = frozenset({"rocketmq_4", "rocketmq_5"})
+# What is started once: tests that share it run in one worker, all others file by file. The first that fits counts.
+_GROUPS: tuple[tuple[str, Callable[[str, frozenset[str]], bool]], ...] = (
+    ("spark", lambda path, _: path.startswith("tests/spark/")),
+    ("clusters", lambda path, fixtures: bool(fixtures & _CLUSTERS) or path.endswith("live/test_end_to_end.py")),
+    ("postgres", lambda _, fixtures: "postgresql" in fixtures),
+    ("airflow", lambda _, fixtures: "airflow" in fixtures),
+)
+_MARKERS_OF_FIXTURES = {"airflow": ("airflow", "slow"), "postgresql": ("postgres", "slow")}
+
+
+def say_needs(item: pytest.Item) -> None:
+    """Mark a test with what it needs, and name the group of tests that one worker gets."""
+    fixtures = frozenset(getattr(item, "fixturenames", ())) | _asked_by_parameter(item)
+    if item.get_closest_marker("postgres"):  # asks for the server itself
+        fixtures |= {"postgresql"}
+    for fixture in fixtures & _MARKERS_OF_FIXTURES.keys():
+        for name in _MARKERS_OF_FIXTURES[fixture]:
+            item.add_marker(name)
+    path = item.path.relative_to(item.config.rootpath).as_posix()
+    group = next((name for name, fits in _GROUPS if fits(path, fixtures)), path)
+    item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _asked_by_parameter(item: pytest.Item) -> frozenset[str]:
+    """Return fixtures that a test asks for by the name that a parameter gives: `request.getfixturevalue`."""
+    parameters = getattr(item, "callspec", None)
+    return frozenset(one for one in parameters.params.values() if isinstance(one, str)) if parameters else frozenset()
+
+
+def refuse_or_skip(item: pytest.Item) -> None:
+    """Skip a test whose machine lacks what it needs, with what to do about it; where CI is set, fail."""
+    for name, lacks in _LACKS.items():
+        if item.get_closest_marker(name) and (reason := lacks()):
+            if os.environ.get("CI"):
+                pytest.fail(f"CI must have everything that tests need: {reason}", pytrace=False)
+            pytest.skip(reason)
+
+
+@cache
+def _java() -> str | None:
+    return None if shutil.which(java()) else "there is no Java: make install-test (Java 17 or newer)"
+
+
+@cache
+def _browser() -> str | None:
+    from offsetguard_peers.chromium import NoBrowser, chromium_path  # noqa: PLC0415 Playwright takes a while to load
+
+    try:
+        chromium_path()
+    except NoBrowser as none:
+        return str(none)
+    return None
+
+
+@cache
+def _postgresql() -> str | None:
+    return None if postgresql_binaries() else "PostgreSQL is not installed: apt-get install postgresql"
+
+
+_LACKS = {"live": _java, "browser": _browser, "postgres": _postgresql}

@@ -1,0 +1,216 @@
+"""The parts of `make test-all`: run one after the other, also after a failure, with a table at the end.
+
+    python -m offsetguard_peers.tiers                     every part
+    python -m offsetguard_peers.tiers incidents kills     these
+    python -m offsetguard_peers.tiers --list              what there is, and how long it takes about
+    python -m offsetguard_peers.tiers --left-out          what `make test` left out
+
+What a part says goes into `.test-all/PART.log`; here is one line for each, and the end of what failed.
+Exit code: 0 = every part passed, 1 = one failed, 2 = there is no such part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(__file__).parents[3]
+LOGS = ROOT / ".test-all"
+LAST_LINES = 10
+PYTEST = (sys.executable, "-m", "pytest", "-q")
+SPREAD = ("-n", "2", "--dist", "loadgroup")  # one worker gets all that share a server: offsetguard_peers/needs.py
+GUARDED = "guarded or access_control or login or certificate"
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Commands that belong together; all of them run, also after one has failed."""
+
+    name: str
+    what: str
+    minutes: str  # about, on two idle cores
+    commands: tuple[Command, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    needs: str | None = None  # a folder without which there is no such part yet
+
+    @property
+    def exists(self) -> bool:
+        """Whether this checkout has what the part runs."""
+        return self.needs is None or (ROOT / self.needs).exists()
+
+
+def tests(*arguments: str) -> Command:
+    """Return the command that runs some tests."""
+    return (*PYTEST, *arguments)
+
+
+def _soak(version: str) -> Command:
+    return (sys.executable, "benchmarks/soak.py", "--version", version)
+
+
+PARTS = (
+    Part(
+        "unit-thorough",
+        "tests without a JVM, with 200 examples where `make test` tries 10, and simulated weeks and worlds",
+        "5",
+        (tests(*SPREAD, "tests/unit", "tests/architecture", "-m", "not postgres"),),
+        {"OFFSETGUARD_EXAMPLES": "thorough"},
+    ),
+    Part(
+        "spark",
+        "all that Spark computes and publishes, on one JVM",
+        "7",
+        (tests("tests/spark", "--ignore=tests/spark/test_engines.py", "--ignore=tests/spark/test_publish_killed.py"),),
+        {"OFFSETGUARD_EXAMPLES": "thorough"},
+    ),
+    Part(
+        "versions",
+        "real brokers of every version: client, collector, details, logs, POP, state files, the source matrix",
+        "20",
+        (
+            tests(
+                *SPREAD,
+                "tests/live",
+                "--ignore=tests/live/incidents",
+                "--ignore=tests/live/test_demo.py",
+                "--ignore=tests/live/test_end_to_end.py",
+                "--ignore=tests/live/test_killed_collector.py",
+                "-k",
+                f"not ({GUARDED})",
+            ),
+        ),
+    ),
+    Part(
+        "kills",
+        "collector, publisher and deliverer killed at any moment",
+        "8",
+        (
+            tests(*SPREAD, "tests/spark/test_publish_killed.py", "tests/live/test_killed_collector.py"),
+            (sys.executable, "-m", "offsetguard_peers.delivery_kills", "--kills", "50"),
+        ),
+    ),
+    Part("engines", "a job by spark-submit, Spark Connect and spark://", "4", (tests("tests/spark/test_engines.py"),)),
+    Part(
+        "tls-acl", "brokers with TLS and access control, of every version", "4", (tests("tests/live", "-k", GUARDED),)
+    ),
+    Part("postgres", "the store and deliverers on PostgreSQL", "1", (tests("tests/unit", "-m", "postgres"),)),
+    Part("airflow", "DAGs, connections and pages in Airflow", "2", (tests("tests/airflow", "-m", "not browser"),)),
+    Part("browser", "Airflow's pages opened in Chromium", "1", (tests("tests/airflow", "-m", "browser"),)),
+    Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "5", (tests("tests/live/test_end_to_end.py"),)),
+    Part(
+        "demo", "`make demo`: the first warning arrives, and nothing is left", "5", (tests("tests/live/test_demo.py"),)
+    ),
+    Part(
+        "incidents",
+        "the five incidents on live brokers of both lines, beside what only looks like them",
+        "10",
+        (tests("tests/live/incidents"),),
+    ),
+    Part(
+        "soak",
+        "20 minutes of a healthy, busy cluster of each line, and no warning",
+        "42",
+        (_soak("4.9.7"), _soak("5.5.0")),
+    ),
+    Part(
+        "compose",
+        "all parts as containers: built, killed, restarted",
+        "35",
+        (tests("tests/compose", "-m", "compose"),),
+        needs="tests/compose",
+    ),
+    Part("audit", "known defects of what we depend on", "1", (("tools/audit.sh",),), needs="tools/audit.sh"),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a part ended."""
+
+    part: Part
+    failed: tuple[str, ...]  # the commands that did
+    seconds: float
+    said: str  # the last line
+
+    def line(self) -> str:
+        """Return what is printed of it."""
+        verdict = "FAILED" if self.failed else "passed"
+        minutes, seconds = divmod(round(self.seconds), 60)
+        return f"{self.part.name:14} {verdict} {minutes:4} min {seconds:2} s   {self.said}"
+
+
+def run(part: Part) -> Outcome:
+    """Run all commands of a part, and keep what they say."""
+    LOGS.mkdir(exist_ok=True)
+    log = log_of(part)
+    started = time.monotonic()
+    failed = []
+    with log.open("w", encoding="utf-8") as written:
+        for command in part.commands:
+            written.write(f"$ {' '.join(command)}\n")
+            written.flush()
+            environment = {**os.environ, **part.environment}
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, stdout=written, stderr=subprocess.STDOUT, check=False
+            )
+            if done.returncode:
+                failed.append(" ".join(command))
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return Outcome(part, tuple(failed), time.monotonic() - started, lines[-1].strip("= "))
+
+
+def log_of(part: Part) -> Path:
+    """Return the file with what a part said."""
+    return LOGS / f"{part.name}.log"
+
+
+def run_all(parts: Sequence[Part]) -> int:
+    """Run parts, print a line for each as it ends, and a table of all at the end; returns the exit code."""
+    outcomes = []
+    for part in parts:
+        print(f"{part.name:14} ... {part.what} (about {part.minutes} min)", flush=True)
+        outcomes.append(outcome := run(part))
+        print(outcome.line(), flush=True)
+        if outcome.failed:
+            last = log_of(part).read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+            print("\n".join(f"    {line}" for line in last), flush=True)
+    print("\n" + "\n".join(outcome.line() for outcome in outcomes))
+    red = [outcome for outcome in outcomes if outcome.failed]
+    for outcome in red:
+        again = f"make test-all PART={outcome.part.name}"
+        print(f"{outcome.part.name}: {log_of(outcome.part).relative_to(ROOT)}; again: {again}")
+    return 1 if red else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--list", action="store_true", help="name the parts and run none")
+    parser.add_argument("--left-out", action="store_true", help="say what `make test` leaves out")
+    options = parser.parse_args(arguments)
+    there = {part.name: part for part in PARTS if part.exists}
+    if options.list or options.left_out:
+        if options.left_out:
+            print("make test left out what is slow. `make test-all` has it, or one part: make test-all PART=NAME")
+        print("\n".join(f"  {part.name:14} {part.what} (about {part.minutes} min)" for part in there.values()))
+        return 0
+    if unknown := [name for name in options.parts if name not in there]:
+        print(f"there is no part {', '.join(unknown)}; there are {', '.join(there)}", file=sys.stderr)
+        return 2
+    return run_all([there[name] for name in options.parts or there])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
