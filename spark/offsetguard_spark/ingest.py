@@ -128,14 +128,11 @@ class Ingester:
             counts["corrupt_moves"] = marked.count() - counts["moves"]
         if not dry_run:
             rows = {LOG_EVENTS: (log_event_rows(events), counts["events"]), OFFSET_MOVES: (moves, counts["moves"])}
-            with only_publisher(self.engine, self._say_who_publishes):
+            with only_publisher(self.engine, self.progress.say):
                 self._write(spark, batch, rows, sorted(identities.values()), now)
         for cached in (parsed, marked):
             cached.unpersist()
         return report(verdict="dry run" if dry_run else "ingested", **counts, seconds=self.progress.seconds)
-
-    def _say_who_publishes(self, holder: str) -> None:
-        self.progress.say(f"waiting: an interval is being published ({holder})")
 
     def _write(
         self,

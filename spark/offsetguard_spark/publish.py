@@ -90,7 +90,7 @@ class Publisher:
 
     def _publish_landed(self, cluster: str, interval: Interval, now: datetime, *, again: bool) -> PublishReport:
         folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
-        with only_publisher(self.engine, self._say_who_publishes) as lock:
+        with only_publisher(self.engine, self.progress.say) as lock:
             with self.progress.step("landed", f"checking {folder}"):
                 manifest = read_manifest(folder)
                 check_moment(folder, manifest, interval, now)
@@ -156,9 +156,6 @@ class Publisher:
         with step("history", "renewing the history of each invariant"):
             self._renew_history(gate)
         return report
-
-    def _say_who_publishes(self, holder: str) -> None:
-        self.progress.say(f"waiting: another interval is being published ({holder})")
 
     def _start_branches(self, spark: SparkSession, cluster: str, interval: Interval) -> Branches:
         """Bring the tables to this release; returns the run's branches, none of which exists yet."""

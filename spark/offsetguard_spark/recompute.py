@@ -142,13 +142,10 @@ class Recomputer:
         """Give all of them files of their own at once: one after the other would rewrite the same file many times."""
         if not catalog_exists(self.publisher.workspace):
             return
-        with only_publisher(self.publisher.engine, self._say_who_publishes):
+        with only_publisher(self.publisher.engine, self._say):
             for table, state in load_tables(self.publisher.workspace).items():
                 if count := unpack(state, table, cluster, min(intervals).start, max(intervals).start):
                     self._say(f"{table.name}: {count} packed files were taken apart")
-
-    def _say_who_publishes(self, holder: str) -> None:
-        self._say(f"waiting: an interval is being published ({holder})")
 
     def _say(self, line: str) -> None:
         self.publisher.progress.say(line)

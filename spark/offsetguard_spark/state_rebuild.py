@@ -24,7 +24,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
     Raises PublishError when nothing was published.
     """
     say = publisher.progress.say
-    with only_publisher(publisher.engine, lambda holder: say(f"waiting: an interval is being published ({holder})")):
+    with only_publisher(publisher.engine, say):
         newest = published_intervals.newest(publisher.engine, cluster)
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")

@@ -179,9 +179,7 @@ class Housekeeper:
         )
 
     def _lock(self) -> AbstractContextManager[Lock]:
-        return only_publisher(
-            self.engine, lambda holder: self.say(f"waiting: an interval is being published ({holder})")
-        )
+        return only_publisher(self.engine, self.say)
 
 
 def _table_report(iceberg_table: IcebergTable, counts: Counter[str]) -> TableReport:

@@ -102,13 +102,15 @@ def hold(engine: Engine, name: str, on_wait: Callable[[str], object], *, lease: 
             lock.release()
 
 
-def only_publisher(engine: Engine, on_wait: Callable[[str], object]) -> AbstractContextManager[Lock]:
+def only_publisher(engine: Engine, say: Callable[[str], object]) -> AbstractContextManager[Lock]:
     """Hold the right to commit to the Iceberg tables: publications and housekeeping, one at a time.
+
+    `say` is called once when somebody else has it.
 
     Iceberg would notice two publishers (the second fast-forward fails, as main is no ancestor of its branch any more),
     but the second would have worked in vain.
     """
-    return hold(engine, PUBLICATION, on_wait)
+    return hold(engine, PUBLICATION, lambda holder: say(f"waiting: another interval is being published ({holder})"))
 
 
 def _try_to_take(lock: Lock) -> str | None:
