@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from offsetguard_peers.examples import load_profile
-from offsetguard_peers.needs import refuse_or_skip, say_needs
+from offsetguard_peers.needs import refuse_or_skip, refuse_ungrouped, say_needs
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.sessions import SessionGuard
@@ -28,6 +28,12 @@ def pytest_collection_finish() -> None:
     """Let the collector of garbage leave alone what was imported: it would walk through all of it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Stop where workers would share nothing."""
+    refuse_ungrouped(node.config, ids)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
