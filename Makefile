@@ -45,6 +45,10 @@ check: ## Format, lint, types and layers, without changing a file
 format: ## Format and fix what can be fixed
 	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
 
+.PHONY: facts-sql
+facts-sql: ## Write DuckDB's text of each facts/*.sql again; refuses what means another thing there
+	@$(RUN) python -m offsetguard_peers.facts_sql
+
 .PHONY: docs
 docs: ## Write the generated pages again (tables, configuration, invariants, rules, logs, ...)
 	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
