@@ -1,21 +1,32 @@
-"""`facts/*.sql` over rows in memory: those of one round, and those of the rounds before it."""
+"""`facts/*.sql` over the rounds that are in memory, on DuckDB.
+
+Many moments at once: `diagnose` judges a bundle after each of its rounds, and a query costs as much for sixty moments
+as for one. `cluster` is part of every key, so each moment is a cluster of its own here, of which the rounds up to it
+are the history. Every table is given to DuckDB once; a view gives each moment its rows.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.landing import table_of, with_plain_texts
 from offsetguard.fact_rows import record_of
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
-from offsetguard.tables import LANDED
+from offsetguard.facts.parameters import parameters_of
+from offsetguard.tables import LANDED, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from offsetguard.collect.landing import Row
+    from offsetguard.config.judgement import Judgement
     from offsetguard.fact_rows import Record
     from offsetguard.tables import Table
 
@@ -25,27 +36,40 @@ HISTORY = "_history"
 _TABLES = {table.name: table for table in LANDED}
 
 
-class FactQueries:
-    """The facts that queries make of the newest of some rounds; what a query reads is given to DuckDB when it runs.
+class Moment(NamedTuple):
+    """What is looked at: a round, and those before it; ages count up to `now`, windows end there."""
 
-    `rounds`: the tables of each, oldest first. A table's history is the rows of all rounds, the newest included.
+    round_number: int  # of the newest, from 0
+    interval_start: datetime
+    now: datetime
+
+
+class FactQueries:
+    """The facts of some moments; what a query reads is given to DuckDB when the first one asks for it.
+
+    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one.
     """
 
-    def __init__(self, rounds: Sequence[Tables], parameters: Mapping[str, Any]) -> None:
+    def __init__(self, rounds: Sequence[Tables], moments: Sequence[Moment], judgement: Judgement) -> None:
         self._rounds = rounds
-        self._parameters = parameters
+        self._parameters = parameters_of(judgement, moments[-1].interval_start, moments[0].now)
         self._engine = DuckDBEngine()
-        self._there: set[str] = set()
+        self._engine.add("intervals", _intervals(moments))
+        self._there = {"intervals"}
+        self._made: dict[str, defaultdict[str, list[Row]]] = {}
 
-    def rows(self, name: str) -> list[Row]:
-        """Return the rows of `facts/NAME.sql`."""
-        self._give(name)
-        rows: list[Row] = self._engine.run(name, self._parameters).to_pylist()
-        return rows
+    def about(self, moment: int) -> MomentQueries:
+        """Return the queries about one of the moments, by its place."""
+        return MomentQueries(self, moment)
 
-    def records(self, name: str, kind: type[Record]) -> tuple[Record, ...]:
-        """Return them as typed records."""
-        return tuple(record_of(kind, row) for row in self.rows(name))
+    def rows(self, name: str, moment: int) -> Sequence[Row]:
+        """Return the rows of `facts/NAME.sql` about a moment; the first call makes those of all."""
+        if name not in self._made:
+            self._give(name)
+            made = self._made[name] = defaultdict(list)
+            for row in self._engine.run(name, self._parameters).to_pylist():
+                made[row["cluster"]].append(row)
+        return self._made[name][str(moment)]
 
     def have(self, table: Table) -> bool:
         """Whether any of the rounds has a row of a table: of most there is nothing to ask about log lines."""
@@ -56,14 +80,47 @@ class FactQueries:
             if relation in texts.names():
                 self._give(relation)
                 self._engine.keep(relation, self._parameters)
-            elif relation.endswith(HISTORY):
-                table_name = relation.removesuffix(HISTORY)
-                self._engine.add(relation, pa.concat_tables(_table(table_name, one) for one in self._rounds))
             else:
-                self._engine.add(relation, _table(relation, self._rounds[-1]))
+                self._give_table(relation)
             self._there.add(relation)
 
+    def _give_table(self, relation: str) -> None:
+        name = relation.removesuffix(HISTORY)
+        table, rounds = _TABLES[name], f"{name}_rounds"
+        parts = [_plain(table, one.get(name, ())) for one in self._rounds]
+        self._engine.add(rounds, pa.concat_tables(_numbered(part, number) for number, part in enumerate(parts)))
+        self._engine.view(
+            relation,
+            f"SELECT one.* EXCLUDE (round_number) REPLACE (moment.cluster AS cluster) FROM {rounds} AS one "
+            f"JOIN intervals AS moment ON one.round_number {'=' if relation == name else '<='} moment.round_number",
+        )
 
-def _table(name: str, tables: Tables) -> pa.Table:
-    rows = tables.get(name, ())
-    return with_plain_texts(rows) if isinstance(rows, pa.Table) else table_of(_TABLES[name], rows)
+
+def _intervals(moments: Sequence[Moment]) -> pa.Table:
+    columns = {
+        "cluster": arrow_array(ColumnType.STRING, [str(number) for number in range(len(moments))]),
+        "interval_start": arrow_array(ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
+        "now": arrow_array(ColumnType.TIMESTAMP, [one.now for one in moments]),
+        "round_number": arrow_array(ColumnType.INT64, [one.round_number for one in moments]),
+    }
+    return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class MomentQueries:
+    """The facts of one moment."""
+
+    of_all: FactQueries
+    moment: int
+
+    def records(self, table: Table, kind: type[Record]) -> tuple[Record, ...]:
+        """Return the rows of a fact table as typed records."""
+        return tuple(record_of(kind, row) for row in self.of_all.rows(table.name, self.moment))
+
+
+def _plain(table: Table, rows: pa.Table | Sequence[Row]) -> pa.Table:
+    return with_plain_texts(rows) if isinstance(rows, pa.Table) else table_of(table, rows)
+
+
+def _numbered(rows: pa.Table, number: int) -> pa.Table:
+    return rows.append_column("round_number", arrow_array(ColumnType.INT64, [number] * len(rows)))

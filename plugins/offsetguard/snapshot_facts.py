@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard import client_facts, queue_state, rate_facts
 from offsetguard.broker_facts import BrokerSources, broker_facts, cluster_facts
-from offsetguard.fact_queries import FactQueries
+from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.fact_rows import online_groups_of
 from offsetguard.facts import (
     GroupFacts,
@@ -24,7 +24,6 @@ from offsetguard.facts import (
     QueueFacts,
     SubscriptionFacts,
 )
-from offsetguard.facts.parameters import parameters_of
 from offsetguard.known_figures import epoch_ms, sum_if_all_known
 from offsetguard.offsets import MessageQueue
 from offsetguard.queue_sums import figures_of, is_never_committed, sums_over
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
+    from offsetguard.fact_queries import MomentQueries
     from offsetguard.intervals import Interval
     from offsetguard.queue_state import QueueState
     from offsetguard.queue_sums import QueueFigures
@@ -84,12 +84,14 @@ def facts_from_snapshot(
     *,
     now: datetime | None = None,
     earlier: Sequence[Mapping[str, pa.Table | Sequence[Row]]] = (),
+    queries: MomentQueries | None = None,
 ) -> IntervalFacts:
     """Return what the rules read, made of one snapshot's tables (pyarrow, or the dictionaries of `collect.landing`).
 
     `now`: by default the interval's end, as for published facts; ages count up to it, and what was said is looked back
     for from it. `earlier`: the tables of earlier snapshots, oldest first; their queues are folded into the windows, and
-    what they tell of offset moves and log lines counts.
+    what they tell of offset moves and log lines counts. `queries`: about this moment, where somebody asks about several
+    at once.
     """
     now = now or interval.end
     rows = {table.name: rows_of(tables.get(table.name, ())) for table in _TABLES_READ}
@@ -100,8 +102,10 @@ def facts_from_snapshot(
     clients = _Clients.of(rows[CLIENT_SNAPSHOTS.name], rows[CLIENT_QUEUE_SNAPSHOTS.name])
     differing = clients.differing_groups
     brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], queues, topics, before={}))
-    queries = FactQueries([*earlier, tables], parameters_of(config.judgement, interval, now))
-    have_lines = queries.have(LOG_EVENTS)
+    if queries is None:
+        moment = Moment(len(earlier), interval.start, now)
+        queries = FactQueries([*earlier, tables], [moment], config.judgement).about(0)
+    have_lines = queries.of_all.have(LOG_EVENTS)
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
@@ -115,14 +119,14 @@ def facts_from_snapshot(
         topics=tuple(topic_facts(queues, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
         brokers=tuple(brokers),
         cluster_facts=cluster_facts(brokers, len({row["topic"] for row in topics}), groups),
-        offset_moves=queries.records(OFFSET_MOVE_FACTS.name, OffsetMoveFacts) if queries.have(OFFSET_MOVES) else (),
-        lock_waits=queries.records(LOCK_WAIT_FACTS.name, LockWaitFacts) if have_lines else (),
+        offset_moves=queries.records(OFFSET_MOVE_FACTS, OffsetMoveFacts) if queries.of_all.have(OFFSET_MOVES) else (),
+        lock_waits=queries.records(LOCK_WAIT_FACTS, LockWaitFacts) if have_lines else (),
         subscriptions=(
-            queries.records(SUBSCRIPTION_FACTS.name, SubscriptionFacts)
+            queries.records(SUBSCRIPTION_FACTS, SubscriptionFacts)
             if have_lines or len(rows[CLIENT_SNAPSHOTS.name]) > 1
             else ()
         ),
-        log_lines=queries.records(LOG_LINE_FACTS.name, LogLineFacts) if have_lines else (),
+        log_lines=queries.records(LOG_LINE_FACTS, LogLineFacts) if have_lines else (),
         online_groups=tuple(online_groups_of(groups)),
         gaps=manifest.gap_facts(),
         unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),

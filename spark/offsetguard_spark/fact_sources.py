@@ -66,15 +66,19 @@ class FactSources:
         """Return the rows of `facts/NAME.sql` about this interval; what it reads becomes views of the session."""
         engine = SparkEngine(self.spark)
         for relation in texts.relations_of(name):
-            engine.add(relation, self._relation(relation))
+            engine.add(relation, self.relation(relation))
         return engine.run(name, self.parameters)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What the queries may ask for besides rows."""
-        return parameters_of(self.config.judgement, self.interval, self.interval.end)
+        return parameters_of(self.config.judgement, self.interval.start, self.interval.end)
 
-    def _relation(self, name: str) -> DataFrame:
+    def relation(self, name: str) -> DataFrame:
+        """Return what queries read by a name."""
+        if name == "intervals":
+            moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
+            return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
         if name in texts.names():
             return self.once(name, lambda: self.facts(name))
         if name.endswith(_HISTORY):

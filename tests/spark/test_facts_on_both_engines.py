@@ -30,7 +30,7 @@ SEED = time_ns()
 TABLES = {table.name: table for table in PUBLISHED}
 FACTS = [name for name in texts.names() if name in TABLES]
 STEPS = [name for name in texts.names() if name not in TABLES]
-PARAMETERS = parameters_of(Judgement(), generated_intervals.INTERVAL, generated_intervals.INTERVAL.end)
+PARAMETERS = parameters_of(Judgement(), generated_intervals.INTERVAL.start, generated_intervals.INTERVAL.end)
 
 
 @pytest.fixture
@@ -48,6 +48,8 @@ def engines(spark: SparkSession) -> tuple[DuckDBEngine, SparkEngine]:
 
 
 def as_table(relation: str, rows: list[dict[str, Any]]) -> pa.Table:
+    if relation == "intervals":
+        return pa.Table.from_pylist(rows)
     schema = schema_of(relation.removesuffix(HISTORY))
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 

@@ -38,7 +38,9 @@ _KINDS = (
 def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]:
     """Return the rows of every relation that a file of `facts/` reads, by its name."""
     clusters = [f"cluster '{number}' \u00a0" for number in range(cluster_count)]
+    moments = {"interval_start": INTERVAL.start, "now": INTERVAL.end}
     return {
+        "intervals": [{"cluster": name, **moments} for name in clusters],
         f"{LOG_EVENTS.name}_history": [row for name in clusters for row in _log_events(random, name)],
         f"{OFFSET_MOVES.name}_history": [row for name in clusters for row in _offset_moves(random, name)],
         CLIENT_SNAPSHOTS.name: [row for name in clusters for row in _clients(random, name)],

@@ -16,9 +16,8 @@ import pyarrow as pa
 from offsetguard import queue_state
 from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
 from offsetguard.config.judgement import Judgement
-from offsetguard.fact_queries import FactQueries
+from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.facts import ClusterFacts, IntervalFacts, OffsetMoveFacts, UnseenBrokerFacts
-from offsetguard.facts.parameters import parameters_of
 from offsetguard.intervals import Interval
 from offsetguard.known_figures import epoch_ms
 from offsetguard.queue_fold import fold
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from offsetguard_peers.weekly_groups import Counts, WeeklyGroup
 
 CLUSTER = "weeks"
+LOOK_BACK = timedelta(minutes=30)
 _COLUMNS = (
     "pull_offset",
     "pull_offset_read_at",
@@ -105,12 +105,12 @@ class SimulatedWeek:
         )
 
     def _offset_moves(self, interval: Interval) -> tuple[OffsetMoveFacts, ...]:
-        parameters = parameters_of(Judgement(), interval, interval.end)
-        recent = [move for move in self._moves if move["moved_at"] >= parameters["moves_since"]]
+        recent = [move for move in self._moves if move["moved_at"] >= interval.end - LOOK_BACK]
         if not recent:
             return ()
-        queries = FactQueries([{OFFSET_MOVES.name: recent}], parameters)
-        return queries.records(OFFSET_MOVE_FACTS.name, OffsetMoveFacts)
+        moment = Moment(0, interval.start, interval.end)
+        queries = FactQueries([{OFFSET_MOVES.name: recent}], [moment], Judgement())
+        return queries.about(0).records(OFFSET_MOVE_FACTS, OffsetMoveFacts)
 
     def _unseen_since(self, minute: int, broker: str, interval: Interval) -> UnseenBrokerFacts:
         first = minute
