@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import PUBLISHED
+from offsetguard.tables import BROKER_FACTS, PUBLISHED, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard_spark.facts.queues import queues_of
 from offsetguard_spark.invariants import mark
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tags import tagged
@@ -79,13 +80,27 @@ class FactSources:
         if name == "intervals":
             moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
             return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
+        if name == "queue_figures":
+            return queues_of(self)
         if name in texts.names():
             return self.once(name, lambda: self.facts(name))
         if name.endswith(_HISTORY):
-            return self.history(_TABLES[name.removesuffix(_HISTORY)]).where(F.col("cluster") == self.cluster)
+            return self._earlier(_TABLES[name.removesuffix(_HISTORY)])
         table = _TABLES[name]
         rows = self.rows(table)
         return rows if self.row_count(table) else rows.where(F.lit(False))  # an empty relation costs no join
+
+    def _earlier(self, table: Table) -> DataFrame:
+        """Return a table's history; none where its metadata say that there is nothing to compare with."""
+        rows = self.history(table).where(F.col("cluster") == self.cluster)
+        since = {
+            TOPIC_FACTS: "last_seen_since",
+            BROKER_FACTS: "last_seen_since",
+            TRAFFIC_BASELINES: "oldest_baseline",
+        }
+        if table not in since or self.may_hold(table, self.parameters[since[table]], self.interval.start):
+            return rows
+        return rows.where(F.lit(False))
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""

@@ -26,12 +26,9 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard_spark.facts import (
-    broker_facts,
-    cluster_facts,
     group_facts,
     has_traffic_to_fold,
     queue_facts,
-    topic_facts,
     traffic_baselines,
 )
 
@@ -94,9 +91,9 @@ def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = Non
 FACT_TABLES: tuple[FactTable, ...] = (
     FactTable(QUEUE_FACTS, queue_facts, _has_queues),
     FactTable(GROUP_FACTS, group_facts, _has_queues),
-    FactTable(TOPIC_FACTS, topic_facts, _is_anything_seen),
-    FactTable(BROKER_FACTS, broker_facts, _is_anything_seen),
-    FactTable(CLUSTER_FACTS, cluster_facts, _is_anything_seen),
+    _by_query(TOPIC_FACTS, _is_anything_seen),
+    _by_query(BROKER_FACTS, _is_anything_seen),
+    _by_query(CLUSTER_FACTS, _is_anything_seen),
     FactTable(TRAFFIC_BASELINES, traffic_baselines, has_traffic_to_fold),
     _by_query(OFFSET_MOVE_FACTS, _has_moves),
     _by_query(LOCK_WAIT_FACTS, has_log_lines),

@@ -18,7 +18,7 @@ from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.traffic_baselines import Baseline, fold
 from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
-from offsetguard_spark.facts import broker_facts, cluster_facts, group_facts, queue_facts, topic_facts
+from offsetguard_spark.facts import group_facts, queue_facts
 from offsetguard_spark.facts.baselines import folded
 from offsetguard_spark.facts.rates import hit_ratio
 
@@ -243,14 +243,14 @@ def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
         {(one.consumer_group, one.topic): one for one in groups},
         {(one.consumer_group, one.topic): one for one in pure.groups},
     )
-    topics = [record_of(TopicFacts, row) for row in rows_of(topic_facts(sources), TOPIC_FACTS)]
+    topics = [record_of(TopicFacts, row) for row in rows_of(sources.facts("topic_facts"), TOPIC_FACTS)]
     assert_equal_records({one.topic: one for one in topics}, {one.topic: one for one in pure.topics})
-    brokers = [record_of(BrokerFacts, row) for row in rows_of(broker_facts(sources), BROKER_FACTS)]
+    brokers = [record_of(BrokerFacts, row) for row in rows_of(sources.facts("broker_facts"), BROKER_FACTS)]
     assert_equal_records(
         {(one.broker_name, one.broker_id): one for one in brokers},
         {(one.broker_name, one.broker_id): one for one in pure.brokers},
     )
-    (cluster,) = rows_of(cluster_facts(sources), CLUSTER_FACTS)
+    (cluster,) = rows_of(sources.facts("cluster_facts"), CLUSTER_FACTS)
     assert pure.cluster_facts is not None
     assert_equal_records({"": record_of(ClusterFacts, cluster)}, {"": pure.cluster_facts})
     sources.release()

@@ -29,7 +29,6 @@ INTERVALS = 300
 SEED = time_ns()
 TABLES = {table.name: table for table in PUBLISHED}
 FACTS = [name for name in texts.names() if name in TABLES]
-STEPS = [name for name in texts.names() if name not in TABLES]
 PARAMETERS = parameters_of(Judgement(), generated_intervals.INTERVAL.start, generated_intervals.INTERVAL.end)
 
 
@@ -37,20 +36,30 @@ PARAMETERS = parameters_of(Judgement(), generated_intervals.INTERVAL.start, gene
 def engines(spark: SparkSession) -> tuple[DuckDBEngine, SparkEngine]:
     duckdb, on_spark = DuckDBEngine(), SparkEngine(spark)
     random = Random(SEED)  # noqa: S311 it is a test
-    for name, rows in generated_intervals.rows_by_relation(random, INTERVALS).items():
+    rows_by_relation = generated_intervals.rows_by_relation(random, INTERVALS)
+    for name, rows in rows_by_relation.items():
         of_table = as_table(name, rows)
         duckdb.add(name, of_table)
         on_spark.add(name, spark.createDataFrame(of_table))
-    for name in STEPS:
-        duckdb.keep(name, PARAMETERS)
-        on_spark.keep(name, PARAMETERS)
+    there = set(rows_by_relation)
+    for name in FACTS:
+        keep_steps(name, there, (duckdb, on_spark))
     return duckdb, on_spark
 
 
+def keep_steps(name: str, there: set[str], engines: tuple[DuckDBEngine, SparkEngine]) -> None:
+    for step in sorted(texts.relations_of(name) - there):
+        keep_steps(step, there, engines)
+        for engine in engines:
+            engine.keep(step, PARAMETERS)
+        there.add(step)
+
+
 def as_table(relation: str, rows: list[dict[str, Any]]) -> pa.Table:
-    if relation == "intervals":
+    table_name = relation.removesuffix(HISTORY)
+    if table_name not in TABLES:
         return pa.Table.from_pylist(rows)
-    schema = schema_of(relation.removesuffix(HISTORY))
+    schema = schema_of(table_name)
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 
 

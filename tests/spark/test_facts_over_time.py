@@ -20,11 +20,9 @@ from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, QUEUE_STA
 from offsetguard.traffic_baselines import Baseline, fold, hour_of_week
 from offsetguard_peers.fact_frames import Frames, Row, rows_of, sources_of
 from offsetguard_spark.facts import (
-    broker_facts,
     group_facts,
     has_traffic_to_fold,
     queue_facts,
-    topic_facts,
     traffic_baselines,
 )
 
@@ -119,7 +117,7 @@ def test_a_topic_grows_since_it_was_last_seen(spark: SparkSession, snapshot, con
         snapshot.topic_queue(topic, 0, 0, 1000)
         snapshot.topic_queue(topic, 1, 0, 1000)
     sources = sources_of(Frames(spark, snapshot.rows, {TOPIC_FACTS.name: rows}), config, snapshot.interval)
-    found = {row["topic"]: row["produce_tps"] for row in rows_of(topic_facts(sources), TOPIC_FACTS)}
+    found = {row["topic"]: row["produce_tps"] for row in rows_of(sources.facts("topic_facts"), TOPIC_FACTS)}
     assert found == dict.fromkeys((*before, "new")) | {"grown": 20.0, "idle": 0.0}
 
 
@@ -131,7 +129,7 @@ def test_a_commit_log_grows_since_the_replica_was_last_seen(spark: SparkSession,
     replica = {"broker_name": "b", "broker_id": 0, "listed": True, "commit_log_max_offset": 2_000, "read_at": read_at}
     rows = [_earlier(snapshot, 1, **replica), _earlier(snapshot, 1, **{**replica, "broker_id": 1, "read_at": None})]
     sources = sources_of(Frames(spark, snapshot.rows, {BROKER_FACTS.name: rows}), config, snapshot.interval)
-    found = {row["broker_id"]: row for row in rows_of(broker_facts(sources), BROKER_FACTS)}
+    found = {row["broker_id"]: row for row in rows_of(sources.facts("broker_facts"), BROKER_FACTS)}
     assert {number: (row["commit_log_growth"], row["commit_log_growth_ms"]) for number, row in found.items()} == {
         0: (3_000, 90_000),
         1: (2_000, None),
@@ -188,7 +186,7 @@ def test_growth_since_a_minute_ago_stands_beside_what_was_usual_a_week_ago(
         TRAFFIC_BASELINES.name: [_earlier(snapshot, a_week_ago, topic="orders", **usual)],
     }
     sources = sources_of(Frames(spark, snapshot.rows, history), config, snapshot.interval)
-    (topic,) = rows_of(topic_facts(sources), TOPIC_FACTS)
+    (topic,) = rows_of(sources.facts("topic_facts"), TOPIC_FACTS)
     assert (topic["produce_tps"], topic["baseline_tps"], topic["baseline_week_count"]) == (10.0, 7.0, 3)
 
 

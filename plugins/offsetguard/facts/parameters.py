@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.log_kinds import SILENCE
 from offsetguard.rebalance_lock import LOCK_SILENCE
+from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.
 _CLOCK_SKEW = timedelta(minutes=10)
+_COMPARED_WITHIN = timedelta(minutes=10)  # a counter that is older is not compared with
 _MOST_CLIENTS = 20  # that a list of their ids names
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -26,6 +28,8 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
     """
     log_window = timedelta(milliseconds=judgement.log_window_ms)
     move_window = timedelta(milliseconds=judgement.offset_move_window_ms)
+    hour = hour_containing(interval_start)
+    weeks = earlier_rows(hour)
     return {
         "interval_start": interval_start,
         "log_window_us": log_window // _MICROSECOND,
@@ -34,5 +38,9 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
         "oldest_move_interval": ends_at - move_window - _CLOCK_SKEW,
         "lock_silence_us": LOCK_SILENCE // _MICROSECOND,
         "log_silence_us": SILENCE // _MICROSECOND,
+        "last_seen_since": interval_start - _COMPARED_WITHIN,
+        "hour_of_week": hour_of_week(hour),
+        "oldest_baseline": weeks[-1],
+        "newest_baseline": weeks[0],
         "most_clients": _MOST_CLIENTS,
     }

@@ -60,7 +60,8 @@ def queue_facts(sources: FactSources) -> DataFrame:
 def queues_of(sources: FactSources) -> DataFrame:
     """Return every queue of the interval with lags, rates and `suspect`; the columns that sums are made of."""
     queues, curve = _sampled(sources)
-    return with_figures(with_new(queues, {"suspect": is_suspect(sources)}), curve, sources.interval.end)
+    own = {"suspect": is_suspect(sources), "never_committed": F.expr(NEVER_COMMITTED)}
+    return with_figures(with_new(queues, own), curve, sources.interval.end)
 
 
 def with_figures(queues: DataFrame, curve: Curve, interval_end: datetime) -> DataFrame:

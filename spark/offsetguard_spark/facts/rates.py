@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from offsetguard.rate_facts import LEAST_COMMITTED_TPS, POP, READ, SENT_BACK, WRITTEN
+from offsetguard.rate_facts import LEAST_COMMITTED_TPS, POP, READ, SENT_BACK
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS
 from offsetguard_spark.facts.figures import any_of, rate_sum
 from offsetguard_spark.new_columns import with_new
@@ -77,12 +77,6 @@ def hit_ratio() -> Column:
     enough = F.col("consume_tps") >= LEAST_COMMITTED_TPS
     share = F.try_divide(F.col("get_tps"), F.col("consume_tps"))
     return F.when(known & enough & F.col("get_tps").isNotNull(), F.least(F.lit(1.0), share))
-
-
-def put_rates(sources: FactSources) -> DataFrame:
-    """Return per topic what masters count as written: `put_tps`, and how many masters were asked."""
-    written = sources.written.read(BROKER_STATS).where((F.col("stats_name") == WRITTEN) & (F.col("broker_id") == 0))
-    return written.groupBy("topic").agg(rate_sum(F.col("tps")).alias("put_tps"), F.count("*").alias("put_broker_count"))
 
 
 def _by_broker(stats: DataFrame) -> DataFrame:

@@ -11,7 +11,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from offsetguard.intervals import Interval
-from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, OFFSET_MOVES
+from offsetguard.tables import (
+    BROKER_FACTS,
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    LOG_EVENTS,
+    OFFSET_MOVES,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    TRAFFIC_BASELINES,
+)
+from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +58,14 @@ def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]
         f"{OFFSET_MOVES.name}_history": [row for name in clusters for row in _offset_moves(random, name)],
         CLIENT_SNAPSHOTS.name: [row for name in clusters for row in _clients(random, name)],
         GROUP_SNAPSHOTS.name: [row for name in clusters for row in _groups(random, name)],
+        TOPIC_QUEUE_SNAPSHOTS.name: [row for name in clusters for row in _topic_queues(random, name)],
+        TOPIC_SETTINGS.name: [row for name in clusters for row in _topic_settings(random, name)],
+        BROKER_SNAPSHOTS.name: [row for name in clusters for row in _replicas(random, name)],
+        BROKER_STATS.name: [row for name in clusters for row in _stats(random, name)],
+        f"{TOPIC_FACTS.name}_history": [row for name in clusters for row in _earlier_topics(random, name)],
+        f"{BROKER_FACTS.name}_history": [row for name in clusters for row in _earlier_replicas(random, name)],
+        f"{TRAFFIC_BASELINES.name}_history": [row for name in clusters for row in _baselines(random, name)],
+        "queue_figures": [row for name in clusters for row in _figures(random, name)],
     }
 
 
@@ -150,7 +171,153 @@ def _groups(random: Random, cluster: str) -> Iterator[Row]:
             "system_group": False,
             "in_detail": False,
             "online_client_count": maybe(random, random.randrange(3)),
+            "retry_growth": maybe(random, _amount(random)),
+            "dead_letter_growth": maybe(random, _amount(random)),
         }
+
+
+def _topic_queues(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
+            for queue_id in range(random.randrange(5)):
+                high = random.choice([0, 0, _amount(random)])
+                seen = random.random() < 0.85
+                yield {
+                    "cluster": cluster,
+                    "interval_start": INTERVAL.start,
+                    "topic": topic,
+                    "broker_name": broker_name,
+                    "queue_id": queue_id,
+                    "min_offset": random.choice([0, high, high // 2]) if seen else None,
+                    "max_offset": high if seen else None,
+                    "last_update_at": _moment(random),
+                    "read_at": _moment(random) if seen else None,
+                }
+
+
+def _topic_settings(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start,
+                "topic": topic,
+                "broker_name": broker_name,
+                "topic_kind": "normal",
+                "read_queue_nums": random.randrange(5),
+                "write_queue_nums": random.randrange(5),
+                "perm": random.choice([2, 4, 6, 7]),
+                "orderly": False,
+            }
+
+
+def _replicas(random: Random, cluster: str) -> Iterator[Row]:
+    for broker_name in random.sample(BROKERS, random.randrange(3)):
+        for broker_id in random.sample([0, 1, 2], random.randrange(1, 4)):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start,
+                "broker_name": broker_name,
+                "broker_id": broker_id,
+                "address": "127.0.0.1:1",
+                "answered": random.random() < 0.7,
+                "failure": maybe(random, "o'clock \u00a0"),
+                "commit_log_max_offset": maybe(random, _amount(random)),
+                "commit_log_disk_ratio": maybe(random, random.random()),
+                "slave_behind_bytes": maybe(random, _amount(random)),
+                "put_tps": maybe(random, random.randrange(1000) / 16),
+                "get_transferred_tps": maybe(random, random.randrange(1000) / 16),
+                "read_at": _moment(random),
+            }
+
+
+def _stats(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for broker_name in BROKERS:
+            for broker_id in random.sample([0, 1], random.randrange(3)):
+                yield {
+                    "cluster": cluster,
+                    "interval_start": INTERVAL.start,
+                    "broker_name": broker_name,
+                    "broker_id": broker_id,
+                    "stats_name": random.choice(["TOPIC_PUT_NUMS", "TOPIC_PUT_NUMS", "GROUP_GET_NUMS"]),
+                    "stats_key": topic,
+                    "topic": topic,
+                    "tps": random.choice([0.0, random.randrange(10_000) / 16, random.random()]),
+                }
+
+
+def _earlier_topics(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in TOPICS:
+        for minutes in random.sample(range(13), 2):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                "topic": topic,
+                "queue_count": random.randrange(1, 4),
+                "max_offset_total": maybe(random, random.choice([0, 0, 1, _amount(random)])),
+                "counted_at": _moment(random),
+            }
+
+
+def _earlier_replicas(random: Random, cluster: str) -> Iterator[Row]:
+    for broker_name in BROKERS:
+        for minutes in random.sample(range(13), 2):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                "broker_name": broker_name,
+                "broker_id": random.choice([0, 0, 1]) if minutes % 2 else 0,
+                "commit_log_max_offset": maybe(random, random.choice([0, _amount(random)])),
+                "read_at": _moment(random),
+            }
+
+
+def _baselines(random: Random, cluster: str) -> Iterator[Row]:
+    hour = hour_containing(INTERVAL.start)
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for start in random.sample(earlier_rows(hour), 2):
+            yield {
+                "cluster": cluster,
+                "interval_start": start,
+                "topic": topic,
+                "consumer_group": maybe(random, random.choice(GROUPS)),
+                "hour_of_week": random.choice([hour_of_week(hour)] * 3 + [0]),
+                "mean_tps": random.random(),
+                "spread_tps": random.random(),
+                "week_count": random.randrange(9),
+            }
+
+
+def _figures(random: Random, cluster: str) -> Iterator[Row]:
+    for group in random.sample(GROUPS, random.randrange(3)):
+        for topic in random.sample(TOPICS, random.randrange(3)):
+            for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
+                for queue_id in range(random.randrange(3)):
+                    names = ("max_offset", "consumer_offset", "lag", "effective_lag", "inflight", "available", "lost")
+                    ages = ("lag_ms", "inflight_ms", "available_ms", "lost_ms")
+                    yield {
+                        "cluster": cluster,
+                        "consumer_group": group,
+                        "topic": topic,
+                        "broker_name": broker_name,
+                        "queue_id": queue_id,
+                        **{name: maybe(random, _amount(random)) for name in (*names, *ages)},
+                        "consumer_offset_read_at": _moment(random),
+                        "never_committed": random.random() < 0.2,
+                        "suspect": random.random() < 0.5,
+                        "produce_tps": maybe(random, random.random()),
+                        "consume_tps": maybe(random, random.random()),
+                    }
+
+
+def _moment(random: Random) -> datetime | None:
+    return maybe(random, INTERVAL.end - timedelta(microseconds=random.randrange(90_000_000)))
+
+
+def _amount(random: Random) -> int:
+    """Return a whole number; some are so great that two of them are beyond 64 bits."""
+    return random.choice([random.randrange(3), random.randrange(10**6), random.randrange(2**62, 2**63)])
 
 
 def maybe(random: Random, value: Value, chance: float = 0.8) -> Value | None:
