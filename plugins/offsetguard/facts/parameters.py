@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.log_kinds import SILENCE
 from offsetguard.rebalance_lock import LOCK_SILENCE
-from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
+from offsetguard.traffic_baselines import (
+    FIRST_MINUTES,
+    HOUR,
+    REMEMBERED_WEEKS,
+    earlier_rows,
+    hour_containing,
+    hour_of_week,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,6 +37,8 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
     move_window = timedelta(milliseconds=judgement.offset_move_window_ms)
     hour = hour_containing(interval_start)
     weeks = earlier_rows(hour)
+    passed = interval_start - HOUR
+    weeks_before = earlier_rows(passed)
     return {
         "interval_start": interval_start,
         "log_window_us": log_window // _MICROSECOND,
@@ -42,5 +51,11 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
         "hour_of_week": hour_of_week(hour),
         "oldest_baseline": weeks[-1],
         "newest_baseline": weeks[0],
+        "hour_start": passed,
+        "hour_first_until": passed + FIRST_MINUTES,
+        "passed_hour_of_week": hour_of_week(passed),
+        "oldest_week_before": weeks_before[-1],
+        "newest_week_before": weeks_before[0],
+        "remembered_weeks": REMEMBERED_WEEKS,
         "most_clients": _MOST_CLIENTS,
     }

@@ -16,6 +16,7 @@ from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
     CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
     GROUP_SNAPSHOTS,
     LOG_EVENTS,
     OFFSET_MOVES,
@@ -24,7 +25,7 @@ from offsetguard.tables import (
     TOPIC_SETTINGS,
     TRAFFIC_BASELINES,
 )
-from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
+from offsetguard.traffic_baselines import HOUR, earlier_rows, hour_containing, hour_of_week
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,7 @@ def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]
         BROKER_SNAPSHOTS.name: [row for name in clusters for row in _replicas(random, name)],
         BROKER_STATS.name: [row for name in clusters for row in _stats(random, name)],
         f"{TOPIC_FACTS.name}_history": [row for name in clusters for row in _earlier_topics(random, name)],
+        f"{GROUP_FACTS.name}_history": [row for name in clusters for row in _earlier_groups(random, name)],
         f"{BROKER_FACTS.name}_history": [row for name in clusters for row in _earlier_replicas(random, name)],
         f"{TRAFFIC_BASELINES.name}_history": [row for name in clusters for row in _baselines(random, name)],
         "queue_figures": [row for name in clusters for row in _figures(random, name)],
@@ -249,7 +251,7 @@ def _stats(random: Random, cluster: str) -> Iterator[Row]:
 
 def _earlier_topics(random: Random, cluster: str) -> Iterator[Row]:
     for topic in TOPICS:
-        for minutes in random.sample(range(13), 2):
+        for minutes in (*random.sample(range(13), 2), *random.sample(range(55, 62), 4)):
             yield {
                 "cluster": cluster,
                 "interval_start": INTERVAL.start - timedelta(minutes=minutes),
@@ -258,6 +260,20 @@ def _earlier_topics(random: Random, cluster: str) -> Iterator[Row]:
                 "max_offset_total": maybe(random, random.choice([0, 0, 1, _amount(random)])),
                 "counted_at": _moment(random),
             }
+
+
+def _earlier_groups(random: Random, cluster: str) -> Iterator[Row]:
+    for group in GROUPS:
+        for topic in random.sample(TOPICS, 3):
+            for minutes in random.sample(range(55, 62), 4):
+                yield {
+                    "cluster": cluster,
+                    "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                    "consumer_group": group,
+                    "topic": topic,
+                    "consumer_offset_total": maybe(random, random.choice([0, 0, 1, _amount(random)])),
+                    "counted_at": _moment(random),
+                }
 
 
 def _earlier_replicas(random: Random, cluster: str) -> Iterator[Row]:
@@ -274,8 +290,8 @@ def _earlier_replicas(random: Random, cluster: str) -> Iterator[Row]:
 
 
 def _baselines(random: Random, cluster: str) -> Iterator[Row]:
-    hour = hour_containing(INTERVAL.start)
-    for topic in random.sample(TOPICS, random.randrange(4)):
+    hour = random.choice([hour_containing(INTERVAL.start), INTERVAL.start - HOUR])  # this one, the one that has passed
+    for topic in TOPICS:
         for start in random.sample(earlier_rows(hour), 2):
             yield {
                 "cluster": cluster,
