@@ -4,7 +4,7 @@ When an hour has passed, the first interval after it knows how much was written 
 minutes, from two counters. That figure joins the row of the same hour one week before and makes this week's row. So
 each row holds all weeks before it, and only later intervals read it: a backfill changes its own rows and nothing newer.
 A week that was not seen is skipped; after OLDEST_WEEKS without the hour, the baseline starts again.
-The same as Spark columns: `offsetguard_spark/facts/baselines.py`.
+`facts/traffic_baselines.sql` folds.
 """
 
 from __future__ import annotations
@@ -29,19 +29,8 @@ class Baseline:
     week_count: int
 
 
-def fold(before: Baseline | None, hour_tps: float) -> Baseline:
-    """Return the baseline with one more week: mean and variance weighted exponentially once the weeks are many."""
-    if before is None:
-        return Baseline(hour_tps, 0.0, 1)
-    weight = max(1.0 / (before.week_count + 1), 1.0 / REMEMBERED_WEEKS)
-    difference = hour_tps - before.mean_tps
-    step = weight * difference
-    variance = (1.0 - weight) * (before.spread_tps * before.spread_tps + difference * step)
-    return Baseline(before.mean_tps + step, math.sqrt(variance), before.week_count + 1)
-
-
 def unfold(after: Baseline, hour_tps: float) -> Baseline | None:
-    """Return the baseline that `fold` made this one of with that hour; None when there was none before."""
+    """Return the baseline that became this one with that hour; None when there was none before."""
     if after.week_count <= 1:
         return None
     weight = max(1.0 / after.week_count, 1.0 / REMEMBERED_WEEKS)

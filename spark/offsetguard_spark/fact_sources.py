@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import BROKER_FACTS, PUBLISHED, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard.tables import PUBLISHED, TRAFFIC_BASELINES
 from offsetguard_spark.facts.queues import queues_of
 from offsetguard_spark.invariants import mark
 from offsetguard_spark.sql_engine import SparkEngine
@@ -91,16 +91,12 @@ class FactSources:
         return rows if self.row_count(table) else rows.where(F.lit(False))  # an empty relation costs no join
 
     def _earlier(self, table: Table) -> DataFrame:
-        """Return a table's history; none where its metadata say that there is nothing to compare with."""
+        """Return a table's history; of usual traffic none where its metadata say so, for it begins after weeks."""
         rows = self.history(table).where(F.col("cluster") == self.cluster)
-        since = {
-            TOPIC_FACTS: "last_seen_since",
-            BROKER_FACTS: "last_seen_since",
-            TRAFFIC_BASELINES: "oldest_baseline",
-        }
-        if table not in since or self.may_hold(table, self.parameters[since[table]], self.interval.start):
-            return rows
-        return rows.where(F.lit(False))
+        weeks_ago = self.parameters["oldest_week_before"]
+        if table is TRAFFIC_BASELINES and not self.may_hold(table, weeks_ago, self.interval.start):
+            return rows.where(F.lit(False))
+        return rows
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""

@@ -25,12 +25,8 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard_spark.facts import (
-    group_facts,
-    has_traffic_to_fold,
-    queue_facts,
-    traffic_baselines,
-)
+from offsetguard.traffic_baselines import FIRST_MINUTES, hour_that_passed
+from offsetguard_spark.facts import group_facts, queue_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +60,12 @@ def _has_queues(sources: FactSources) -> bool:
     return sources.row_count(QUEUE_SNAPSHOTS) > 0
 
 
+def has_traffic_to_fold(sources: FactSources) -> bool:
+    """Whether an hour has just passed whose beginning was seen."""
+    hour = hour_that_passed(sources.interval.start)
+    return hour is not None and sources.may_hold(TOPIC_FACTS, hour, hour + FIRST_MINUTES)
+
+
 def has_log_lines(sources: FactSources) -> bool:
     """Whether the look-back window may hold lines of any log."""
     return _looks_back_on(sources, LOG_EVENTS, "oldest_log_interval")
@@ -94,7 +96,7 @@ FACT_TABLES: tuple[FactTable, ...] = (
     _by_query(TOPIC_FACTS, _is_anything_seen),
     _by_query(BROKER_FACTS, _is_anything_seen),
     _by_query(CLUSTER_FACTS, _is_anything_seen),
-    FactTable(TRAFFIC_BASELINES, traffic_baselines, has_traffic_to_fold),
+    _by_query(TRAFFIC_BASELINES, has_traffic_to_fold),
     _by_query(OFFSET_MOVE_FACTS, _has_moves),
     _by_query(LOCK_WAIT_FACTS, has_log_lines),
     _by_query(SUBSCRIPTION_FACTS, has_subscriptions),

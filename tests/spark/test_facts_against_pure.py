@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, astuple, fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,8 @@ from offsetguard.facts import BrokerFacts, ClusterFacts, TopicFacts
 from offsetguard.rate_facts import hit_ratio as pure_hit_ratio
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
-from offsetguard.traffic_baselines import Baseline, fold
 from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
 from offsetguard_spark.facts import group_facts, queue_facts
-from offsetguard_spark.facts.baselines import folded
 from offsetguard_spark.facts.rates import hit_ratio
 
 if TYPE_CHECKING:
@@ -286,7 +284,7 @@ def _plain(value: Any) -> Any:
 
 @FEW
 @given(dice=st.randoms(use_true_random=True))
-def test_hit_ratio_and_baselines_are_those_of_the_pure_functions(spark: SparkSession, dice: Random) -> None:
+def test_the_hit_ratio_is_that_of_the_pure_function(spark: SparkSession, dice: Random) -> None:
     rows = [
         {
             "filtered": dice.choice([None, False, True, True]),
@@ -294,22 +292,11 @@ def test_hit_ratio_and_baselines_are_those_of_the_pure_functions(spark: SparkSes
             "get_tps": _maybe(dice, dice.randrange(100) / 4),
             "unseen_rate_count": dice.choice([None, 0, 0, 0, 1]),
             "consume_tps": _maybe(dice, dice.choice([0.0, 0.25, 0.5, dice.random() * 100])),
-            "before": _maybe(
-                dice, {"mean_tps": dice.random() * 9, "spread_tps": dice.random(), "week_count": 1 + i % 20}
-            ),
-            "hour_tps": dice.random() * 9,
         }
-        for i in range(500)
+        for _ in range(500)
     ]
-    schema = (
-        "filtered boolean, consumption string, get_tps double, unseen_rate_count int, consume_tps double,"
-        " before struct<mean_tps:double, spread_tps:double, week_count:int>, hour_tps double"
-    )
+    schema = "filtered boolean, consumption string, get_tps double, unseen_rate_count int, consume_tps double"
     ordered = [tuple(row.values()) for row in rows]
-    found = spark.createDataFrame(ordered, schema).coalesce(1).withColumns(folded()).withColumn("ratio", hit_ratio())
+    found = spark.createDataFrame(ordered, schema).coalesce(1).withColumn("ratio", hit_ratio())
     for row, spark_row in zip(rows, found.collect(), strict=True):
-        before, hour_tps = row.pop("before"), row.pop("hour_tps")
         assert _same(spark_row["ratio"], pure_hit_ratio(**row)), row
-        baseline = fold(None if before is None else Baseline(**before), hour_tps)
-        spark_baseline = Baseline(spark_row["mean_tps"], spark_row["spread_tps"], spark_row["week_count"])
-        assert all(_same(*pair) for pair in zip(astuple(spark_baseline), astuple(baseline), strict=True)), before

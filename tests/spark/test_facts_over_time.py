@@ -17,14 +17,10 @@ from offsetguard.queue_fold import rebuild
 from offsetguard.queue_state import Sample
 from offsetguard.queue_sums import figures_of
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, QUEUE_STATE, TOPIC_FACTS, TRAFFIC_BASELINES
-from offsetguard.traffic_baselines import Baseline, fold, hour_of_week
+from offsetguard.traffic_baselines import Baseline, hour_of_week
 from offsetguard_peers.fact_frames import Frames, Row, rows_of, sources_of
-from offsetguard_spark.facts import (
-    group_facts,
-    has_traffic_to_fold,
-    queue_facts,
-    traffic_baselines,
-)
+from offsetguard_spark.fact_tables import has_traffic_to_fold
+from offsetguard_spark.facts import group_facts, queue_facts
 
 if TYPE_CHECKING:
     from random import Random
@@ -161,8 +157,8 @@ def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSessi
     }
     sources = sources_of(Frames(spark, at_noon.rows, history), config, at_noon.interval)
     assert has_traffic_to_fold(sources)
-    found = {row["consumer_group"]: row for row in rows_of(traffic_baselines(sources), TRAFFIC_BASELINES)}
-    expected = {None: (2.0, fold(Baseline(1.0, 0.5, 3), 2.0)), "billing": (1.0, fold(None, 1.0))}
+    found = {row["consumer_group"]: row for row in rows_of(sources.facts("traffic_baselines"), TRAFFIC_BASELINES)}
+    expected = {None: (2.0, Baseline(1.25, 0.375**0.5, 4)), "billing": (1.0, Baseline(1.0, 0.0, 1))}
     for group, (tps, baseline) in expected.items():
         row = found.pop(group)
         assert (row["topic"], row["hour_of_week"], row["hour_tps"]) == ("orders", 5 * 24 + 11, tps)

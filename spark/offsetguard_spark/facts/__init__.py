@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from offsetguard_spark.facts.groups import group_facts
 from offsetguard_spark.facts.queues import queue_facts
-from offsetguard_spark.facts.traffic import has_traffic_to_fold, traffic_baselines
 
 __all__ = [
     "group_facts",
-    "has_traffic_to_fold",
     "queue_facts",
-    "traffic_baselines",
 ]

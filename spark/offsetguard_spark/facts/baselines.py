@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
-from offsetguard.traffic_baselines import REMEMBERED_WEEKS, earlier_rows, hour_containing, hour_of_week
+from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
 from offsetguard_spark.facts.figures import unknown
 from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from offsetguard_spark.fact_sources import FactSources
 
@@ -50,17 +50,3 @@ def newest_baselines(hour: datetime, sources: FactSources) -> DataFrame | None:
     newest = F.max_by(F.struct("mean_tps", "spread_tps", "week_count"), "interval_start")
     subject = (F.col("topic").alias("before_topic"), F.col("consumer_group").alias("before_group"))
     return rows.groupBy(*subject).agg(newest.alias("before"))
-
-
-def folded() -> dict[str, Column]:
-    """Return mean, spread and weeks of `before` (struct, or NULL) with one more week of `hour_tps`."""
-    before, tps = F.col("before"), F.col("hour_tps")
-    weight = F.greatest(F.lit(1.0) / (before.week_count + 1), F.lit(1.0 / REMEMBERED_WEEKS))
-    difference = tps - before.mean_tps
-    step = weight * difference
-    variance = (F.lit(1.0) - weight) * (before.spread_tps * before.spread_tps + difference * step)
-    return {
-        "mean_tps": F.when(before.isNull(), tps).otherwise(before.mean_tps + step),
-        "spread_tps": F.when(before.isNull(), F.lit(0.0)).otherwise(F.sqrt(variance)),
-        "week_count": F.when(before.isNull(), F.lit(1)).otherwise(before.week_count + 1),
-    }

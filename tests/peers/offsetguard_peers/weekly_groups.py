@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offsetguard.traffic_baselines import fold
+from offsetguard.traffic_baselines import Baseline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from offsetguard.traffic_baselines import Baseline
 
     Counts = NDArray[np.int64]
     Rates = NDArray[np.float64]
@@ -150,13 +148,14 @@ def _usual(kind: Kind, rates: Rates, capacity: Rates, chance: np.random.Generato
     """Return the product's baseline of each hour of the week, after some weeks like this one."""
     hours = rates.shape[1] // HOUR
     mean = rates.sum(axis=0).reshape(hours, HOUR).mean(axis=1)
-    baselines: list[Baseline | None] = [None] * hours
-    for _ in range(EARLIER_WEEKS):
+    weeks = []
+    for _ in range(EARLIER_WEEKS):  # so few have their plain mean and deviation
         counts = chance.poisson(mean * chance.uniform(0.85, 1.15, size=hours) * 3_600)
         if kind is Kind.BURSTS:
             counts[chance.random(hours) < 1 / 4.5] += int(90 * capacity[:, 0].sum())
-        baselines = [fold(before, float(count) / 3_600) for before, count in zip(baselines, counts, strict=True)]
-    return [one for one in baselines if one is not None]
+        weeks.append(counts / 3_600)
+    means, spreads = np.mean(weeks, axis=0), np.std(weeks, axis=0)
+    return [Baseline(float(mean), float(spread), len(weeks)) for mean, spread in zip(means, spreads, strict=True)]
 
 
 def _capacity(kind: Kind, rates: Rates, arrivals: Counts, chance: np.random.Generator) -> Rates:
