@@ -1,15 +1,8 @@
--- Every queue of the interval: its sample and window (the columns of `queue_state`), lags in messages and in time, rates,
--- and whether it is suspect. `pairs` adds them up, `queue_facts` has the suspects.
---
--- Suspect = not provably healthy. Healthy: the order min <= consumer <= pull <= max is not broken (pairs with a NULL
--- side do not break it), nothing waits, and the window holds nothing of the kind. That nothing waits is known in one of
--- two ways: effective lag is 0; or never committed (the broker's table of committed offsets was seen and has no entry
--- for the queue) on an empty queue. The window holds something when, within it, something was lost, in disorder,
--- recreated or rewound; when a rewind, however old, was not regained; or when the newest sample was not seen.
+-- Every queue of the interval: its sample and window (the columns of `queue_state`), whether it is suspect, its lags in
+-- messages and in time, and its rates. `pairs` adds them up, `queue_facts` has the suspects.
 WITH told AS (
   SELECT
     *,
-    consumer_offset IS NULL AND consumer_offset_read_at IS NOT NULL AS never_committed,
     CASE
       WHEN effective_lag <= 0 THEN 0
       -- what the broker tells of the oldest unconsumed message is preferred to the curve
@@ -43,17 +36,5 @@ SELECT
   CASE
     WHEN committed_offset >= point_1_committed_offset
       THEN CAST(committed_offset - point_1_committed_offset AS DOUBLE) * 1000000 / between_us
-  END AS consume_tps,
-  COALESCE(
-    min_offset > consumer_offset OR consumer_offset > pull_offset OR consumer_offset > max_offset
-      OR pull_offset > max_offset OR min_offset > max_offset,
-    FALSE
-  )
-  OR NOT COALESCE(effective_lag = 0 OR (never_committed AND min_offset = max_offset), FALSE)
-  OR COALESCE(UNIX_MICROS(now) - UNIX_MICROS(lost_at) <= :window_us, FALSE)
-  OR COALESCE(UNIX_MICROS(now) - UNIX_MICROS(disordered_at) <= :window_us, FALSE)
-  OR COALESCE(UNIX_MICROS(now) - UNIX_MICROS(recreated_at) <= :window_us, FALSE)
-  OR COALESCE(UNIX_MICROS(now) - UNIX_MICROS(rewound_at) <= :window_us, FALSE)
-  OR (rewound_at IS NOT NULL AND regained_at IS NULL)
-  OR unknown_count > 0 AS suspect
+  END AS consume_tps
 FROM told

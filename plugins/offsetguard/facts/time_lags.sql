@@ -27,7 +27,7 @@ on_lines AS (
         x.place AS place,
         x.below AS below,
         TRY_ELEMENT_AT(points, GREATEST(x.below, 1)) AS p1,
-        TRY_ELEMENT_AT(points, CASE WHEN x.below > 0 THEN x.below + 1 ELSE SIZE(points) END) AS p2
+        TRY_ELEMENT_AT(points, CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(SIZE(points), 1) END) AS p2
       )
     ) AS lines
   FROM located

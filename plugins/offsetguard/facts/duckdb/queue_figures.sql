@@ -2,7 +2,6 @@
 WITH told AS (
   SELECT
     *,
-    consumer_offset IS NULL AND NOT consumer_offset_read_at IS NULL AS never_committed,
     CASE
       WHEN effective_lag <= 0
       THEN 0
@@ -47,24 +46,5 @@ SELECT
   CASE
     WHEN committed_offset >= point_1_committed_offset
     THEN TRY_CAST(committed_offset - point_1_committed_offset AS DOUBLE) * 1000000 / NULLIF(between_us, 0)
-  END AS consume_tps,
-  COALESCE(
-    min_offset > consumer_offset
-    OR consumer_offset > pull_offset
-    OR consumer_offset > max_offset
-    OR pull_offset > max_offset
-    OR min_offset > max_offset,
-    FALSE
-  )
-  OR NOT COALESCE(effective_lag = 0 OR (
-    never_committed AND min_offset = max_offset
-  ), FALSE)
-  OR COALESCE(EPOCH_US(now) - EPOCH_US(lost_at) <= $window_us, FALSE)
-  OR COALESCE(EPOCH_US(now) - EPOCH_US(disordered_at) <= $window_us, FALSE)
-  OR COALESCE(EPOCH_US(now) - EPOCH_US(recreated_at) <= $window_us, FALSE)
-  OR COALESCE(EPOCH_US(now) - EPOCH_US(rewound_at) <= $window_us, FALSE)
-  OR (
-    NOT rewound_at IS NULL AND regained_at IS NULL
-  )
-  OR unknown_count > 0 AS suspect
+  END AS consume_tps
 FROM told

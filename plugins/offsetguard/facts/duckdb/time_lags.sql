@@ -12,7 +12,7 @@ WITH located AS (
     *,
     LIST_TRANSFORM(
       located_places,
-      LAMBDA x : {'place': x.place, 'below': x.below, 'p1': points[GREATEST(x.below, 1)], 'p2': points[CASE WHEN x.below > 0 THEN x.below + 1 ELSE ARRAY_LENGTH(points) END]}
+      LAMBDA x : {'place': x.place, 'below': x.below, 'p1': points[GREATEST(x.below, 1)], 'p2': points[CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(ARRAY_LENGTH(points), 1) END]}
     ) AS lines
   FROM located
 ), on_shares AS (
