@@ -1,10 +1,10 @@
 """Facts of several rounds of one cluster in pure Python: what one snapshot cannot know because it has no history.
 
 Goal: `check` and `diagnose` read what the pipeline's Spark job makes of its tables, of a few rounds in memory.
-Plan: everything that stands in a snapshot comes from the last round (`snapshot_facts`), which also folds the windows
-of the queues. What was said in between (offset moves, log lines) is gathered from all rounds; what grows (offsets,
-counters, the commit log) is compared with a round about a minute back, as the pipeline compares its intervals; a queue
-whose offset was not known there yet with the first round since that knows it.
+Plan: `snapshot_facts` makes what stands in the last round, and what is looked back for: the windows of the queues, what
+was said meanwhile (offset moves, log lines). What grows (offsets, counters, the commit log) is compared with a round
+about a minute back, as the pipeline compares its intervals; a queue whose offset was not known there yet with the first
+round since that knows it.
 Not here: baselines of earlier weeks. A few minutes do not know them.
 """
 
@@ -12,22 +12,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.known_figures import growth, milliseconds_between, per_second, sum_of_known
-from offsetguard.lock_waits import lock_wait_facts, with_holders
-from offsetguard.log_lines import log_line_facts
 from offsetguard.rate_facts import hit_ratio
 from offsetguard.snapshot_facts import facts_from_snapshot, rows_of
-from offsetguard.subscription_changes import subscription_facts
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
-    CLIENT_SNAPSHOTS,
     GROUP_SNAPSHOTS,
-    LOG_EVENTS,
-    OFFSET_MOVES,
     QUEUE_SNAPSHOTS,
     TOPIC_QUEUE_SNAPSHOTS,
 )
@@ -55,21 +48,19 @@ def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime
     `now`: the moment up to which ages count; by default the end of the last round.
     """
     last = rounds[-1]
-    now = now or last.manifest.finished_at
-    tables: dict[str, Any] = {**last.tables, OFFSET_MOVES.name: _of_all(rounds, OFFSET_MOVES)}
     facts = facts_from_snapshot(
         last.manifest,
-        tables,
+        last.tables,
         config,
         Interval(last.manifest.interval_start),
-        now=now,
+        now=now or last.manifest.finished_at,
         earlier=[one.tables for one in rounds[:-1]],
     )
     base = base_round(rounds)
     if base is not None:
         facts = _with_rates(facts, rounds[base:-1], last)
         facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
-    return _with_log_lines(facts, rounds, config, now)
+    return facts
 
 
 def base_round(rounds: Sequence[Snapshot]) -> int | None:
@@ -188,21 +179,3 @@ def _with_counters(groups: Iterable[GroupFacts], rounds: Iterable[Snapshot]) -> 
     for group in groups:
         figures = {name: sum_of_known(some) for name, some in grown[group.consumer_group].items()}
         yield replace(group, **figures)  # type: ignore[arg-type]
-
-
-def _with_log_lines(facts: IntervalFacts, rounds: Sequence[Snapshot], config: Config, now: datetime) -> IntervalFacts:
-    """Add what logs and the clients of the last round tell of locks, subscriptions and rebalances."""
-    since = now - timedelta(milliseconds=config.judgement.log_window_ms)
-    events = _of_all(rounds, LOG_EVENTS)
-    last = rounds[-1]
-    clients, groups = (rows_of(last.tables[table.name]) for table in (CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS))
-    return replace(
-        facts,
-        lock_waits=tuple(with_holders(lock_wait_facts(events, since), clients, groups)),
-        subscriptions=tuple(subscription_facts(events, clients, since)),
-        log_lines=tuple(log_line_facts(events, since)),
-    )
-
-
-def _of_all(rounds: Iterable[Snapshot], table: Table) -> list[Row]:
-    return [row for one in rounds for row in rows_of(one.tables[table.name])]

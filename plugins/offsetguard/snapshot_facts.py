@@ -1,7 +1,7 @@
 """Facts of one snapshot in pure Python, for `offsetguard check`: no Spark, no tables, nothing kept.
 
-The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. Of earlier snapshots
-only the windows of the queues are made here: growth of counters and baselines are None.
+The Spark job makes the same facts of landed files; both follow the column meanings in `tables/`. Growth of counters and
+baselines are None.
 """
 
 from __future__ import annotations
@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard import client_facts, queue_state, rate_facts
 from offsetguard.broker_facts import BrokerSources, broker_facts, cluster_facts
+from offsetguard.fact_queries import FactQueries
 from offsetguard.fact_rows import online_groups_of
-from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+from offsetguard.facts import (
+    GroupFacts,
+    IntervalFacts,
+    LockWaitFacts,
+    LogLineFacts,
+    OffsetMoveFacts,
+    QueueFacts,
+    SubscriptionFacts,
+)
+from offsetguard.facts.parameters import parameters_of
 from offsetguard.known_figures import epoch_ms, sum_if_all_known
-from offsetguard.move_facts import offset_move_facts
 from offsetguard.offsets import MessageQueue
 from offsetguard.queue_sums import figures_of, is_never_committed, sums_over
 from offsetguard.round_windows import fold_rounds, queue_of
@@ -27,8 +35,13 @@ from offsetguard.tables import (
     CLIENT_QUEUE_SNAPSHOTS,
     CLIENT_SNAPSHOTS,
     GROUP_SNAPSHOTS,
+    LOCK_WAIT_FACTS,
+    LOG_EVENTS,
+    LOG_LINE_FACTS,
+    OFFSET_MOVE_FACTS,
     OFFSET_MOVES,
     QUEUE_SNAPSHOTS,
+    SUBSCRIPTION_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
 )
@@ -59,7 +72,6 @@ _TABLES_READ = (
     CLIENT_QUEUE_SNAPSHOTS,
     BROKER_SNAPSHOTS,
     BROKER_STATS,
-    OFFSET_MOVES,
 )
 _OF_GROUP = {column.name for column in GROUP_SNAPSHOTS.columns} & {one.name for one in fields(GroupFacts)}
 
@@ -75,9 +87,9 @@ def facts_from_snapshot(
 ) -> IntervalFacts:
     """Return what the rules read, made of one snapshot's tables (pyarrow, or the dictionaries of `collect.landing`).
 
-    `now`: by default the interval's end, as for published facts; ages count up to it. Offset moves are counted within
-    `judgement.offset_move_window_ms` before it, of the rows given. `earlier`: the tables of earlier snapshots, oldest
-    first; their queues are folded into the windows.
+    `now`: by default the interval's end, as for published facts; ages count up to it, and what was said is looked back
+    for from it. `earlier`: the tables of earlier snapshots, oldest first; their queues are folded into the windows, and
+    what they tell of offset moves and log lines counts.
     """
     now = now or interval.end
     rows = {table.name: rows_of(tables.get(table.name, ())) for table in _TABLES_READ}
@@ -88,7 +100,8 @@ def facts_from_snapshot(
     clients = _Clients.of(rows[CLIENT_SNAPSHOTS.name], rows[CLIENT_QUEUE_SNAPSHOTS.name])
     differing = clients.differing_groups
     brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], queues, topics, before={}))
-    window = timedelta(milliseconds=config.judgement.offset_move_window_ms)
+    queries = FactQueries([*earlier, tables], parameters_of(config.judgement, interval, now))
+    have_lines = queries.have(LOG_EVENTS)
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
@@ -102,7 +115,14 @@ def facts_from_snapshot(
         topics=tuple(topic_facts(queues, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
         brokers=tuple(brokers),
         cluster_facts=cluster_facts(brokers, len({row["topic"] for row in topics}), groups),
-        offset_moves=tuple(offset_move_facts(rows[OFFSET_MOVES.name], now - window)),
+        offset_moves=queries.records(OFFSET_MOVE_FACTS.name, OffsetMoveFacts) if queries.have(OFFSET_MOVES) else (),
+        lock_waits=queries.records(LOCK_WAIT_FACTS.name, LockWaitFacts) if have_lines else (),
+        subscriptions=(
+            queries.records(SUBSCRIPTION_FACTS.name, SubscriptionFacts)
+            if have_lines or len(rows[CLIENT_SNAPSHOTS.name]) > 1
+            else ()
+        ),
+        log_lines=queries.records(LOG_LINE_FACTS.name, LogLineFacts) if have_lines else (),
         online_groups=tuple(online_groups_of(groups)),
         gaps=manifest.gap_facts(),
         unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),

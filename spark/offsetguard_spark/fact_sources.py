@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark.sql import functions as F
+
+from offsetguard.facts import texts
+from offsetguard.facts.parameters import parameters_of
+from offsetguard.tables import PUBLISHED
 from offsetguard_spark.invariants import mark
+from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
@@ -21,6 +27,10 @@ if TYPE_CHECKING:
     from offsetguard.config import Config
     from offsetguard.intervals import Interval
     from offsetguard.tables import Table
+
+
+_HISTORY = "_history"
+_TABLES = {table.name: table for table in PUBLISHED}
 
 
 class WrittenTables(Protocol):
@@ -51,6 +61,27 @@ class FactSources:
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
     folded_state: DataFrame | None = None  # `queue_state` after this interval's fold
     shared: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what several tables are made of
+
+    def facts(self, name: str) -> DataFrame:
+        """Return the rows of `facts/NAME.sql` about this interval; what it reads becomes views of the session."""
+        engine = SparkEngine(self.spark)
+        for relation in texts.relations_of(name):
+            engine.add(relation, self._relation(relation))
+        return engine.run(name, self.parameters)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the queries may ask for besides rows."""
+        return parameters_of(self.config.judgement, self.interval, self.interval.end)
+
+    def _relation(self, name: str) -> DataFrame:
+        if name in texts.names():
+            return self.once(name, lambda: self.facts(name))
+        if name.endswith(_HISTORY):
+            return self.history(_TABLES[name.removesuffix(_HISTORY)]).where(F.col("cluster") == self.cluster)
+        table = _TABLES[name]
+        rows = self.rows(table)
+        return rows if self.row_count(table) else rows.where(F.lit(False))  # an empty relation costs no join
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""

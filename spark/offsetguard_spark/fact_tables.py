@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
     CLUSTER_FACTS,
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
     LOCK_WAIT_FACTS,
+    LOG_EVENTS,
     LOG_LINE_FACTS,
     OFFSET_MOVE_FACTS,
     OFFSET_MOVES,
@@ -33,8 +34,6 @@ from offsetguard_spark.facts import (
     topic_facts,
     traffic_baselines,
 )
-from offsetguard_spark.log_facts import has_log_lines, has_subscriptions, lock_waits_of, log_lines_of, subscriptions_of
-from offsetguard_spark.moves import offset_move_facts, oldest_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,18 +67,28 @@ def _has_queues(sources: FactSources) -> bool:
     return sources.row_count(QUEUE_SNAPSHOTS) > 0
 
 
-def _offset_move_facts(sources: FactSources) -> DataFrame:
-    moves = sources.history(OFFSET_MOVES)
-    return offset_move_facts(moves, sources.cluster, sources.interval, _move_window(sources))
+def has_log_lines(sources: FactSources) -> bool:
+    """Whether the look-back window may hold lines of any log."""
+    return _looks_back_on(sources, LOG_EVENTS, "oldest_log_interval")
+
+
+def has_subscriptions(sources: FactSources) -> bool:
+    """Whether there are lines, or clients that may subscribe differently: one client alone agrees with itself."""
+    return sources.row_count(CLIENT_SNAPSHOTS) > 1 or has_log_lines(sources)
 
 
 def _has_moves(sources: FactSources) -> bool:
-    oldest = oldest_interval(sources.interval, _move_window(sources))
-    return sources.row_count(OFFSET_MOVES) > 0 or sources.may_hold(OFFSET_MOVES, oldest, sources.interval.start)
+    return _looks_back_on(sources, OFFSET_MOVES, "oldest_move_interval")
 
 
-def _move_window(sources: FactSources) -> timedelta:
-    return timedelta(milliseconds=sources.config.judgement.offset_move_window_ms)
+def _looks_back_on(sources: FactSources, table: Table, oldest: str) -> bool:
+    since = sources.parameters[oldest]
+    return sources.row_count(table) > 0 or sources.may_hold(table, since, sources.interval.start)
+
+
+def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = None) -> FactTable:
+    """Return a table whose rows are those of the file of its name in `facts/`."""
+    return FactTable(table, lambda sources: sources.facts(table.name), has_work)
 
 
 FACT_TABLES: tuple[FactTable, ...] = (
@@ -89,8 +98,8 @@ FACT_TABLES: tuple[FactTable, ...] = (
     FactTable(BROKER_FACTS, broker_facts, _is_anything_seen),
     FactTable(CLUSTER_FACTS, cluster_facts, _is_anything_seen),
     FactTable(TRAFFIC_BASELINES, traffic_baselines, has_traffic_to_fold),
-    FactTable(OFFSET_MOVE_FACTS, _offset_move_facts, _has_moves),
-    FactTable(LOCK_WAIT_FACTS, lock_waits_of, has_log_lines),
-    FactTable(SUBSCRIPTION_FACTS, subscriptions_of, has_subscriptions),
-    FactTable(LOG_LINE_FACTS, log_lines_of, has_log_lines),
+    _by_query(OFFSET_MOVE_FACTS, _has_moves),
+    _by_query(LOCK_WAIT_FACTS, has_log_lines),
+    _by_query(SUBSCRIPTION_FACTS, has_subscriptions),
+    _by_query(LOG_LINE_FACTS, has_log_lines),
 )

@@ -16,6 +16,8 @@ from importlib.resources import files
 from offsetguard.facts import queue_windows
 
 QUEUE_WINDOWS = "queue_windows"
+_READ = re.compile(r"(?<!'' )\b(?:FROM|JOIN)\s+([a-z_]\w*)")  # not `TRIM(BOTH '' FROM x)`
+_STEP = re.compile(r"\b([a-z_]\w*) AS \(")
 _PARAMETER = re.compile(r"(?<![:\w])[:$]([a-z_]\w*)")
 
 
@@ -39,7 +41,18 @@ def duckdb_text(name: str) -> str:
     return files(__package__).joinpath("duckdb", f"{name}.sql").read_text("utf-8")
 
 
+@cache
 def parameters_of(text: str) -> frozenset[str]:
     """Return the names of a text's parameters."""
-    without_comments = re.sub(r"--[^\n]*|'[^']*'", "", text)
-    return frozenset(_PARAMETER.findall(without_comments))
+    return frozenset(_PARAMETER.findall(_without_texts(text)))
+
+
+@cache
+def relations_of(name: str) -> frozenset[str]:
+    """Return the names of what a query reads: landed tables, histories, other queries."""
+    code = _without_texts(spark_text(name))
+    return frozenset(_READ.findall(code)) - frozenset(_STEP.findall(code))
+
+
+def _without_texts(text: str) -> str:
+    return re.sub(r"--[^\n]*|'[^']*'", "''", text)

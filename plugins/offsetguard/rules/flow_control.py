@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.log_lines import FLOW_CONTROL, SILENCE
+from offsetguard.log_kinds import FLOW_CONTROL, SILENCE
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.evidence import queues_by_group
 from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
-from offsetguard.lock_waits import SILENCE
 from offsetguard.offsets import MessageQueue
+from offsetguard.rebalance_lock import LOCK_SILENCE
 from offsetguard.rules.evidence import master_boots
 from offsetguard.rules.rule import CannotTell, QueueEvidence
 
@@ -65,8 +65,8 @@ def waits_for_messages(facts: IntervalFacts) -> Mapping[Subject, list[LockWaitFa
 
 
 def goes_on(wait: LockWaitFacts, now: datetime) -> bool:
-    """Whether the client still waits; one that was silent for longer than SILENCE has given up."""
-    return wait.ended_at is None and now - wait.last_refused_at <= SILENCE
+    """Whether the client still waits; one that was silent for longer than LOCK_SILENCE has given up."""
+    return wait.ended_at is None and now - wait.last_refused_at <= LOCK_SILENCE
 
 
 def stood_still_ms(wait: LockWaitFacts, now: datetime) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.log_lines import NOT_IN_MEMBERS
+from offsetguard.log_kinds import NOT_IN_MEMBERS
 from offsetguard.rules.rebalance_spells import (
     LISTS_SETTLE,
     group_noise,

@@ -15,7 +15,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from offsetguard.log_lines import MEMBERSHIP, RESETS, SILENCE
+from offsetguard.log_kinds import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.offsets import MessageQueue
 from offsetguard.rules.client_requests import completed_moves
 from offsetguard.rules.evidence import master_boots, message_models, online_clients, queues_by_group

@@ -15,7 +15,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.log_lines import FILE_NOT_WRITTEN
+from offsetguard.log_kinds import FILE_NOT_WRITTEN
 from offsetguard.rules.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.rules.move_figures import move_evidence, move_figures
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.log_lines import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
+from offsetguard.log_kinds import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 from offsetguard.rules.rebalance_spells import group_noise, line_figures
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.unseen_moves import is_log_read

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.log_lines import NOT_IN_MEMBERS, REBALANCE_NOISE, SILENCE
+from offsetguard.log_kinds import NOT_IN_MEMBERS, REBALANCE_NOISE, SILENCE
 from offsetguard.rules.evidence import master_boots
 from offsetguard.rules.move_causes import membership_changes
 

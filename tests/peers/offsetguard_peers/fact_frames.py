@@ -34,8 +34,8 @@ class Frames:
         return self.frame(table, self.rows.get(table.name, []))
 
     def read_with_history(self, table: Table) -> DataFrame:
-        """Return the rows of earlier intervals."""
-        return self.frame(table, self.history.get(table.name, []))
+        """Return the rows of earlier intervals and of this one."""
+        return self.frame(table, [*self.history.get(table.name, []), *self.rows.get(table.name, [])])
 
     def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
         """Whether there are rows of intervals in [first, last]."""

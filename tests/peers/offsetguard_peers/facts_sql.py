@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, UnsupportedError
 
 import offsetguard.facts
@@ -29,7 +30,7 @@ REFUSED_FUNCTIONS = {
     "max_by": "MAX(STRUCT(k, v)).v with a k that is never NULL: DuckDB skips rows whose v is NULL",
     "min_by": "MIN(STRUCT(k, v)).v with a k that is never NULL: DuckDB skips rows whose v is NULL",
     "count_if": "COUNT(CASE WHEN c THEN 1 END): NULL of nothing on DuckDB",
-    "array_distinct": "COUNT(DISTINCT STRUCT(x)), or a GROUP BY: DuckDB drops NULL",
+    "array_distinct": "ARRAY_DISTINCT(ARRAY_COMPACT(xs)): DuckDB drops NULL",
     "any_value": "MAX(x): which value is another on each engine",
     "first": "FIRST_VALUE(x) IGNORE NULLS OVER (... ORDER BY ...), or MIN",
     "last": "LAST_VALUE(x) IGNORE NULLS OVER (... ORDER BY ...), or MAX",
@@ -46,7 +47,10 @@ REFUSED_FUNCTIONS = {
     "try_divide": "CASE WHEN b <> 0 THEN a / b END",
 }
 _REFUSED: dict[str, str] = {
-    **{rf"(?<![\w.]){name}\s*\((?!\s*(both|leading|trailing)\b)": what for name, what in REFUSED_FUNCTIONS.items()},
+    **{
+        rf"(?<![\w.]){name}\s*\((?!\s*(both|leading|trailing|array_compact)\b)": what
+        for name, what in REFUSED_FUNCTIONS.items()
+    },
     r"(?<!\bcoalesce\()(?<!\bsort_array\()\bcollect_(set|list)\s*\(": "COALESCE(collect(...), ARRAY())",
     r"(?<!\bcoalesce\()\bsort_array\(collect_": "COALESCE(SORT_ARRAY(collect(...)), ARRAY())",
     r"\blateral\s+view\b|\bqualify\b": "a SELECT of its own",
@@ -75,10 +79,18 @@ def translate(name: str, text: str) -> str:
     """Return the text for DuckDB; raises ValueError with everything that the rules refuse, or sqlglot's error."""
     if refused := problems(name, text):
         raise ValueError("\n".join(refused))
-    made = sqlglot.transpile(text, "spark", "duckdb", pretty=True, comments=False, unsupported_level=ErrorLevel.RAISE)
-    if len(made) != 1:
-        raise ValueError(f"facts/{name}.sql: one query, not {len(made)}")
-    return f"-- Made of ../{name}.sql by `make facts-sql`: change that file.\n{made[0]}\n"
+    queries = sqlglot.parse(text, "spark")
+    if len(queries) != 1 or queries[0] is None:
+        raise ValueError(f"facts/{name}.sql: one query, not {len(queries)}")
+    query = queries[0].transform(_null_of_malformed_json)
+    made = query.sql("duckdb", pretty=True, comments=False, unsupported_level=ErrorLevel.RAISE)
+    return f"-- Made of ../{name}.sql by `make facts-sql`: change that file.\n{made}\n"
+
+
+def _null_of_malformed_json(node: exp.Expression) -> exp.Expression:
+    """Let DuckDB answer NULL of a text that is no JSON, as Spark does, and not end the whole query."""
+    of_json = isinstance(node, exp.JSONExtractScalar) and not isinstance(node.parent, exp.Try)
+    return exp.Try(this=node.copy()) if of_json else node
 
 
 def write_all(folder: Path = FOLDER) -> list[Path]:

@@ -1,6 +1,6 @@
 """Cases of lock waits and subscriptions as rows of `log_events` and `client_snapshots`, and as the facts expected.
 
-The cases stand in tests/unit/log_facts/*.yml; pure Python and Spark both run them.
+The cases stand in tests/unit/log_facts/*.yml.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, Ta
 Row = dict[str, Any]
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
-WINDOW = timedelta(minutes=30)
-SINCE = INTERVAL.end - WINDOW
+SINCE = INTERVAL.end - timedelta(minutes=30)  # the look-back window
 
 _CASES = Path(__file__).parents[2] / "unit" / "log_facts"
 _LOCK_KINDS = {
@@ -111,10 +110,9 @@ HOLDERS = {
 """(group, holder) of the waits of `holder_rows` -> whether it is online, and since when."""
 
 
-def holder_rows() -> tuple[list[LockWaitFacts], list[Row], list[Row]]:
-    """Return waits, rows of `client_snapshots` and of `group_snapshots`."""
-    wait = {"waiter": "w", "refused": [1, 60, 60], "waited_s": 0}
-    waits = [lock_wait({**wait, "holder": holder}, group) for group, holder in HOLDERS]
+def holder_rows() -> tuple[list[Row], list[Row], list[Row]]:
+    """Return rows of `log_events`, `client_snapshots` and `group_snapshots`."""
+    lines = [lock_line(at, [60, "refused", "w", holder], group) for at, (group, holder) in enumerate(HOLDERS)]
     clients = [
         client_row("alive", None, None, consumer_start_at=SINCE),
         client_row("alive", None, None, broker_id=1, consumer_start_at=INTERVAL.start),
@@ -127,7 +125,7 @@ def holder_rows() -> tuple[list[LockWaitFacts], list[Row], list[Row]]:
         _row(GROUP_SNAPSHOTS, {"cluster": "demo", "consumer_group": group, "online_client_count": count})
         for group, count in online.items()
     ]
-    return waits, clients, groups
+    return lines, clients, groups
 
 
 def group_line(number: int, line: list[Any]) -> Row:

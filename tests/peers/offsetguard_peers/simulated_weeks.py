@@ -15,13 +15,16 @@ import pyarrow as pa
 
 from offsetguard import queue_state
 from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
-from offsetguard.facts import ClusterFacts, IntervalFacts, UnseenBrokerFacts
+from offsetguard.config.judgement import Judgement
+from offsetguard.fact_queries import FactQueries
+from offsetguard.facts import ClusterFacts, IntervalFacts, OffsetMoveFacts, UnseenBrokerFacts
+from offsetguard.facts.parameters import parameters_of
 from offsetguard.intervals import Interval
 from offsetguard.known_figures import epoch_ms
-from offsetguard.move_facts import offset_move_facts
 from offsetguard.queue_fold import fold
 from offsetguard.queue_sums import figures_of
 from offsetguard.round_windows import sample_of
+from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
 from offsetguard_peers.simulated_facts import (
     BROKERS,
     MONDAY,
@@ -39,14 +42,13 @@ from offsetguard_peers.weekly_groups import STEP_S
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from offsetguard.collect.landing import Row
     from offsetguard.facts import QueueFacts
-    from offsetguard.move_facts import Row
     from offsetguard.queue_state import QueueState
     from offsetguard.queue_sums import QueueFigures
     from offsetguard_peers.weekly_groups import Counts, WeeklyGroup
 
 CLUSTER = "weeks"
-LOOK_BACK = timedelta(minutes=30)
 _COLUMNS = (
     "pull_offset",
     "pull_offset_read_at",
@@ -95,12 +97,20 @@ class SimulatedWeek:
             topics=tuple(topics),
             brokers=tuple(broker_facts(name, interval.start, answered=name not in unseen) for name in BROKERS),
             cluster_facts=ClusterFacts(len(BROKERS), len(BROKERS), answered, len(topics), len(groups)),
-            offset_moves=tuple(offset_move_facts(self._moves, interval.end - LOOK_BACK)),
+            offset_moves=self._offset_moves(interval),
             unseen_broker_names=unseen,
             unseen_brokers=tuple(gone),
             gaps=tuple(gap(one.broker_name, one.unseen_since) for one in gone),
             traffic_hours=tuple(traffic_hours(self.groups, minute, interval)),
         )
+
+    def _offset_moves(self, interval: Interval) -> tuple[OffsetMoveFacts, ...]:
+        parameters = parameters_of(Judgement(), interval, interval.end)
+        recent = [move for move in self._moves if move["moved_at"] >= parameters["moves_since"]]
+        if not recent:
+            return ()
+        queries = FactQueries([{OFFSET_MOVES.name: recent}], parameters)
+        return queries.records(OFFSET_MOVE_FACTS.name, OffsetMoveFacts)
 
     def _unseen_since(self, minute: int, broker: str, interval: Interval) -> UnseenBrokerFacts:
         first = minute

@@ -172,6 +172,8 @@ def test_a_lock_must_outlive_three_renewals(orderly: bool, live_ms: int | None, 
 def test_moves_are_counted_within_the_window_per_requested_offset() -> None:
     def move(event_offset: int, minutes: int, requested: int, corrected: int) -> Row:
         return {
+            "cluster": "demo",
+            "interval_start": INTERVAL.start,
             "origin": "event",
             "position": event_offset,
             "moved_at": INTERVAL.end - timedelta(minutes=minutes),

@@ -1,4 +1,4 @@
-"""Each case of cases.yml in pure Python; `tests/spark/test_move_facts.py` runs the same cases in Spark."""
+"""Each case of cases.yml: what told of an offset move, and what the moves are."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import pytest
 import yaml
 
 from offsetguard.facts import OffsetMoveFacts
-from offsetguard.move_facts import offset_move_facts
+from offsetguard.intervals import Interval
+from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
+from offsetguard_peers.fact_answers import answers
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
-END = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
-WINDOW = timedelta(minutes=30)
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+END = INTERVAL.end
+
+
+def offset_moves(rows: list[dict[str, Any]]) -> list[OffsetMoveFacts]:
+    return answers(OFFSET_MOVE_FACTS, OffsetMoveFacts, {OFFSET_MOVES.name: rows}, INTERVAL)
 
 
 def move_row(given: dict[str, Any]) -> dict[str, Any]:
@@ -58,6 +64,10 @@ def _names(given: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
 def test_moves_become_the_facts_that_the_case_says(case: dict[str, Any]) -> None:
-    facts = offset_move_facts([move_row(move) for move in case["moves"]], END - WINDOW)
     expected = [expected_fact(fact) for fact in case["facts"]]
-    assert sorted(facts, key=repr) == sorted(expected, key=repr)
+    assert offset_moves([move_row(move) for move in case["moves"]]) == sorted(expected, key=repr)
+
+
+def test_moves_of_later_intervals_do_not_count() -> None:
+    """A backfill gives the same answer when newer intervals are there already."""
+    assert not offset_moves([move_row({"moved": [100, 330], "s_ago": 10, "collected_min_ago": -1})])

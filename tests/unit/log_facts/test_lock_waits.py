@@ -1,4 +1,4 @@
-"""Each case of lock_waits.yml in pure Python; `tests/spark/test_log_facts.py` runs the same cases in Spark."""
+"""Each case of lock_waits.yml, and what is known of a lock's holder."""
 
 from __future__ import annotations
 
@@ -7,21 +7,33 @@ from typing import Any
 
 import pytest
 
-from offsetguard.lock_waits import lock_wait_facts, with_holders
+from offsetguard.facts import LockWaitFacts
 from offsetguard.logs.events import LogEvent, LogOrigin, event_row, parse_records
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard.time_zones import zone_of
 from offsetguard_peers import log_fact_cases
+from offsetguard_peers.fact_answers import answers
 
 CAPTURED = Path(__file__).parents[1] / "logs" / "excerpts" / "lock-4.9.8.log"
 
 
+def lock_waits(lines: list[Any], **others: Any) -> list[LockWaitFacts]:
+    rows = {LOG_EVENTS.name: lines, **others.pop("rows", {})}
+    return answers(LOCK_WAIT_FACTS, LockWaitFacts, rows, log_fact_cases.INTERVAL, **others)
+
+
 @pytest.mark.parametrize("case", log_fact_cases.cases("lock_waits"), ids=lambda case: case["why"])
 def test_lines_become_the_waits_that_the_case_says(case: dict[str, Any]) -> None:
-    rows = [log_fact_cases.lock_line(at, line) for at, line in enumerate(case["lines"])]
+    lines = [log_fact_cases.lock_line(at, line) for at, line in enumerate(case["lines"])]
     expected = [log_fact_cases.lock_wait(given) for given in case["waits"]]
-    for ordered in (rows, rows[::-1]):  # tables give rows in any order
-        found = lock_wait_facts(ordered, log_fact_cases.SINCE)
-        assert sorted(found, key=repr) == sorted(expected, key=repr)
+    assert lock_waits(lines) == sorted(expected, key=repr)
+
+
+def test_lines_of_a_later_interval_do_not_count() -> None:
+    """A backfill gives the same answer when newer intervals are there already."""
+    assert not lock_waits(
+        [log_fact_cases.lock_line(0, [10, "refused", "b", "a", {"interval_start": log_fact_cases.INTERVAL.end}])]
+    )
 
 
 def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
@@ -29,7 +41,8 @@ def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
     origin = LogOrigin("broker-b-0", "lock.log", "broker-b", 0)
     events = parse_records(CAPTURED.read_bytes(), zone_of("+08:00"), origin=origin)
     rows = [event_row(event, "demo", event.at) for event in events if isinstance(event, LogEvent)]
-    waits = lock_wait_facts(rows, min(row["at"] for row in rows))
+    first, last = min(row["at"] for row in rows), max(row["at"] for row in rows)
+    waits = lock_waits(rows, interval_start=last, log_since=first, oldest_log_interval=first)
     expired = {(one.topic, one.queue_id, one.waited_ms) for one in waits if one.ended_by == "expired"}
     assert expired
     assert all(one.next_holder_client_id == one.waiter_client_id for one in waits if one.ended_by == "expired")
@@ -37,9 +50,9 @@ def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
 
 def test_the_holder_of_a_lock_is_looked_up_among_the_clients_of_its_group() -> None:
     """None where nobody could tell: the line names no holder, or the group's clients were not seen."""
-    waits, clients, groups = log_fact_cases.holder_rows()
+    lines, clients, groups = log_fact_cases.holder_rows()
     found = {
         (one.consumer_group, one.holder_client_id): (one.holder_online, one.holder_start_at)
-        for one in with_holders(waits, clients, groups)
+        for one in lock_waits(lines, rows={CLIENT_SNAPSHOTS.name: clients, GROUP_SNAPSHOTS.name: groups})
     }
     assert found == log_fact_cases.HOLDERS

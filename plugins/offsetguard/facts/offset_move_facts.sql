@@ -1,0 +1,124 @@
+-- Offset moves of the look-back window, each move once whatever told of it; in this order:
+--
+-- 1. A row that was read twice (a repeated round; a log file read in a round and again as a whole) counts once.
+-- 2. An event and its log line: the same group, topic, broker and requested offset. The event stays, since it names the
+--    queue; the client's address is taken from the log lines if they name exactly one.
+-- 3. Rows become one fact per (origin, group, client, topic, broker, queue, requested offset).
+-- 4. A snapshot's move is the trace of an event or a log line of the same group, topic and broker when both moved in
+--    the same direction over overlapping offsets (in the same queue, where both name one): the told one stays.
+-- 5. A log line names no queue. It is that of the snapshot moves that are its trace: of the ones with the very same
+--    corrected offset if these name exactly one queue, else of all if they do; otherwise it stays unknown.
+WITH
+rows_once AS (
+    SELECT DISTINCT
+        cluster,
+        origin,
+        position,
+        moved_at,
+        consumer_group,
+        NULLIF(client_id, '') AS client_id,
+        topic,
+        broker_name,
+        queue_id,
+        requested_offset,
+        corrected_offset
+    FROM offset_moves_history
+    WHERE
+        interval_start BETWEEN :oldest_move_interval AND :interval_start
+        AND moved_at >= :moves_since
+),
+same_requests AS (
+    SELECT
+        *,
+        MAX(CASE WHEN origin = 'event' THEN 1 ELSE 0 END) OVER (
+            PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+        ) AS has_event,
+        MIN(CASE WHEN origin = 'log' THEN client_id END) OVER (
+            PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+        ) AS first_log_client,
+        MAX(CASE WHEN origin = 'log' THEN client_id END) OVER (
+            PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+        ) AS last_log_client
+    FROM rows_once
+),
+told_once AS (
+    SELECT
+        cluster,
+        origin,
+        position,
+        moved_at,
+        consumer_group,
+        COALESCE(
+            client_id, CASE WHEN origin = 'event' AND first_log_client = last_log_client THEN first_log_client END
+        ) AS client_id,
+        topic,
+        broker_name,
+        queue_id,
+        requested_offset,
+        corrected_offset
+    FROM same_requests
+    WHERE has_event = 0 OR origin <> 'log'
+),
+moves AS (
+    SELECT
+        cluster,
+        origin,
+        consumer_group,
+        client_id,
+        topic,
+        broker_name,
+        queue_id,
+        requested_offset,
+        MAX(STRUCT(moved_at, position, corrected_offset)).corrected_offset AS corrected_offset,
+        COUNT(*) AS move_count,
+        MIN(moved_at) AS first_moved_at,
+        MAX(moved_at) AS last_moved_at
+    FROM told_once
+    GROUP BY cluster, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
+),
+-- Of each move: its traces, or of a trace: the moves that left it
+related AS (
+    SELECT
+        move.*,
+        COUNT(other.origin) AS related_count,
+        MIN(other.queue_id) AS first_queue_id,
+        MAX(other.queue_id) AS last_queue_id,
+        MIN(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS first_exact_queue_id,
+        MAX(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS last_exact_queue_id
+    FROM moves AS move
+    LEFT JOIN moves AS other
+        ON other.cluster = move.cluster
+        AND other.consumer_group = move.consumer_group
+        AND other.topic = move.topic
+        AND other.broker_name = move.broker_name
+        AND (other.origin = 'snapshot') <> (move.origin = 'snapshot')
+        AND COALESCE(other.queue_id, move.queue_id) = COALESCE(move.queue_id, other.queue_id)
+        AND (other.corrected_offset > other.requested_offset) = (move.corrected_offset > move.requested_offset)
+        AND GREATEST(
+            LEAST(other.requested_offset, other.corrected_offset), LEAST(move.requested_offset, move.corrected_offset)
+        ) < LEAST(
+            GREATEST(other.requested_offset, other.corrected_offset),
+            GREATEST(move.requested_offset, move.corrected_offset)
+        )
+    GROUP BY ALL
+)
+SELECT
+    cluster,
+    :interval_start AS interval_start,
+    consumer_group,
+    client_id,
+    topic,
+    broker_name,
+    COALESCE(
+        queue_id,
+        CASE WHEN first_exact_queue_id = last_exact_queue_id THEN first_exact_queue_id END,
+        CASE WHEN first_exact_queue_id IS NULL AND first_queue_id = last_queue_id THEN first_queue_id END
+    ) AS queue_id,
+    requested_offset,
+    corrected_offset,
+    move_count,
+    first_moved_at,
+    last_moved_at,
+    origin
+FROM related
+WHERE origin <> 'snapshot' OR related_count = 0

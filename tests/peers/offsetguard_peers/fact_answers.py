@@ -1,0 +1,21 @@
+"""What `facts/*.sql` say of rows that a test gives, as the pure path asks them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.config.judgement import Judgement
+from offsetguard.fact_queries import FactQueries
+from offsetguard.facts.parameters import parameters_of
+
+if TYPE_CHECKING:
+    from offsetguard.fact_queries import Tables
+    from offsetguard.fact_rows import Record
+    from offsetguard.intervals import Interval
+    from offsetguard.tables import Table
+
+
+def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval, **parameters: Any) -> list[Record]:
+    """Return the facts of a table as records, in a fixed order. `rows`: by name of the landed table."""
+    asked = parameters_of(Judgement(), interval, interval.end) | parameters
+    return sorted(FactQueries([rows], asked).records(table.name, kind), key=repr)

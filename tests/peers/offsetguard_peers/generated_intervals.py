@@ -1,0 +1,156 @@
+"""Random intervals of many clusters at once: what facts are made of, unknown, repeated and contradicting in parts.
+
+A cluster is an interval of its own, for it is part of every key: so a few queries try hundreds of intervals. Names are
+hostile: quotes, spaces beside tags, no-break spaces, characters beyond 16 bits, what a regular expression means.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from offsetguard.intervals import Interval
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, OFFSET_MOVES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from random import Random
+
+Row = dict[str, Any]
+Value = TypeVar("Value")
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+GROUPS = ("billing", "o'brien \U0001f980", "%RETRY%x")
+TOPICS = ("orders", "日本", "a|b.*", "%RETRY%billing")
+BROKERS = ("broker-a", "broker\u00a0b")
+CLIENTS = ("10.0.0.1@1", "10.0.0.1@2#ü", "\U0001f980")
+EXPRESSIONS = ("*", "", "a", "a || b", "b||a", " b|| a ||a", "\u00a0a", "||", "a > 3 AND b = 'x'")
+_KINDS = (
+    *("lock_refused", "lock_refused", "lock_refused", "lock_expired", "lock_taken"),
+    *("client_lock_result", "client_lock_renewal"),
+    *("pull_refused", "client_not_in_members", "offset_file_not_written", "consumer_connected", "group_offline"),
+    *("subscription_changed", "subscription_changed", "subscription_refreshed", "subscription_added"),
+    *("subscription_removed", "something_else"),
+)
+
+
+def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]:
+    """Return the rows of every relation that a file of `facts/` reads, by its name."""
+    clusters = [f"cluster '{number}' \u00a0" for number in range(cluster_count)]
+    return {
+        f"{LOG_EVENTS.name}_history": [row for name in clusters for row in _log_events(random, name)],
+        f"{OFFSET_MOVES.name}_history": [row for name in clusters for row in _offset_moves(random, name)],
+        CLIENT_SNAPSHOTS.name: [row for name in clusters for row in _clients(random, name)],
+        GROUP_SNAPSHOTS.name: [row for name in clusters for row in _groups(random, name)],
+    }
+
+
+def _log_events(random: Random, cluster: str) -> Iterator[Row]:
+    span_s = random.choice([60, 400, 2400])  # dense lines: one wait; sparse ones: silences, and beyond the window
+    for _ in range(random.randrange(40)):
+        kind = random.choice(_KINDS)
+        at = INTERVAL.end - timedelta(microseconds=random.randrange(span_s * 1_000_000))
+        if random.random() < 0.5:
+            at = at.replace(microsecond=0)  # several lines of a moment
+        of_client = kind.startswith("client_lock") or random.random() < 0.2
+        row = {
+            "cluster": cluster,
+            "interval_start": random.choice([INTERVAL.start, Interval.containing(at).start, INTERVAL.end]),
+            "source": random.choice(["broker-a-0", "app-1", "app-2"]),
+            "file": random.choice(["x.log", "x.log.1"]),
+            "position": random.randrange(4),
+            "kind": kind,
+            "at": maybe(random, at, 0.95),
+            "broker_name": None if of_client else maybe(random, random.choice(BROKERS), 0.95),
+            "broker_id": None if of_client else random.choice([0, 1]),
+            "consumer_group": maybe(random, random.choice(GROUPS[:2]), 0.85),
+            "topic": maybe(random, random.choice(TOPICS)),
+            "queue_id": maybe(random, random.randrange(2)),
+            "client_id": maybe(random, random.choice([*CLIENTS, ""])),
+            "fields_json": _fields_json(random, kind),
+        }
+        yield row
+        if random.random() < 0.1:
+            yield row | {"file": "read again", "interval_start": INTERVAL.start}
+
+
+def _fields_json(random: Random, kind: str) -> str:
+    fields: dict[str, Any] = {"broker_name": maybe(random, BROKERS[0], 0.9)}
+    if kind.startswith("lock"):
+        fields["holder_client_id"] = maybe(random, random.choice([*CLIENTS, ""]))
+    elif kind.startswith("client_lock"):
+        fields["outcome"] = maybe(random, random.choice(["OK", "Failed", "Failed", "?"]))
+    elif kind == "pull_refused":
+        fields["response_code"] = maybe(random, random.choice([25, 25, 1]))
+    elif kind == "offset_file_not_written":
+        fields["path"] = maybe(random, random.choice(["/a/ü/billing/offsets.json", "/billing/offsets.json", "a\nb"]))
+    elif kind == "subscription_changed":
+        for side in ("old", "new"):
+            fields[f"{side}_sub_string"] = maybe(random, random.choice(EXPRESSIONS))
+            fields[f"{side}_expression_type"] = maybe(random, random.choice(["TAG", "TAG", "SQL92"]))
+    return json.dumps(fields)
+
+
+def _offset_moves(random: Random, cluster: str) -> Iterator[Row]:
+    for _ in range(random.randrange(16)):
+        origin = random.choice(["event", "log", "snapshot"])
+        moved_at = INTERVAL.end - timedelta(microseconds=random.randrange(1_900_000_000))
+        row = {
+            "cluster": cluster,
+            "interval_start": random.choice([INTERVAL.start, Interval.containing(moved_at).start, INTERVAL.end]),
+            "origin": origin,
+            "source": random.choice(BROKERS),
+            "position": random.randrange(4),
+            "moved_at": moved_at,
+            "consumer_group": random.choice(GROUPS[:2]),
+            "client_id": maybe(random, random.choice(CLIENTS)),
+            "topic": random.choice(TOPICS[:2]),
+            "broker_name": BROKERS[0],
+            "queue_id": random.randrange(2) if origin == "snapshot" else maybe(random, random.randrange(2)),
+            "requested_offset": random.choice([2**63 - 1, *range(12)]),
+            "corrected_offset": random.choice([2**63 - 1, *range(12)]),
+        }
+        yield row
+        if random.random() < 0.2:
+            yield row | {"source": "read again", "interval_start": INTERVAL.start}
+
+
+def _clients(random: Random, cluster: str) -> Iterator[Row]:
+    for group in GROUPS:
+        for client_id in random.sample(CLIENTS, random.randrange(4)):
+            for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
+                yield {
+                    "cluster": cluster,
+                    "interval_start": INTERVAL.start,
+                    "consumer_group": group,
+                    "client_id": client_id,
+                    "broker_name": broker_name,
+                    "broker_id": random.choice([0, 1]),
+                    "subscriptions": _subscriptions(random),
+                    "own_subscriptions": _subscriptions(random),
+                    "running_info_read_at": maybe(random, random.choice([INTERVAL.start, INTERVAL.end])),
+                    "consumer_start_at": maybe(random, random.choice([INTERVAL.start, INTERVAL.end])),
+                }
+
+
+def _subscriptions(random: Random) -> list[str] | None:
+    some = [f"{random.choice(TOPICS)} {random.choice(EXPRESSIONS)}".strip(" ") for _ in range(random.randrange(4))]
+    return maybe(random, some)
+
+
+def _groups(random: Random, cluster: str) -> Iterator[Row]:
+    for group in random.sample(GROUPS, random.randrange(4)):
+        yield {
+            "cluster": cluster,
+            "interval_start": INTERVAL.start,
+            "consumer_group": group,
+            "system_group": False,
+            "in_detail": False,
+            "online_client_count": maybe(random, random.randrange(3)),
+        }
+
+
+def maybe(random: Random, value: Value, chance: float = 0.8) -> Value | None:
+    """Return the value, or None: not known."""
+    return value if random.random() < chance else None
