@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.known_figures import growth, milliseconds_between, per_second, sum_of_known
 from offsetguard.rate_facts import hit_ratio
-from offsetguard.snapshot_facts import facts_from_snapshot, rows_of
+from offsetguard.snapshot_facts import Look, facts_of, rows_of
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     GROUP_SNAPSHOTS,
@@ -47,20 +47,30 @@ def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime
 
     `now`: the moment up to which ages count; by default the end of the last round.
     """
+    return facts_at_moments(rounds, [(len(rounds), now or rounds[-1].manifest.finished_at)], config)[0]
+
+
+def facts_at_moments(
+    rounds: Sequence[Snapshot], moments: Sequence[tuple[int, datetime]], config: Config
+) -> list[IntervalFacts]:
+    """Return the facts at several moments, given as (how many rounds were over, up to when ages count)."""
+    looks = [_look(rounds[:count], now) for count, now in moments]
+    found = zip(moments, facts_of(looks, config), strict=True)
+    return [_with_growth(facts, rounds[:count]) for (count, _), facts in found]
+
+
+def _look(rounds: Sequence[Snapshot], now: datetime) -> Look:
     last = rounds[-1]
-    facts = facts_from_snapshot(
-        last.manifest,
-        last.tables,
-        config,
-        Interval(last.manifest.interval_start),
-        now=now or last.manifest.finished_at,
-        earlier=[one.tables for one in rounds[:-1]],
-    )
+    interval = Interval(last.manifest.interval_start)
+    return Look(last.manifest, last.tables, interval, now, [one.tables for one in rounds[:-1]])
+
+
+def _with_growth(facts: IntervalFacts, rounds: Sequence[Snapshot]) -> IntervalFacts:
     base = base_round(rounds)
-    if base is not None:
-        facts = _with_rates(facts, rounds[base:-1], last)
-        facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
-    return facts
+    if base is None:
+        return facts
+    facts = _with_rates(facts, rounds[base:-1], rounds[-1])
+    return replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
 
 
 def base_round(rounds: Sequence[Snapshot]) -> int | None:

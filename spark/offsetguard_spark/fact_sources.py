@@ -9,11 +9,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import PUBLISHED
+from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES
 from offsetguard_spark.invariants import mark
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tags import tagged
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HISTORY = "_history"
 _TABLES = {table.name: table for table in PUBLISHED}
+_KEPT = ("pairs",)  # steps that are computed once: few rows of many, for several tables
 
 
 class WrittenTables(Protocol):
@@ -66,7 +68,7 @@ class FactSources:
         """Return the rows of `facts/NAME.sql` about this interval; what it reads becomes views of the session."""
         engine = SparkEngine(self.spark)
         for relation in texts.relations_of(name):
-            engine.add(relation, self._relation(relation))
+            engine.add(relation, self.relation(relation))
         return engine.run(name, self.parameters)
 
     @property
@@ -74,14 +76,26 @@ class FactSources:
         """What the queries may ask for besides rows."""
         return parameters_of(self.config.judgement, self.interval, self.interval.end)
 
-    def _relation(self, name: str) -> DataFrame:
+    def relation(self, name: str) -> DataFrame:
+        """Return what queries read by a name."""
+        if name == QUEUE_STATE.name:
+            return self.state()
+        if name == "intervals":
+            row = {"cluster": self.cluster, "interval_start": self.interval.start, "now": self.interval.end}
+            return self.spark.createDataFrame(pa.Table.from_pylist([row]))
         if name in texts.names():
-            return self.once(name, lambda: self.facts(name))
+            return self.once(name, lambda: self.facts(name)) if name in _KEPT else self.facts(name)
         if name.endswith(_HISTORY):
-            return self.history(_TABLES[name.removesuffix(_HISTORY)]).where(F.col("cluster") == self.cluster)
+            return self._history(_TABLES[name.removesuffix(_HISTORY)])
         table = _TABLES[name]
         rows = self.rows(table)
         return rows if self.row_count(table) else rows.where(F.lit(False))  # an empty relation costs no join
+
+    def _history(self, table: Table) -> DataFrame:
+        rows = self.history(table).where(F.col("cluster") == self.cluster)
+        since, until = self.parameters["oldest_baseline"], self.parameters["newest_baseline"]
+        is_empty = table is TRAFFIC_BASELINES and not self.may_hold(table, since, until)
+        return rows.where(F.lit(False)) if is_empty else rows
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""

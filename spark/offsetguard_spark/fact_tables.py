@@ -28,9 +28,7 @@ from offsetguard.tables import (
 from offsetguard_spark.facts import (
     broker_facts,
     cluster_facts,
-    group_facts,
     has_traffic_to_fold,
-    queue_facts,
     topic_facts,
     traffic_baselines,
 )
@@ -91,9 +89,14 @@ def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = Non
     return FactTable(table, lambda sources: sources.facts(table.name), has_work)
 
 
+def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = None) -> FactTable:
+    """Return a table whose rows are those of the file of its name in `facts/`."""
+    return FactTable(table, lambda sources: sources.facts(table.name), has_work)
+
+
 FACT_TABLES: tuple[FactTable, ...] = (
-    FactTable(QUEUE_FACTS, queue_facts, _has_queues),
-    FactTable(GROUP_FACTS, group_facts, _has_queues),
+    _by_query(QUEUE_FACTS, _has_queues),
+    _by_query(GROUP_FACTS, _has_queues),
     FactTable(TOPIC_FACTS, topic_facts, _is_anything_seen),
     FactTable(BROKER_FACTS, broker_facts, _is_anything_seen),
     FactTable(CLUSTER_FACTS, cluster_facts, _is_anything_seen),

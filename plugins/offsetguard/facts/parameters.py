@@ -1,4 +1,4 @@
-"""What `facts/*.sql` ask for besides rows: the interval, how far to look back, limits. Each is defined elsewhere."""
+"""What `facts/*.sql` may ask for besides rows: the interval, how far to look back, limits defined elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.log_kinds import SILENCE
+from offsetguard.queue_state import WINDOW
 from offsetguard.rebalance_lock import LOCK_SILENCE
+from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from offsetguard.config.judgement import Judgement
     from offsetguard.intervals import Interval
 
+KEPT_FOR = timedelta(hours=24)  # a queue without samples
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.
 _CLOCK_SKEW = timedelta(minutes=10)
 _MOST_CLIENTS = 20  # that a list of their ids names
@@ -24,8 +27,9 @@ def parameters_of(judgement: Judgement, interval: Interval, now: datetime) -> di
     """Return the parameters of facts about an interval. `now`: ages count up to it, windows end there."""
     logs = now - timedelta(milliseconds=judgement.log_window_ms)
     moves = now - timedelta(milliseconds=judgement.offset_move_window_ms)
-    return {
-        "interval_start": interval.start,
+    hour = hour_containing(interval.start)
+    weeks = earlier_rows(hour)
+    return fold_parameters(interval.start) | {
         "now": now,
         "log_since": logs,
         "oldest_log_interval": logs - _CLOCK_SKEW,
@@ -34,4 +38,19 @@ def parameters_of(judgement: Judgement, interval: Interval, now: datetime) -> di
         "lock_silence_us": LOCK_SILENCE // _MICROSECOND,
         "log_silence_us": SILENCE // _MICROSECOND,
         "most_clients": _MOST_CLIENTS,
+        "hour_of_week": hour_of_week(hour),
+        "oldest_baseline": weeks[-1],
+        "newest_baseline": weeks[0],
+    }
+
+
+def fold_parameters(
+    interval_start: datetime, *, first_interval_start: datetime | None = None, window: timedelta = WINDOW
+) -> dict[str, Any]:
+    """Return the parameters of the fold up to an interval; of many, from the first one on."""
+    return {
+        "interval_start": interval_start,
+        "first_interval_start": first_interval_start,
+        "window_us": window // _MICROSECOND,
+        "kept_for_us": KEPT_FOR // _MICROSECOND,
     }

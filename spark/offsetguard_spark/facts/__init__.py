@@ -8,17 +8,13 @@ all levels agree. NULL is unknown and stays NULL: no figure turns it into 0.
 from __future__ import annotations
 
 from offsetguard_spark.facts.brokers import broker_facts, cluster_facts
-from offsetguard_spark.facts.groups import group_facts
-from offsetguard_spark.facts.queues import queue_facts
 from offsetguard_spark.facts.topics import topic_facts
 from offsetguard_spark.facts.traffic import has_traffic_to_fold, traffic_baselines
 
 __all__ = [
     "broker_facts",
     "cluster_facts",
-    "group_facts",
     "has_traffic_to_fold",
-    "queue_facts",
     "topic_facts",
     "traffic_baselines",
 ]

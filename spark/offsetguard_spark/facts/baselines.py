@@ -1,4 +1,4 @@
-"""Usual traffic at an hour of the week, as facts take it: `offsetguard.traffic_baselines` as columns."""
+"""How usual traffic goes on from week to week: `offsetguard.traffic_baselines` as columns."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
-from offsetguard.traffic_baselines import REMEMBERED_WEEKS, earlier_rows, hour_containing, hour_of_week
-from offsetguard_spark.facts.figures import unknown
-from offsetguard_spark.new_columns import with_new
+from offsetguard.tables import TRAFFIC_BASELINES
+from offsetguard.traffic_baselines import REMEMBERED_WEEKS, earlier_rows, hour_of_week
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,24 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from offsetguard_spark.fact_sources import FactSources
-
-_COLUMNS = ("baseline_tps", "baseline_spread_tps", "baseline_week_count")
-
-
-def with_baselines(facts: DataFrame, sources: FactSources, *, of_groups: bool) -> DataFrame:
-    """Add what traffic was at this hour of the week: a topic's own, or a group's commits in a topic."""
-    table = GROUP_FACTS if of_groups else TOPIC_FACTS
-    baselines = newest_baselines(hour_containing(sources.interval.start), sources)
-    if baselines is None:
-        return with_new(facts, unknown(table, _COLUMNS))
-    of_group = F.col("before_group").isNotNull()
-    known = baselines.where(of_group if of_groups else ~of_group)
-    on = F.col("topic") == F.col("before_topic")
-    if of_groups:
-        on = on & (F.col("consumer_group") == F.col("before_group"))
-    figures = {f"baseline_{name}": F.col(f"before.{name}") for name in ("spread_tps", "week_count")}
-    joined = facts.join(F.broadcast(known), on, "left")
-    return with_new(joined, figures | {"baseline_tps": F.col("before.mean_tps")})
 
 
 def newest_baselines(hour: datetime, sources: FactSources) -> DataFrame | None:

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.tables import BROKER_STATS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS, TOPIC_SETTINGS
-from offsetguard_spark.facts.baselines import with_baselines
 from offsetguard_spark.facts.figures import (
     AGES,
     LAG_SUMS,
@@ -52,7 +51,8 @@ def topic_facts(sources: FactSources) -> DataFrame:
     rated = _with_put_rates(_with_produce_rate(joined, sources), sources)
     all_told = F.col("put_broker_count") >= F.col("broker_count")
     figures = counts | {"unreadable_queue_count": unreadable, "put_tps": F.when(all_told, F.col("put_tps"))}
-    return as_rows_of(TOPIC_FACTS, sources, with_baselines(rated, sources, of_groups=False), figures)
+    usual = sources.relation("baselines").where("consumer_group IS NULL").drop("cluster", "consumer_group")
+    return as_rows_of(TOPIC_FACTS, sources, rated.join(F.broadcast(usual), "topic", "left"), figures)
 
 
 def kept_of(sources: FactSources) -> DataFrame:

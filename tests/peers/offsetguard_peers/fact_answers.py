@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.config.judgement import Judgement
-from offsetguard.fact_queries import FactQueries
+from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.facts.parameters import parameters_of
 
 if TYPE_CHECKING:
@@ -18,4 +18,5 @@ if TYPE_CHECKING:
 def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval, **parameters: Any) -> list[Record]:
     """Return the facts of a table as records, in a fixed order. `rows`: by name of the landed table."""
     asked = parameters_of(Judgement(), interval, interval.end) | parameters
-    return sorted(FactQueries([rows], asked).records(table.name, kind), key=repr)
+    queries = FactQueries([Moment([rows], interval.end)], asked)
+    return sorted(queries.records(table.name, kind), key=repr)

@@ -11,7 +11,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from offsetguard.intervals import Interval
-from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, OFFSET_MOVES
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    CLIENT_QUEUE_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_SNAPSHOTS,
+    LOG_EVENTS,
+    OFFSET_MOVES,
+    QUEUE_SNAPSHOTS,
+    TOPIC_SETTINGS,
+    TRAFFIC_BASELINES,
+)
+from offsetguard.traffic_baselines import earlier_rows, hour_containing, hour_of_week
+from offsetguard_peers.generated_queues import queue_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +56,12 @@ def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]
         f"{OFFSET_MOVES.name}_history": [row for name in clusters for row in _offset_moves(random, name)],
         CLIENT_SNAPSHOTS.name: [row for name in clusters for row in _clients(random, name)],
         GROUP_SNAPSHOTS.name: [row for name in clusters for row in _groups(random, name)],
+        CLIENT_QUEUE_SNAPSHOTS.name: [row for name in clusters for row in _held_queues(random, name)],
+        f"{QUEUE_SNAPSHOTS.name}_history": [row for name in clusters for row in queue_history(random, name)],
+        BROKER_SNAPSHOTS.name: [row for name in clusters for row in _brokers(random, name)],
+        BROKER_STATS.name: [row for name in clusters for row in _stats(random, name)],
+        TOPIC_SETTINGS.name: [row for name in clusters for row in _settings(random, name)],
+        f"{TRAFFIC_BASELINES.name}_history": [row for name in clusters for row in _baselines(random, name)],
     }
 
 
@@ -129,6 +148,17 @@ def _clients(random: Random, cluster: str) -> Iterator[Row]:
                     "broker_id": random.choice([0, 1]),
                     "subscriptions": _subscriptions(random),
                     "own_subscriptions": _subscriptions(random),
+                    "language": maybe(random, "JAVA"),
+                    "version": maybe(random, random.choice([435, 453])),
+                    "connection_count": maybe(random, random.randrange(1, 3)),
+                    "thread_count": maybe(random, random.randrange(1, 64)),
+                    "orderly": maybe(random, random.random() < 0.5),
+                    "max_reconsume_times": maybe(random, random.choice([-1, 16])),
+                    "consume_ok_tps": maybe(random, random.random() * 100),
+                    "consume_failed_tps": maybe(random, random.random()),
+                    "consume_rt_ms": maybe(random, random.random() * 100),
+                    "pull_threshold_for_queue": maybe(random, random.choice([0, 1_000])),
+                    "pull_threshold_size_for_queue_mib": maybe(random, random.choice([0, 100])),
                     "running_info_read_at": maybe(random, random.choice([INTERVAL.start, INTERVAL.end])),
                     "consumer_start_at": maybe(random, random.choice([INTERVAL.start, INTERVAL.end])),
                 }
@@ -148,7 +178,103 @@ def _groups(random: Random, cluster: str) -> Iterator[Row]:
             "system_group": False,
             "in_detail": False,
             "online_client_count": maybe(random, random.randrange(3)),
+            "consumption": maybe(random, random.choice(["classic", "pop"])),
+            "message_model": maybe(random, random.choice(["CLUSTERING", "BROADCASTING"])),
+            "declared_orderly": maybe(random, random.random() < 0.7),
+            "lock_interval_ms": maybe(random, 20_000),
+            "lock_max_live_time_ms": maybe(random, random.choice([59_999, 60_000])),
+            "missing_members": maybe(random, ["c0 broker-b"]),
+            "members_differ_since": maybe(random, _moment(random)),
         }
+
+
+def _held_queues(random: Random, cluster: str) -> Iterator[Row]:
+    for group in GROUPS:
+        for topic in random.sample(TOPICS, 2):
+            for client_id in random.sample(CLIENTS, random.randrange(3)):
+                for queue_id in random.sample(range(3), random.randrange(3)):
+                    yield {
+                        "cluster": cluster,
+                        "interval_start": INTERVAL.start,
+                        "consumer_group": group,
+                        "client_id": client_id,
+                        "topic": topic,
+                        "broker_name": random.choice(BROKERS),
+                        "queue_id": queue_id,
+                        "dropped": maybe(random, random.random() < 0.2),
+                        "locked": maybe(random, random.random() < 0.5),
+                        "cached_message_count": maybe(random, random.randrange(1_200)),
+                        "cached_message_mib": maybe(random, random.randrange(120)),
+                        **{name: maybe(random, _moment(random)) for name in _LAST},
+                    }
+
+
+_LAST = ("last_lock_at", "last_pull_at", "last_consume_at")
+
+
+def _moment(random: Random) -> datetime:
+    return INTERVAL.end - timedelta(microseconds=random.randrange(60_000_000))
+
+
+def _brokers(random: Random, cluster: str) -> Iterator[Row]:
+    for name in BROKERS:
+        for broker_id in random.sample([0, 1, 2], random.randrange(1, 4)):
+            yield {"cluster": cluster, "interval_start": INTERVAL.start, "broker_name": name, "broker_id": broker_id}
+
+
+def _stats(random: Random, cluster: str) -> Iterator[Row]:
+    for group in GROUPS:
+        for topic in TOPICS:
+            for name in BROKERS:
+                for broker_id in random.sample([0, 1, 2], random.randrange(4)):
+                    for stats_name in (
+                        "GROUP_GET_NUMS",
+                        *(("SNDBCK_PUT_NUMS", "TOPIC_PUT_NUMS") if not broker_id else ()),
+                    ):
+                        yield {
+                            "cluster": cluster,
+                            "interval_start": INTERVAL.start,
+                            "broker_name": name,
+                            "broker_id": broker_id,
+                            "stats_name": stats_name,
+                            "topic": topic,
+                            "consumer_group": None if stats_name == "TOPIC_PUT_NUMS" else group,
+                            "counted": True,
+                            "tps": random.choice([0.0, random.random() * 100]),
+                            "counting_since": maybe(random, _moment(random), 0.5),
+                        }
+
+
+def _settings(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, 3):
+        for name in random.sample(BROKERS, random.randrange(1, 3)):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start,
+                "broker_name": name,
+                "topic": topic,
+                "topic_kind": "normal",
+                "read_queue_nums": random.randrange(4),
+                "write_queue_nums": random.randrange(4),
+                "perm": random.choice([2, 4, 6]),
+            }
+
+
+def _baselines(random: Random, cluster: str) -> Iterator[Row]:
+    hour = hour_containing(INTERVAL.start)
+    for topic in random.sample(TOPICS, 2):
+        for group in (None, *GROUPS):
+            for start in random.sample([*earlier_rows(hour), INTERVAL.start], random.randrange(4)):
+                yield {
+                    "cluster": cluster,
+                    "interval_start": start,
+                    "topic": topic,
+                    "consumer_group": group,
+                    "hour_of_week": random.choice([hour_of_week(hour), hour_of_week(hour), 3]),
+                    "mean_tps": random.random() * 9,
+                    "spread_tps": random.random(),
+                    "week_count": random.randrange(1, 9),
+                }
 
 
 def maybe(random: Random, value: Value, chance: float = 0.8) -> Value | None:

@@ -24,12 +24,8 @@ _TOPICS = ("orders", "日本", "a|b.*")
 _BROKERS = ("broker-a", "broker\u00a0b")
 
 
-def queue_histories(random: Random, cluster_count: int) -> list[Row]:
-    """Return `queue_snapshots` rows of intervals up to LAST, one per queue and interval."""
-    return [row for number in range(cluster_count) for row in _history(random, f"cluster '{number}' \u00a0")]
-
-
-def _history(random: Random, cluster: str) -> Iterator[Row]:
+def queue_history(random: Random, cluster: str) -> Iterator[Row]:
+    """Yield `queue_snapshots` rows of intervals up to LAST, one per queue and interval."""
     for group in random.sample(_GROUPS, 2):
         for topic in random.sample(_TOPICS, random.randrange(1, 3)):
             for broker_name in random.sample(_BROKERS, random.randrange(1, 3)):

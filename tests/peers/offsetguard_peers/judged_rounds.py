@@ -48,10 +48,9 @@ def judged_rounds_of_bundle(folder: Path) -> list[JudgedRound]:
     """Judge a bundle after its first round, after the first two, and so on, without any configuration."""
     config = default_config({CLUSTER: ["127.0.0.1:9876"]})
     rounds = asyncio.run(snapshots_of_bundle(open_bundle(folder), CLUSTER, config))
-    return [
-        JudgedRound(rounds[count - 1].manifest.finished_at, judge(facts_of_bundle(rounds[:count], config), config))
-        for count in range(1, len(rounds) + 1)
-    ]
+    moments = [(count, one.manifest.finished_at) for count, one in enumerate(rounds, start=1)]
+    found = zip(moments, facts_of_bundle(rounds, moments, config), strict=True)
+    return [JudgedRound(now, judge(facts, config)) for (_, now), facts in found]
 
 
 class LiveRounds:
