@@ -18,7 +18,7 @@ from offsetguard.bundle.layout import INDEX
 from offsetguard.collect.manifest import Outcome
 from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.rules.registry import judge, worst_first
-from offsetguard.sampled_rounds import facts_at_moments
+from offsetguard.sampled_rounds import facts_of_moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,8 +56,8 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
     """Judge the rounds of one bundle, oldest first, at least one. `end`: the bundle's own end, the last moment."""
     moments = _judged_moments(rounds, end)
     found: dict[_Subject, Diagnosed] = {}
-    for (_, now), facts in zip(moments, facts_of_bundle(rounds, moments, config), strict=True):
-        judgement = judge(facts, config)
+    for (_, now), facts in zip(moments, facts_of_moments(rounds, moments, config), strict=True):
+        judgement = judge(without_own_gaps(facts), config)
         for finding in judgement.findings:
             subject = finding.rule.id, finding.consumer_group, finding.topic
             before = found.get(subject)
@@ -68,15 +68,11 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
     return Diagnosis(tuple(sorted(lasting, key=lambda one: order[id(one.finding)])), judgement.cannot_tell)
 
 
-def facts_of_bundle(
-    rounds: Sequence[Snapshot], moments: Sequence[tuple[int, datetime]], config: Config
-) -> Iterator[IntervalFacts]:
-    """Yield the facts of recorded rounds at moments (how many were over, when), without gaps of the recording only."""
-    return map(_without_recording_gaps, facts_at_moments(rounds, moments, config))
+def without_own_gaps(facts: IntervalFacts) -> IntervalFacts:
+    """Return the facts of recorded rounds without the gaps that only the recording has.
 
-
-def _without_recording_gaps(facts: IntervalFacts) -> IntervalFacts:
-    """Leave out what nobody asked for: a master is unseen only if it was asked and did not answer."""
+    A master is unseen only if it was asked and did not answer, not if nobody asked it.
+    """
     gaps = tuple(gap for gap in facts.gaps if not _is_of_the_bundle(gap))
     not_listed = facts.cluster_unseen and any(gap.broker_name is None for gap in gaps)
     silent = {(gap.broker_name, gap.broker_id) for gap in gaps}

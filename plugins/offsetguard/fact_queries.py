@@ -1,7 +1,8 @@
-"""`facts/*.sql` over rows in memory: those of one round, and those of the rounds before it; at many moments at once.
+"""`facts/*.sql` over the rounds that are in memory, on DuckDB.
 
-`diagnose` looks at a bundle after each of its rounds, and a query takes about as long for sixty moments as for one.
-`cluster` is part of every key, so each moment is a cluster of its own here, whose history is the rounds up to it.
+Many moments at once: `diagnose` judges a bundle after each of its rounds, and a query costs as much for sixty moments
+as for one. `cluster` is part of every key, so each moment is a cluster of its own here, of which the rounds up to it
+are the history. Every table is given to DuckDB once; a view gives each moment its rows.
 """
 
 from __future__ import annotations
@@ -9,148 +10,148 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsetguard.collect.landing import arrow_schema, table_of, with_plain_texts
+from offsetguard.collect.columns import arrow_array
+from offsetguard.collect.landing import table_of, with_plain_texts
 from offsetguard.fact_rows import record_of
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
-from offsetguard.queue_fold import folded
-from offsetguard.tables import LANDED, QUEUE_SNAPSHOTS, QUEUE_STATE, TRAFFIC_BASELINES
+from offsetguard.facts.parameters import fold_parameters, parameters_of
+from offsetguard.tables import LANDED, PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from offsetguard.collect.landing import Row
+    from offsetguard.config.judgement import Judgement
     from offsetguard.fact_rows import Record
     from offsetguard.tables import Table
 
     Tables = Mapping[str, pa.Table | Sequence[Row]]  # by name, as landed; texts may be dictionary-encoded
 
 HISTORY = "_history"
-_TABLES = {table.name: table for table in (*LANDED, TRAFFIC_BASELINES)}
-_TIME = pa.timestamp("us", "UTC")
-_INTERVALS = pa.schema([("cluster", pa.string()), ("interval_start", _TIME), ("now", _TIME)])
+_TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}
 _READ_AT = ("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATER = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Some rounds, the tables of each, oldest first; a table's history is the rows of all. Ages count up to `now`."""
+class Moment(NamedTuple):
+    """What is looked at: a round, and those before it; ages count up to `now`, windows end there."""
 
-    rounds: Sequence[Tables]
+    round_number: int  # of the newest, from 0
+    interval_start: datetime
     now: datetime
 
 
 class FactQueries:
-    """The facts that queries make of the newest round of each moment; what they read is given to DuckDB when they run.
+    """The facts of some moments; what a query reads is given to DuckDB when the first one asks for it.
 
-    `parameters` are those of all moments: what looks back from `now` by a parameter can be asked of one moment only.
+    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one.
     """
 
-    def __init__(self, moments: Sequence[Moment], parameters: Mapping[str, Any]) -> None:
-        self._moments = moments
-        self._parameters = parameters
+    def __init__(self, rounds: Sequence[Tables], moments: Sequence[Moment], judgement: Judgement) -> None:
+        self._rounds = rounds
+        self._parameters = parameters_of(judgement, moments[-1].interval_start, moments[0].now)
         self._engine = DuckDBEngine()
-        self._there: set[str] = set()
-        self._plain: dict[tuple[int, str], pa.Table] = {}
+        self._engine.add("intervals", _intervals(moments))
+        self._there = {"intervals"}
+        self._made: dict[str, defaultdict[str, list[Row]]] = {}
 
-    def rows(self, name: str) -> list[list[Row]]:
-        """Return for each moment the rows of `facts/NAME.sql`, or of a step."""
-        self._give(name)
-        found = self._engine.run(name, self._parameters)
-        if name in texts.names() and name not in self._there:
-            self._engine.add(name, found)
-            self._there.add(name)
-        by_moment: dict[str, list[Row]] = defaultdict(list)
-        for row in found.to_pylist():
-            by_moment[row["cluster"]].append(row)
-        return [by_moment[str(number)] for number in range(len(self._moments))]
+    def about(self, moment: int) -> MomentQueries:
+        """Return the queries about one of the moments, by its place."""
+        return MomentQueries(self, moment)
 
-    def records(self, name: str, kind: type[Record]) -> tuple[Record, ...]:
-        """Return those of the only moment as typed records."""
-        (rows,) = self.rows(name)
-        return tuple(record_of(kind, row) for row in rows)
+    def rows(self, name: str, moment: int) -> Sequence[Row]:
+        """Return the rows of `facts/NAME.sql` about a moment; the first call makes those of all."""
+        if name not in self._made:
+            self._give(name)
+            made = self._made[name] = defaultdict(list)
+            for row in self._engine.run(name, self._parameters).to_pylist():
+                made[row["cluster"]].append(row)
+        return self._made[name][str(moment)]
 
     def have(self, table: Table) -> bool:
-        """Whether any round has a row of a table: of most there is nothing to ask about log lines."""
-        return any(len(one.get(table.name, ())) for moment in self._moments for one in moment.rounds)
+        """Whether any of the rounds has a row of a table: of most there is nothing to ask about log lines."""
+        return any(len(one.get(table.name, ())) for one in self._rounds)
 
     def _give(self, name: str) -> None:
         for relation in texts.relations_of(name) - self._there:
             if relation == QUEUE_STATE.name:
-                history = self._history(QUEUE_SNAPSHOTS.name)
-                self._engine.add(relation, folded(history) if len(history) else _schema(QUEUE_STATE).empty_table())
-            elif relation == "intervals":
-                self._engine.add(relation, self._intervals())
+                self._give_state()
             elif relation in texts.names():
                 self._give(relation)
                 self._engine.keep(relation, self._parameters)
-            elif relation.endswith(HISTORY):
-                self._engine.add(relation, self._history(relation.removesuffix(HISTORY)))
             else:
-                newest = [[moment.rounds[-1]] for moment in self._moments]
-                self._engine.add(relation, self._as_clusters(relation, newest))
+                self._give_table(relation)
             self._there.add(relation)
 
-    def _history(self, name: str) -> pa.Table:
-        return self._as_clusters(name, [moment.rounds for moment in self._moments])
-
-    def _intervals(self) -> pa.Table:
-        rows = [
-            {"cluster": str(number), "interval_start": self._taken_at[id(moment.rounds[-1])], "now": moment.now}
-            for number, moment in enumerate(self._moments)
-        ]
-        return pa.Table.from_pylist(rows, schema=_INTERVALS)
-
-    def _as_clusters(self, name: str, rounds: Sequence[Sequence[Tables]]) -> pa.Table:
-        """Return the rows of all moments, given with their rounds, each moment's in a cluster of its own."""
-        parts = [
-            _with(self._rows(name, one), "cluster", str(number)) for number, some in enumerate(rounds) for one in some
-        ]
-        return pa.concat_tables(parts)
-
-    def _rows(self, name: str, one: Tables) -> pa.Table:
-        key = id(one), name
-        if key not in self._plain:
-            rows = _plain(name, one)
-            if name == QUEUE_SNAPSHOTS.name:
-                rows = _with(_sound(rows), "interval_start", self._taken_at[id(one)])
-            self._plain[key] = rows
-        return self._plain[key]
-
-    @cached_property
-    def _taken_at(self) -> dict[int, datetime]:
-        """When each round took place, later than the one before; of one that read nothing that is all we know.
+    def _give_state(self) -> None:
+        """Fold the queues of each moment's rounds, and leave those that its newest round does not have.
 
         Rounds of `check` are seconds apart, several in one interval: a round's own moment stands for the interval.
         """
-        taken_at: dict[int, datetime] = {}
-        for moment in self._moments:
-            before = datetime(1970, 1, 1, tzinfo=UTC)
-            for one in moment.rounds:
-                if id(one) not in taken_at:
-                    rows = _plain(QUEUE_SNAPSHOTS.name, one)
-                    read_at = (pc.max(rows[name]).as_py() for name in _READ_AT)
-                    later = (at for at in read_at if at is not None and at > before)
-                    taken_at[id(one)] = max(later, default=before + _LATER)
-                before = taken_at[id(one)]
-        return taken_at
+        rounds = [_sound(_plain(QUEUE_SNAPSHOTS, one.get(QUEUE_SNAPSHOTS.name, ()))) for one in self._rounds]
+        taken_at = list(_moments_of(rounds))
+        parts = (
+            _numbered(_at(part, at), number) for number, (part, at) in enumerate(zip(rounds, taken_at, strict=True))
+        )
+        self._engine.add("sound_queues", pa.concat_tables(parts))
+        self._engine.view(f"{QUEUE_SNAPSHOTS.name}{HISTORY}", _of_moments("sound_queues", "<="))
+        parameters = fold_parameters(taken_at[-1], first_interval_start=taken_at[0])
+        self._engine.add("folded", self._engine.run(texts.QUEUE_WINDOWS, parameters))
+        self._engine.add("rounds", _rounds(taken_at))
+        self._engine.view(
+            QUEUE_STATE.name,
+            "SELECT folded.* REPLACE (moment.interval_start AS interval_start) FROM folded "
+            "JOIN intervals AS moment USING (cluster) "
+            "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = folded.interval_start",
+        )
+
+    def _give_table(self, relation: str) -> None:
+        name = relation.removesuffix(HISTORY)
+        table, rounds = _TABLES[name], f"{name}_rounds"
+        parts = [_plain(table, one.get(name, ())) for one in self._rounds]
+        self._engine.add(rounds, pa.concat_tables(_numbered(part, number) for number, part in enumerate(parts)))
+        self._engine.view(relation, _of_moments(rounds, "=" if relation == name else "<="))
 
 
-def _plain(name: str, tables: Tables) -> pa.Table:
-    rows, schema = tables.get(name, ()), _schema(_TABLES[name])
-    found = with_plain_texts(rows) if isinstance(rows, pa.Table) else table_of(_TABLES[name], rows)
-    return found.cast(schema)
+def _of_moments(rounds: str, which: str) -> str:
+    """Return the query that gives each moment its rows of a table of numbered rounds."""
+    return (
+        f"SELECT one.* EXCLUDE (round_number) REPLACE (moment.cluster AS cluster) FROM {rounds} AS one "
+        f"JOIN intervals AS moment ON one.round_number {which} moment.round_number"
+    )
 
 
-def _schema(table: Table) -> pa.Schema:
-    return pa.schema([column.with_nullable(True) for column in arrow_schema(table)])
+def _intervals(moments: Sequence[Moment]) -> pa.Table:
+    columns = {
+        "cluster": arrow_array(ColumnType.STRING, [str(number) for number in range(len(moments))]),
+        "interval_start": arrow_array(ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
+        "now": arrow_array(ColumnType.TIMESTAMP, [one.now for one in moments]),
+        "round_number": arrow_array(ColumnType.INT64, [one.round_number for one in moments]),
+    }
+    return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class MomentQueries:
+    """The facts of one moment."""
+
+    of_all: FactQueries
+    moment: int
+
+    def rows(self, name: str) -> Sequence[Row]:
+        """Return the rows of `facts/NAME.sql`, or of a step."""
+        return self.of_all.rows(name, self.moment)
+
+    def records(self, table: Table, kind: type[Record]) -> tuple[Record, ...]:
+        """Return the rows of a fact table as typed records."""
+        return tuple(record_of(kind, row) for row in self.rows(table.name))
 
 
 def _sound(rows: pa.Table) -> pa.Table:
@@ -163,8 +164,28 @@ def _sound(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.invert(unknown_queue))
 
 
-def _with(rows: pa.Table, name: str, value: Any) -> pa.Table:
-    """Return the rows with one value for all of them in a column."""
-    place = rows.schema.get_field_index(name)
-    field = rows.schema.field(place)
-    return rows.set_column(place, field, pa.repeat(pa.scalar(value, field.type), len(rows)))
+def _moments_of(rounds: Sequence[pa.Table]) -> Iterator[datetime]:
+    """Yield when each round took place, later than the one before; of one that read nothing that is all we know."""
+    before = _EPOCH
+    for rows in rounds:
+        read_at = (pc.max(rows[name]).as_py() for name in _READ_AT)
+        before = max((at for at in read_at if at is not None and at > before), default=before + _LATER)
+        yield before
+
+
+def _rounds(taken_at: Sequence[datetime]) -> pa.Table:
+    numbers = arrow_array(ColumnType.INT64, list(range(len(taken_at))))
+    return pa.table({"round_number": numbers, "taken_at": arrow_array(ColumnType.TIMESTAMP, list(taken_at))})
+
+
+def _at(rows: pa.Table, moment: datetime) -> pa.Table:
+    place = rows.schema.get_field_index("interval_start")
+    return rows.set_column(place, "interval_start", arrow_array(ColumnType.TIMESTAMP, [moment] * len(rows)))
+
+
+def _plain(table: Table, rows: pa.Table | Sequence[Row]) -> pa.Table:
+    return with_plain_texts(rows) if isinstance(rows, pa.Table) else table_of(table, rows)
+
+
+def _numbered(rows: pa.Table, number: int) -> pa.Table:
+    return rows.append_column("round_number", arrow_array(ColumnType.INT64, [number] * len(rows)))

@@ -14,10 +14,11 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.known_figures import growth, milliseconds_between, per_second, sum_of_known
 from offsetguard.rate_facts import hit_ratio
-from offsetguard.snapshot_facts import Look, facts_of, rows_of
+from offsetguard.snapshot_facts import facts_from_snapshot, rows_of
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     GROUP_SNAPSHOTS,
@@ -26,12 +27,13 @@ from offsetguard.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from offsetguard.collect.landing import Row
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
+    from offsetguard.fact_queries import MomentQueries
     from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, TopicFacts
     from offsetguard.tables import Table
 
@@ -47,30 +49,34 @@ def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime
 
     `now`: the moment up to which ages count; by default the end of the last round.
     """
-    return facts_at_moments(rounds, [(len(rounds), now or rounds[-1].manifest.finished_at)], config)[0]
+    return next(facts_of_moments(rounds, [(len(rounds), now or rounds[-1].manifest.finished_at)], config))
 
 
-def facts_at_moments(
+def facts_of_moments(
     rounds: Sequence[Snapshot], moments: Sequence[tuple[int, datetime]], config: Config
-) -> list[IntervalFacts]:
-    """Return the facts at several moments, given as (how many rounds were over, up to when ages count)."""
-    looks = [_look(rounds[:count], now) for count, now in moments]
-    found = zip(moments, facts_of(looks, config), strict=True)
-    return [_with_growth(facts, rounds[:count]) for (count, _), facts in found]
+) -> Iterator[IntervalFacts]:
+    """Yield the facts of each moment: how many of the rounds were over, and up to when ages count; in order of time."""
+    asked = [Moment(count - 1, rounds[count - 1].manifest.interval_start, now) for count, now in moments]
+    queries = FactQueries([one.tables for one in rounds], asked, config.judgement)
+    for place, (count, now) in enumerate(moments):
+        yield _facts_of(rounds[:count], config, now, queries.about(place))
 
 
-def _look(rounds: Sequence[Snapshot], now: datetime) -> Look:
+def _facts_of(rounds: Sequence[Snapshot], config: Config, now: datetime, queries: MomentQueries) -> IntervalFacts:
     last = rounds[-1]
-    interval = Interval(last.manifest.interval_start)
-    return Look(last.manifest, last.tables, interval, now, [one.tables for one in rounds[:-1]])
-
-
-def _with_growth(facts: IntervalFacts, rounds: Sequence[Snapshot]) -> IntervalFacts:
+    facts = facts_from_snapshot(
+        last.manifest,
+        last.tables,
+        config,
+        Interval(last.manifest.interval_start),
+        now=now,
+        queries=queries,
+    )
     base = base_round(rounds)
-    if base is None:
-        return facts
-    facts = _with_rates(facts, rounds[base:-1], rounds[-1])
-    return replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
+    if base is not None:
+        facts = _with_rates(facts, rounds[base:-1], last)
+        facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
+    return facts
 
 
 def base_round(rounds: Sequence[Snapshot]) -> int | None:

@@ -1,4 +1,4 @@
-"""Facts of snapshots in memory, for `check` and `diagnose`: no Spark, no tables, nothing kept.
+"""Facts of one snapshot in memory, for `check` and `diagnose`: no Spark, no tables, nothing kept.
 
 The queries are those that the pipeline runs on Spark (`facts/*.sql`). Growth of counters and baselines are None.
 """
@@ -6,14 +6,12 @@ The queries are those that the pipeline runs on Spark (`facts/*.sql`). Growth of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.broker_facts import BrokerSources, broker_facts, cluster_facts
 from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.fact_rows import group_facts_of, online_groups_of, queue_facts_of
 from offsetguard.facts import IntervalFacts, LockWaitFacts, LogLineFacts, OffsetMoveFacts, SubscriptionFacts
-from offsetguard.facts.parameters import parameters_of
 from offsetguard.queue_sums import QueueFigures
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
-    from offsetguard.fact_queries import Tables
+    from offsetguard.fact_queries import MomentQueries
     from offsetguard.intervals import Interval
 
 _TABLES_READ = (
@@ -55,74 +53,43 @@ _TABLES_READ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A snapshot to make facts of; ages count up to `now`.
-
-    `earlier`: the tables of earlier snapshots, oldest first; their queues are folded into the windows, and what they
-    tell of offset moves and log lines counts.
-    """
-
-    manifest: Manifest
-    tables: Tables
-    interval: Interval
-    now: datetime
-    earlier: Sequence[Tables] = ()
-
-    @property
-    def moment(self) -> Moment:
-        """What queries are asked about."""
-        return Moment([*self.earlier, self.tables], self.now)
-
-
 def facts_from_snapshot(
     manifest: Manifest,
     tables: Mapping[str, pa.Table | Sequence[Row]],
     config: Config,
     interval: Interval,
+    *,
+    now: datetime | None = None,
+    queries: MomentQueries | None = None,
 ) -> IntervalFacts:
     """Return what the rules read, made of one snapshot's tables (pyarrow, or the dictionaries of `collect.landing`).
 
-    As for published facts, ages count up to the interval's end.
+    `now`: by default the interval's end, as for published facts; ages count up to it, and what was said is looked back
+    for from it. `queries`: about this moment, where somebody asks about several at once, or earlier snapshots count.
     """
-    return facts_of([Look(manifest, tables, interval, interval.end)], config)[0]
-
-
-def facts_of(looks: Sequence[Look], config: Config) -> list[IntervalFacts]:
-    """Return the facts of each of several looks at one cluster; the queues of all of them take a few queries."""
-    last = looks[-1]
-    parameters = parameters_of(config.judgement, last.interval, last.now)
-    queries = FactQueries([one.moment for one in looks], parameters)
-    names = ("queue_figures", QUEUE_FACTS.name, GROUP_FACTS.name)
-    found = zip(looks, *(queries.rows(name) for name in names), strict=True)
-    return [_facts(one, config, figures, queues, groups) for one, figures, queues, groups in found]
-
-
-def _facts(
-    look: Look, config: Config, figures: Sequence[Row], queues: Sequence[Row], groups: Sequence[Row]
-) -> IntervalFacts:
-    manifest = look.manifest
-    rows = {table.name: rows_of(look.tables.get(table.name, ())) for table in _TABLES_READ}
-    topics, settings = rows[TOPIC_QUEUE_SNAPSHOTS.name], rows[GROUP_SNAPSHOTS.name]
-    added_up = [QueueFigures(row) for row in figures]
-    brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], added_up, topics, before={}))
-    queries = FactQueries([look.moment], parameters_of(config.judgement, look.interval, look.now))
-    have_lines = queries.have(LOG_EVENTS)
+    now = now or interval.end
+    if queries is None:
+        queries = FactQueries([tables], [Moment(0, interval.start, now)], config.judgement).about(0)
+    rows = {table.name: rows_of(tables.get(table.name, ())) for table in _TABLES_READ}
+    topics, groups = rows[TOPIC_QUEUE_SNAPSHOTS.name], rows[GROUP_SNAPSHOTS.name]
+    queues = [QueueFigures(row) for row in queries.rows("queue_figures")]
+    brokers = broker_facts(BrokerSources(rows[BROKER_SNAPSHOTS.name], queues, topics, before={}))
+    have_lines = queries.of_all.have(LOG_EVENTS)
     have_subscriptions = have_lines or len(rows[CLIENT_SNAPSHOTS.name]) > 1
     return IntervalFacts(
         cluster=manifest.cluster,
-        interval=look.interval,
-        now=look.now,
-        queues=tuple(queue_facts_of(row) for row in queues),
-        groups=tuple(group_facts_of(row) for row in sorted(groups, key=_pair)),
-        topics=tuple(topic_facts(added_up, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
+        interval=interval,
+        now=now,
+        queues=tuple(map(queue_facts_of, queries.rows(QUEUE_FACTS.name))),
+        groups=tuple(map(group_facts_of, sorted(queries.rows(GROUP_FACTS.name), key=_pair))),
+        topics=tuple(topic_facts(queues, topics, rows[TOPIC_SETTINGS.name], rows[BROKER_STATS.name])),
         brokers=tuple(brokers),
-        cluster_facts=cluster_facts(brokers, len({row["topic"] for row in topics}), settings),
-        offset_moves=queries.records(OFFSET_MOVE_FACTS.name, OffsetMoveFacts) if queries.have(OFFSET_MOVES) else (),
-        lock_waits=queries.records(LOCK_WAIT_FACTS.name, LockWaitFacts) if have_lines else (),
-        subscriptions=queries.records(SUBSCRIPTION_FACTS.name, SubscriptionFacts) if have_subscriptions else (),
-        log_lines=queries.records(LOG_LINE_FACTS.name, LogLineFacts) if have_lines else (),
-        online_groups=tuple(online_groups_of(settings)),
+        cluster_facts=cluster_facts(brokers, len({row["topic"] for row in topics}), groups),
+        offset_moves=queries.records(OFFSET_MOVE_FACTS, OffsetMoveFacts) if queries.of_all.have(OFFSET_MOVES) else (),
+        lock_waits=queries.records(LOCK_WAIT_FACTS, LockWaitFacts) if have_lines else (),
+        subscriptions=queries.records(SUBSCRIPTION_FACTS, SubscriptionFacts) if have_subscriptions else (),
+        log_lines=queries.records(LOG_LINE_FACTS, LogLineFacts) if have_lines else (),
+        online_groups=tuple(online_groups_of(groups)),
         gaps=manifest.gap_facts(),
         unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),

@@ -9,12 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES
+from offsetguard.tables import BROKER_FACTS, PUBLISHED, QUEUE_STATE, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard_spark.invariants import mark
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tags import tagged
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 
 
 _HISTORY = "_history"
+_KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
-_KEPT = ("pairs",)  # steps that are computed once: few rows of many, for several tables
 
 
 class WrittenTables(Protocol):
@@ -61,7 +60,7 @@ class FactSources:
     config: Config
     written: WrittenTables
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
-    folded_state: DataFrame | None = None  # `queue_state` after this interval's fold
+    folded_state: DataFrame  # `queue_state` as it is after this interval, also when a newer one stands already
     shared: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what several tables are made of
 
     def facts(self, name: str) -> DataFrame:
@@ -74,28 +73,34 @@ class FactSources:
     @property
     def parameters(self) -> dict[str, Any]:
         """What the queries may ask for besides rows."""
-        return parameters_of(self.config.judgement, self.interval, self.interval.end)
+        return parameters_of(self.config.judgement, self.interval.start, self.interval.end)
 
     def relation(self, name: str) -> DataFrame:
         """Return what queries read by a name."""
         if name == QUEUE_STATE.name:
-            return self.state()
+            return self.folded_state
         if name == "intervals":
-            row = {"cluster": self.cluster, "interval_start": self.interval.start, "now": self.interval.end}
-            return self.spark.createDataFrame(pa.Table.from_pylist([row]))
+            moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
+            return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
         if name in texts.names():
             return self.once(name, lambda: self.facts(name)) if name in _KEPT else self.facts(name)
         if name.endswith(_HISTORY):
-            return self._history(_TABLES[name.removesuffix(_HISTORY)])
+            return self._earlier(_TABLES[name.removesuffix(_HISTORY)])
         table = _TABLES[name]
         rows = self.rows(table)
         return rows if self.row_count(table) else rows.where(F.lit(False))  # an empty relation costs no join
 
-    def _history(self, table: Table) -> DataFrame:
+    def _earlier(self, table: Table) -> DataFrame:
+        """Return a table's history; none where its metadata say that there is nothing to compare with."""
         rows = self.history(table).where(F.col("cluster") == self.cluster)
-        since, until = self.parameters["oldest_baseline"], self.parameters["newest_baseline"]
-        is_empty = table is TRAFFIC_BASELINES and not self.may_hold(table, since, until)
-        return rows.where(F.lit(False)) if is_empty else rows
+        since = {
+            TOPIC_FACTS: "last_seen_since",
+            BROKER_FACTS: "last_seen_since",
+            TRAFFIC_BASELINES: "oldest_baseline",
+        }
+        if table not in since or self.may_hold(table, self.parameters[since[table]], self.interval.start):
+            return rows
+        return rows.where(F.lit(False))
 
     def rows(self, table: Table) -> DataFrame:
         """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""
@@ -107,12 +112,6 @@ class FactSources:
         Filter by `cluster` and `interval_start`, which prune files; no cycle may read all of it.
         """
         return self.written.read_with_history(table)
-
-    def state(self) -> DataFrame:
-        """Return the `queue_state` rows as they are after this interval, also when a newer state stands already."""
-        if self.folded_state is None:
-            raise LookupError(f"{self.cluster} {self.interval.name}: this run folds no queue state")
-        return self.folded_state
 
     def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
         """Whether the history may have rows of intervals that start in [first, last]; takes milliseconds."""

@@ -25,13 +25,7 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard_spark.facts import (
-    broker_facts,
-    cluster_facts,
-    has_traffic_to_fold,
-    topic_facts,
-    traffic_baselines,
-)
+from offsetguard_spark.facts import has_traffic_to_fold, traffic_baselines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,17 +83,12 @@ def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = Non
     return FactTable(table, lambda sources: sources.facts(table.name), has_work)
 
 
-def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = None) -> FactTable:
-    """Return a table whose rows are those of the file of its name in `facts/`."""
-    return FactTable(table, lambda sources: sources.facts(table.name), has_work)
-
-
 FACT_TABLES: tuple[FactTable, ...] = (
     _by_query(QUEUE_FACTS, _has_queues),
     _by_query(GROUP_FACTS, _has_queues),
-    FactTable(TOPIC_FACTS, topic_facts, _is_anything_seen),
-    FactTable(BROKER_FACTS, broker_facts, _is_anything_seen),
-    FactTable(CLUSTER_FACTS, cluster_facts, _is_anything_seen),
+    _by_query(TOPIC_FACTS, _is_anything_seen),
+    _by_query(BROKER_FACTS, _is_anything_seen),
+    _by_query(CLUSTER_FACTS, _is_anything_seen),
     FactTable(TRAFFIC_BASELINES, traffic_baselines, has_traffic_to_fold),
     _by_query(OFFSET_MOVE_FACTS, _has_moves),
     _by_query(LOCK_WAIT_FACTS, has_log_lines),

@@ -1,9 +1,9 @@
-"""Every fact that Spark makes of an interval is the pure functions' fact, NULL for None, on random dirty clusters."""
+"""Every fact that the pipeline makes of an interval is that of the snapshot in memory, on random dirty clusters."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, astuple, fields, replace
+from dataclasses import asdict, astuple, fields
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 
 from offsetguard.fact_rows import group_facts_of, queue_facts_of, record_of
 from offsetguard.facts import BrokerFacts, ClusterFacts, TopicFacts
-from offsetguard.rate_facts import hit_ratio as pure_hit_ratio
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.traffic_baselines import Baseline, fold
 from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
-from offsetguard_spark.facts import broker_facts, cluster_facts, group_facts, queue_facts, topic_facts
 from offsetguard_spark.facts.baselines import folded
-from offsetguard_spark.facts.rates import hit_ratio
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -227,7 +224,7 @@ def _offset(random: Random) -> int | None:
 
 @FEW
 @given(seed=st.integers(0, 2**32))
-def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
+def test_every_table_of_an_interval_is_what_is_made_in_memory(
     spark: SparkSession, snapshot, config: Config, seed: int
 ) -> None:
     snapshot.rows = {table.name: [] for table in LANDED}
@@ -235,22 +232,21 @@ def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
     sources = sources_of(Frames(spark, snapshot.rows), config, snapshot.interval)
     pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, config, snapshot.interval)
 
-    queues = {_key(one): one for one in map(queue_facts_of, rows_of(queue_facts(sources), QUEUE_FACTS))}
-    without_windows = {_key(one): replace(one, window=None) for one in pure.queues}  # no state was folded here
-    assert_equal_records(queues, without_windows)
-    groups = map(group_facts_of, rows_of(group_facts(sources), GROUP_FACTS))
+    queues = {_key(one): one for one in map(queue_facts_of, rows_of(sources.facts("queue_facts"), QUEUE_FACTS))}
+    assert_equal_records(queues, {_key(one): one for one in pure.queues})
+    groups = map(group_facts_of, rows_of(sources.facts("group_facts"), GROUP_FACTS))
     assert_equal_records(
         {(one.consumer_group, one.topic): one for one in groups},
         {(one.consumer_group, one.topic): one for one in pure.groups},
     )
-    topics = [record_of(TopicFacts, row) for row in rows_of(topic_facts(sources), TOPIC_FACTS)]
+    topics = [record_of(TopicFacts, row) for row in rows_of(sources.facts("topic_facts"), TOPIC_FACTS)]
     assert_equal_records({one.topic: one for one in topics}, {one.topic: one for one in pure.topics})
-    brokers = [record_of(BrokerFacts, row) for row in rows_of(broker_facts(sources), BROKER_FACTS)]
+    brokers = [record_of(BrokerFacts, row) for row in rows_of(sources.facts("broker_facts"), BROKER_FACTS)]
     assert_equal_records(
         {(one.broker_name, one.broker_id): one for one in brokers},
         {(one.broker_name, one.broker_id): one for one in pure.brokers},
     )
-    (cluster,) = rows_of(cluster_facts(sources), CLUSTER_FACTS)
+    (cluster,) = rows_of(sources.facts("cluster_facts"), CLUSTER_FACTS)
     assert pure.cluster_facts is not None
     assert_equal_records({"": record_of(ClusterFacts, cluster)}, {"": pure.cluster_facts})
     sources.release()
@@ -286,30 +282,17 @@ def _plain(value: Any) -> Any:
 
 @FEW
 @given(dice=st.randoms(use_true_random=True))
-def test_hit_ratio_and_baselines_are_those_of_the_pure_functions(spark: SparkSession, dice: Random) -> None:
+def test_baselines_are_those_of_the_pure_function(spark: SparkSession, dice: Random) -> None:
     rows = [
-        {
-            "filtered": dice.choice([None, False, True, True]),
-            "consumption": dice.choice([None, "classic", "pop"]),
-            "get_tps": _maybe(dice, dice.randrange(100) / 4),
-            "unseen_rate_count": dice.choice([None, 0, 0, 0, 1]),
-            "consume_tps": _maybe(dice, dice.choice([0.0, 0.25, 0.5, dice.random() * 100])),
-            "before": _maybe(
-                dice, {"mean_tps": dice.random() * 9, "spread_tps": dice.random(), "week_count": 1 + i % 20}
-            ),
-            "hour_tps": dice.random() * 9,
-        }
+        (
+            _maybe(dice, {"mean_tps": dice.random() * 9, "spread_tps": dice.random(), "week_count": 1 + i % 20}),
+            dice.random() * 9,
+        )
         for i in range(500)
     ]
-    schema = (
-        "filtered boolean, consumption string, get_tps double, unseen_rate_count int, consume_tps double,"
-        " before struct<mean_tps:double, spread_tps:double, week_count:int>, hour_tps double"
-    )
-    ordered = [tuple(row.values()) for row in rows]
-    found = spark.createDataFrame(ordered, schema).coalesce(1).withColumns(folded()).withColumn("ratio", hit_ratio())
-    for row, spark_row in zip(rows, found.collect(), strict=True):
-        before, hour_tps = row.pop("before"), row.pop("hour_tps")
-        assert _same(spark_row["ratio"], pure_hit_ratio(**row)), row
+    schema = "before struct<mean_tps:double, spread_tps:double, week_count:int>, hour_tps double"
+    found = spark.createDataFrame(rows, schema).coalesce(1).withColumns(folded())
+    for (before, hour_tps), spark_row in zip(rows, found.collect(), strict=True):
         baseline = fold(None if before is None else Baseline(**before), hour_tps)
         spark_baseline = Baseline(spark_row["mean_tps"], spark_row["spread_tps"], spark_row["week_count"])
         assert all(_same(*pair) for pair in zip(astuple(spark_baseline), astuple(baseline), strict=True)), before

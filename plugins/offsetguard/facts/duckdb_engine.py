@@ -27,6 +27,10 @@ class DuckDBEngine:
         """Let queries read `rows` by a name; one that was there before is replaced."""
         self._connection.register(name, rows)
 
+    def view(self, name: str, query: str) -> None:
+        """Let queries read by a name what another one gives, in DuckDB's SQL."""
+        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
+
     def run(self, name: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the rows of `facts/NAME.sql`. Of `parameters` those count that the text names."""
         text = texts.duckdb_text(name)

@@ -15,7 +15,8 @@
 WITH
 told_lines AS (
     SELECT
-        cluster,
+        line.cluster,
+        intervals.interval_start,
         consumer_group,
         topic,
         GET_JSON_OBJECT(fields_json, '$.broker_name') AS broker_name,
@@ -33,15 +34,19 @@ told_lines AS (
         CASE WHEN STARTSWITH(kind, 'lock_') THEN GET_JSON_OBJECT(fields_json, '$.holder_client_id') END AS holder,
         CASE WHEN STARTSWITH(kind, 'lock_') THEN client_id END AS client,
         CASE WHEN STARTSWITH(kind, 'lock_') THEN 'broker' ELSE 'client' END AS told_by
-    FROM log_events_history
+    FROM log_events_history AS line
+    INNER JOIN intervals
+        ON intervals.cluster = line.cluster
+        AND intervals.interval_start >= line.interval_start
+        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
     WHERE
-        interval_start BETWEEN :oldest_log_interval AND :interval_start
-        AND at >= :log_since
+        line.interval_start BETWEEN :oldest_log_interval AND :interval_start
         AND kind IN ('lock_refused', 'lock_expired', 'lock_taken', 'client_lock_result', 'client_lock_renewal')
 ),
 lines AS (
     SELECT DISTINCT
         cluster,
+        interval_start,
         consumer_group,
         topic,
         broker_name,
@@ -106,6 +111,7 @@ numbered AS (
 waits AS (
     SELECT
         cluster,
+        interval_start,
         consumer_group,
         topic,
         broker_name,
@@ -118,7 +124,8 @@ waits AS (
         MIN(at) AS first_refused_at,
         MAX(at) AS last_refused_at
     FROM numbered
-    GROUP BY cluster, consumer_group, topic, broker_name, queue_id, got, holder, client, told_by, wait_number
+    GROUP BY
+        cluster, interval_start, consumer_group, topic, broker_name, queue_id, got, holder, client, told_by, wait_number
 ),
 ended_waits AS (
     SELECT
@@ -142,7 +149,7 @@ groups_seen AS (
 )
 SELECT
     waits.cluster,
-    :interval_start AS interval_start,
+    waits.interval_start,
     waits.consumer_group,
     waits.topic,
     waits.broker_name,

@@ -12,18 +12,22 @@
 WITH
 chosen AS (
     SELECT
-        *,
-        MIN(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY cluster, source) AS first_group,
-        MAX(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY cluster, source) AS last_group,
+        line.*,
+        intervals.interval_start AS of_interval,
+        MIN(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY line.cluster, source) AS first_group,
+        MAX(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY line.cluster, source) AS last_group,
         -- LocalFileOffsetStore: <localOffsetStoreDir>/<client id>/<group>/offsets.json
         CASE
             WHEN kind = 'offset_file_not_written' AND consumer_group IS NULL AND broker_name IS NULL
                 THEN GET_JSON_OBJECT(fields_json, '$.path')
         END AS offset_file
-    FROM log_events_history
+    FROM log_events_history AS line
+    INNER JOIN intervals
+        ON intervals.cluster = line.cluster
+        AND intervals.interval_start >= line.interval_start
+        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
     WHERE
-        interval_start BETWEEN :oldest_log_interval AND :interval_start
-        AND at >= :log_since
+        line.interval_start BETWEEN :oldest_log_interval AND :interval_start
         AND kind IN (
             'client_not_in_members', 'client_subscription_not_latest', 'subscription_not_latest', 'member_list_failed',
             'pull_refused',
@@ -38,6 +42,7 @@ chosen AS (
 owned AS (
     SELECT
         cluster,
+        of_interval AS interval_start,
         COALESCE(
             consumer_group,
             NULLIF(REGEXP_EXTRACT(offset_file, '/([^/]+)/([^/]+)/offsets[.]json', 2), ''),
@@ -87,7 +92,7 @@ numbered AS (
 )
 SELECT
     cluster,
-    :interval_start AS interval_start,
+    interval_start,
     consumer_group,
     topic,
     kind,
@@ -102,4 +107,4 @@ SELECT
     SLICE(COALESCE(SORT_ARRAY(COLLECT_SET(NULLIF(client, ''))), ARRAY()), 1, :most_clients) AS client_ids,
     MAX(STRUCT(at, position, client, fields_json)).fields_json AS newest_fields_json
 FROM numbered
-GROUP BY cluster, consumer_group, topic, kind, source, broker_name, queue_id
+GROUP BY cluster, interval_start, consumer_group, topic, kind, source, broker_name, queue_id

@@ -11,7 +11,8 @@
 WITH
 rows_once AS (
     SELECT DISTINCT
-        cluster,
+        move.cluster,
+        intervals.interval_start,
         origin,
         position,
         moved_at,
@@ -22,10 +23,12 @@ rows_once AS (
         queue_id,
         requested_offset,
         corrected_offset
-    FROM offset_moves_history
-    WHERE
-        interval_start BETWEEN :oldest_move_interval AND :interval_start
-        AND moved_at >= :moves_since
+    FROM offset_moves_history AS move
+    INNER JOIN intervals
+        ON intervals.cluster = move.cluster
+        AND intervals.interval_start >= move.interval_start
+        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at) <= :move_window_us
+    WHERE move.interval_start BETWEEN :oldest_move_interval AND :interval_start
 ),
 same_requests AS (
     SELECT
@@ -44,6 +47,7 @@ same_requests AS (
 told_once AS (
     SELECT
         cluster,
+        interval_start,
         origin,
         position,
         moved_at,
@@ -62,6 +66,7 @@ told_once AS (
 moves AS (
     SELECT
         cluster,
+        interval_start,
         origin,
         consumer_group,
         client_id,
@@ -74,7 +79,8 @@ moves AS (
         MIN(moved_at) AS first_moved_at,
         MAX(moved_at) AS last_moved_at
     FROM told_once
-    GROUP BY cluster, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
+    GROUP BY
+        cluster, interval_start, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
 ),
 -- Of each move: its traces, or of a trace: the moves that left it
 related AS (
@@ -104,7 +110,7 @@ related AS (
 )
 SELECT
     cluster,
-    :interval_start AS interval_start,
+    interval_start,
     consumer_group,
     client_id,
     topic,

@@ -1,4 +1,4 @@
-"""What `facts/*.sql` may ask for besides rows: the interval, how far to look back, limits defined elsewhere."""
+"""What `facts/*.sql` ask for besides rows: the interval, how far to look back, limits. Each is defined elsewhere."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from offsetguard.config.judgement import Judgement
-    from offsetguard.intervals import Interval
 
 KEPT_FOR = timedelta(hours=24)  # a queue without samples
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.
 _CLOCK_SKEW = timedelta(minutes=10)
+_COMPARED_WITHIN = timedelta(minutes=10)  # a counter that is older is not compared with
 _MOST_CLIENTS = 20  # that a list of their ids names
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def parameters_of(judgement: Judgement, interval: Interval, now: datetime) -> dict[str, Any]:
-    """Return the parameters of facts about an interval. `now`: ages count up to it, windows end there."""
-    logs = now - timedelta(milliseconds=judgement.log_window_ms)
-    moves = now - timedelta(milliseconds=judgement.offset_move_window_ms)
-    hour = hour_containing(interval.start)
+def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datetime) -> dict[str, Any]:
+    """Return the parameters of facts about an interval.
+
+    `ends_at`: its end; of several moments the first one's, and the start is that of the last one's interval.
+    """
+    log_window = timedelta(milliseconds=judgement.log_window_ms)
+    move_window = timedelta(milliseconds=judgement.offset_move_window_ms)
+    hour = hour_containing(interval_start)
     weeks = earlier_rows(hour)
-    return fold_parameters(interval.start) | {
-        "now": now,
-        "log_since": logs,
-        "oldest_log_interval": logs - _CLOCK_SKEW,
-        "moves_since": moves,
-        "oldest_move_interval": moves - _CLOCK_SKEW,
+    return fold_parameters(interval_start) | {
+        "log_window_us": log_window // _MICROSECOND,
+        "oldest_log_interval": ends_at - log_window - _CLOCK_SKEW,
+        "move_window_us": move_window // _MICROSECOND,
+        "oldest_move_interval": ends_at - move_window - _CLOCK_SKEW,
         "lock_silence_us": LOCK_SILENCE // _MICROSECOND,
         "log_silence_us": SILENCE // _MICROSECOND,
-        "most_clients": _MOST_CLIENTS,
+        "last_seen_since": interval_start - _COMPARED_WITHIN,
         "hour_of_week": hour_of_week(hour),
         "oldest_baseline": weeks[-1],
         "newest_baseline": weeks[0],
+        "most_clients": _MOST_CLIENTS,
     }
 
 

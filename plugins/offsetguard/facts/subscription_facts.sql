@@ -11,7 +11,7 @@
 WITH
 read_lines AS (
     SELECT
-        *,
+        line.*,
         CASE WHEN kind = 'subscription_changed' THEN TRANSFORM(
             ARRAY(
                 STRUCT(
@@ -30,10 +30,13 @@ read_lines AS (
                 )))), ' || '), ''), '*')
             ) END
         ) END AS expressions  -- before and after
-    FROM log_events_history
+    FROM log_events_history AS line
+    INNER JOIN intervals
+        ON intervals.cluster = line.cluster
+        AND intervals.interval_start >= line.interval_start
+        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
     WHERE
-        interval_start BETWEEN :oldest_log_interval AND :interval_start
-        AND at >= :log_since
+        line.interval_start BETWEEN :oldest_log_interval AND :interval_start
         AND kind IN ('subscription_added', 'subscription_refreshed', 'subscription_changed', 'subscription_removed')
         AND consumer_group IS NOT NULL
         AND NOT STARTSWITH(topic, '%RETRY%')
@@ -193,7 +196,7 @@ with_mismatch AS (
 )
 SELECT
     cluster,
-    :interval_start AS interval_start,
+    intervals.interval_start,
     consumer_group,
     topic,
     COALESCE(told.refreshed_count, 0) AS refreshed_count,
@@ -217,4 +220,5 @@ SELECT
     COALESCE(seen.mismatch, FALSE) AS mismatch
 FROM told
 FULL OUTER JOIN with_mismatch AS seen USING (cluster, consumer_group, topic)
+INNER JOIN intervals USING (cluster)
 WHERE told.refreshed_count IS NOT NULL OR seen.mismatch

@@ -9,9 +9,8 @@ from pyspark.sql import functions as F
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES, Table
 from offsetguard.traffic_baselines import FIRST_MINUTES, HOUR, hour_of_week, hour_that_passed
 from offsetguard_spark.facts.baselines import folded, newest_baselines
-from offsetguard_spark.facts.figures import as_rows_of, growth, milliseconds_between, per_second
+from offsetguard_spark.facts.figures import as_rows_of, bounded, exact_sum, growth, milliseconds_between, per_second
 from offsetguard_spark.facts.pairs import committed_sums, pairs_of
-from offsetguard_spark.facts.topics import written_by_topic
 from offsetguard_spark.new_columns import with_new
 
 if TYPE_CHECKING:
@@ -58,9 +57,10 @@ def _traffic(sources: FactSources, hour: datetime) -> DataFrame:
 
 def _totals(sources: FactSources) -> DataFrame:
     """Return what was written to each topic, and committed by each group in each topic, up to now."""
-    written = written_by_topic(sources).select(
-        "topic", _no_group().alias("consumer_group"), F.col("max_offset_total").alias("total"), "counted_at"
-    )
+    all_seen = F.sum("seen_queue_count") == F.sum("queue_count")
+    total = F.when(all_seen, bounded(exact_sum(F.col("max_offset_total"))))
+    kept = sources.relation("kept").groupBy("topic").agg(total.alias("total"), F.min("counted_at").alias("counted_at"))
+    written = kept.select("topic", _no_group().alias("consumer_group"), "total", "counted_at")
     committed = pairs_of(sources).groupBy(*_SUBJECT).agg(*committed_sums())
     return written.unionByName(committed.select(*_SUBJECT, F.col("consumer_offset_total").alias("total"), "counted_at"))
 

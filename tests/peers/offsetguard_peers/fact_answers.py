@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from offsetguard.config.judgement import Judgement
 from offsetguard.fact_queries import FactQueries, Moment
-from offsetguard.facts.parameters import parameters_of
 
 if TYPE_CHECKING:
     from offsetguard.fact_queries import Tables
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
 
 
-def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval, **parameters: Any) -> list[Record]:
+def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval) -> list[Record]:
     """Return the facts of a table as records, in a fixed order. `rows`: by name of the landed table."""
-    asked = parameters_of(Judgement(), interval, interval.end) | parameters
-    queries = FactQueries([Moment([rows], interval.end)], asked)
-    return sorted(queries.records(table.name, kind), key=repr)
+    queries = FactQueries([rows], [Moment(0, interval.start, interval.end)], Judgement())
+    return sorted(queries.about(0).records(table, kind), key=repr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from offsetguard.intervals import Interval
 from offsetguard.tables import (
+    BROKER_FACTS,
     BROKER_SNAPSHOTS,
     BROKER_STATS,
     CLIENT_QUEUE_SNAPSHOTS,
@@ -20,6 +21,8 @@ from offsetguard.tables import (
     LOG_EVENTS,
     OFFSET_MOVES,
     QUEUE_SNAPSHOTS,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
     TRAFFIC_BASELINES,
 )
@@ -51,17 +54,22 @@ _KINDS = (
 def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]:
     """Return the rows of every relation that a file of `facts/` reads, by its name."""
     clusters = [f"cluster '{number}' \u00a0" for number in range(cluster_count)]
+    moments = {"interval_start": INTERVAL.start, "now": INTERVAL.end}
     return {
+        "intervals": [{"cluster": name, **moments} for name in clusters],
         f"{LOG_EVENTS.name}_history": [row for name in clusters for row in _log_events(random, name)],
         f"{OFFSET_MOVES.name}_history": [row for name in clusters for row in _offset_moves(random, name)],
         CLIENT_SNAPSHOTS.name: [row for name in clusters for row in _clients(random, name)],
         GROUP_SNAPSHOTS.name: [row for name in clusters for row in _groups(random, name)],
+        TOPIC_QUEUE_SNAPSHOTS.name: [row for name in clusters for row in _topic_queues(random, name)],
+        TOPIC_SETTINGS.name: [row for name in clusters for row in _topic_settings(random, name)],
+        BROKER_SNAPSHOTS.name: [row for name in clusters for row in _replicas(random, name)],
+        BROKER_STATS.name: [row for name in clusters for row in _stats(random, name)],
+        f"{TOPIC_FACTS.name}_history": [row for name in clusters for row in _earlier_topics(random, name)],
+        f"{BROKER_FACTS.name}_history": [row for name in clusters for row in _earlier_replicas(random, name)],
+        f"{TRAFFIC_BASELINES.name}_history": [row for name in clusters for row in _baselines(random, name)],
         CLIENT_QUEUE_SNAPSHOTS.name: [row for name in clusters for row in _held_queues(random, name)],
         f"{QUEUE_SNAPSHOTS.name}_history": [row for name in clusters for row in queue_history(random, name)],
-        BROKER_SNAPSHOTS.name: [row for name in clusters for row in _brokers(random, name)],
-        BROKER_STATS.name: [row for name in clusters for row in _stats(random, name)],
-        TOPIC_SETTINGS.name: [row for name in clusters for row in _settings(random, name)],
-        f"{TRAFFIC_BASELINES.name}_history": [row for name in clusters for row in _baselines(random, name)],
     }
 
 
@@ -184,7 +192,9 @@ def _groups(random: Random, cluster: str) -> Iterator[Row]:
             "lock_interval_ms": maybe(random, 20_000),
             "lock_max_live_time_ms": maybe(random, random.choice([59_999, 60_000])),
             "missing_members": maybe(random, ["c0 broker-b"]),
-            "members_differ_since": maybe(random, _moment(random)),
+            "members_differ_since": _moment(random),
+            "retry_growth": maybe(random, _amount(random)),
+            "dead_letter_growth": maybe(random, _amount(random)),
         }
 
 
@@ -205,76 +215,143 @@ def _held_queues(random: Random, cluster: str) -> Iterator[Row]:
                         "locked": maybe(random, random.random() < 0.5),
                         "cached_message_count": maybe(random, random.randrange(1_200)),
                         "cached_message_mib": maybe(random, random.randrange(120)),
-                        **{name: maybe(random, _moment(random)) for name in _LAST},
+                        **{name: _moment(random) for name in _LAST},
                     }
 
 
 _LAST = ("last_lock_at", "last_pull_at", "last_consume_at")
 
 
-def _moment(random: Random) -> datetime:
-    return INTERVAL.end - timedelta(microseconds=random.randrange(60_000_000))
+def _topic_queues(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
+            for queue_id in range(random.randrange(5)):
+                high = random.choice([0, 0, _amount(random)])
+                seen = random.random() < 0.85
+                yield {
+                    "cluster": cluster,
+                    "interval_start": INTERVAL.start,
+                    "topic": topic,
+                    "broker_name": broker_name,
+                    "queue_id": queue_id,
+                    "min_offset": random.choice([0, high, high // 2]) if seen else None,
+                    "max_offset": high if seen else None,
+                    "last_update_at": _moment(random),
+                    "read_at": _moment(random) if seen else None,
+                }
 
 
-def _brokers(random: Random, cluster: str) -> Iterator[Row]:
-    for name in BROKERS:
-        for broker_id in random.sample([0, 1, 2], random.randrange(1, 4)):
-            yield {"cluster": cluster, "interval_start": INTERVAL.start, "broker_name": name, "broker_id": broker_id}
-
-
-def _stats(random: Random, cluster: str) -> Iterator[Row]:
-    for group in GROUPS:
-        for topic in TOPICS:
-            for name in BROKERS:
-                for broker_id in random.sample([0, 1, 2], random.randrange(4)):
-                    for stats_name in (
-                        "GROUP_GET_NUMS",
-                        *(("SNDBCK_PUT_NUMS", "TOPIC_PUT_NUMS") if not broker_id else ()),
-                    ):
-                        yield {
-                            "cluster": cluster,
-                            "interval_start": INTERVAL.start,
-                            "broker_name": name,
-                            "broker_id": broker_id,
-                            "stats_name": stats_name,
-                            "topic": topic,
-                            "consumer_group": None if stats_name == "TOPIC_PUT_NUMS" else group,
-                            "counted": True,
-                            "tps": random.choice([0.0, random.random() * 100]),
-                            "counting_since": maybe(random, _moment(random), 0.5),
-                        }
-
-
-def _settings(random: Random, cluster: str) -> Iterator[Row]:
-    for topic in random.sample(TOPICS, 3):
-        for name in random.sample(BROKERS, random.randrange(1, 3)):
+def _topic_settings(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
             yield {
                 "cluster": cluster,
                 "interval_start": INTERVAL.start,
-                "broker_name": name,
                 "topic": topic,
+                "broker_name": broker_name,
                 "topic_kind": "normal",
-                "read_queue_nums": random.randrange(4),
-                "write_queue_nums": random.randrange(4),
-                "perm": random.choice([2, 4, 6]),
+                "read_queue_nums": random.randrange(5),
+                "write_queue_nums": random.randrange(5),
+                "perm": random.choice([2, 4, 6, 7]),
+                "orderly": False,
+            }
+
+
+def _replicas(random: Random, cluster: str) -> Iterator[Row]:
+    for broker_name in random.sample(BROKERS, random.randrange(3)):
+        for broker_id in random.sample([0, 1, 2], random.randrange(1, 4)):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start,
+                "broker_name": broker_name,
+                "broker_id": broker_id,
+                "address": "127.0.0.1:1",
+                "answered": random.random() < 0.7,
+                "failure": maybe(random, "o'clock \u00a0"),
+                "commit_log_max_offset": maybe(random, _amount(random)),
+                "commit_log_disk_ratio": maybe(random, random.random()),
+                "slave_behind_bytes": maybe(random, _amount(random)),
+                "put_tps": maybe(random, random.randrange(1000) / 16),
+                "get_transferred_tps": maybe(random, random.randrange(1000) / 16),
+                "read_at": _moment(random),
+            }
+
+
+def _stats(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for broker_name in BROKERS:
+            for broker_id in random.sample([0, 1, 2], random.randrange(4)):
+                for stats_name, group in [("TOPIC_PUT_NUMS", None), *_of_groups(random, broker_id)]:
+                    yield {
+                        "cluster": cluster,
+                        "interval_start": INTERVAL.start,
+                        "broker_name": broker_name,
+                        "broker_id": broker_id,
+                        "stats_name": stats_name,
+                        "stats_key": topic,
+                        "topic": topic,
+                        "consumer_group": group,
+                        "tps": random.choice([0.0, random.randrange(10_000) / 16, random.random()]),
+                        "counting_since": _moment(random),
+                    }
+
+
+def _of_groups(random: Random, broker_id: int) -> Iterator[tuple[str, str]]:
+    for group in random.sample(GROUPS, random.randrange(3)):
+        yield "GROUP_GET_NUMS", group
+        if not broker_id:
+            yield "SNDBCK_PUT_NUMS", group
+
+
+def _earlier_topics(random: Random, cluster: str) -> Iterator[Row]:
+    for topic in TOPICS:
+        for minutes in random.sample(range(13), 2):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                "topic": topic,
+                "queue_count": random.randrange(1, 4),
+                "max_offset_total": maybe(random, random.choice([0, 0, 1, _amount(random)])),
+                "counted_at": _moment(random),
+            }
+
+
+def _earlier_replicas(random: Random, cluster: str) -> Iterator[Row]:
+    for broker_name in BROKERS:
+        for minutes in random.sample(range(13), 2):
+            yield {
+                "cluster": cluster,
+                "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                "broker_name": broker_name,
+                "broker_id": random.choice([0, 0, 1]) if minutes % 2 else 0,
+                "commit_log_max_offset": maybe(random, random.choice([0, _amount(random)])),
+                "read_at": _moment(random),
             }
 
 
 def _baselines(random: Random, cluster: str) -> Iterator[Row]:
     hour = hour_containing(INTERVAL.start)
-    for topic in random.sample(TOPICS, 2):
-        for group in (None, *GROUPS):
-            for start in random.sample([*earlier_rows(hour), INTERVAL.start], random.randrange(4)):
-                yield {
-                    "cluster": cluster,
-                    "interval_start": start,
-                    "topic": topic,
-                    "consumer_group": group,
-                    "hour_of_week": random.choice([hour_of_week(hour), hour_of_week(hour), 3]),
-                    "mean_tps": random.random() * 9,
-                    "spread_tps": random.random(),
-                    "week_count": random.randrange(1, 9),
-                }
+    for topic in random.sample(TOPICS, random.randrange(4)):
+        for start in random.sample(earlier_rows(hour), 2):
+            yield {
+                "cluster": cluster,
+                "interval_start": start,
+                "topic": topic,
+                "consumer_group": maybe(random, random.choice(GROUPS)),
+                "hour_of_week": random.choice([hour_of_week(hour)] * 3 + [0]),
+                "mean_tps": random.random(),
+                "spread_tps": random.random(),
+                "week_count": random.randrange(9),
+            }
+
+
+def _moment(random: Random) -> datetime | None:
+    return maybe(random, INTERVAL.end - timedelta(microseconds=random.randrange(90_000_000)))
+
+
+def _amount(random: Random) -> int:
+    """Return a whole number; some are so great that two of them are beyond 64 bits."""
+    return random.choice([random.randrange(3), random.randrange(10**6), random.randrange(2**62, 2**63)])
 
 
 def maybe(random: Random, value: Value, chance: float = 0.8) -> Value | None:

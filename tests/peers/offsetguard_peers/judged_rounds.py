@@ -13,12 +13,12 @@ from offsetguard.cli.which_clusters import default_config
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.config import Config, LogSource
-from offsetguard.diagnosis import facts_of_bundle
+from offsetguard.diagnosis import without_own_gaps
 from offsetguard.intervals import Interval
 from offsetguard.replayed_rounds import snapshots_of_bundle
 from offsetguard.rules.registry import judge
 from offsetguard.rules.rule import Severity
-from offsetguard.sampled_rounds import facts_of_rounds
+from offsetguard.sampled_rounds import facts_of_moments, facts_of_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +49,10 @@ def judged_rounds_of_bundle(folder: Path) -> list[JudgedRound]:
     config = default_config({CLUSTER: ["127.0.0.1:9876"]})
     rounds = asyncio.run(snapshots_of_bundle(open_bundle(folder), CLUSTER, config))
     moments = [(count, one.manifest.finished_at) for count, one in enumerate(rounds, start=1)]
-    found = zip(moments, facts_of_bundle(rounds, moments, config), strict=True)
-    return [JudgedRound(now, judge(facts, config)) for (_, now), facts in found]
+    return [
+        JudgedRound(now, judge(without_own_gaps(facts), config))
+        for (_, now), facts in zip(moments, facts_of_moments(rounds, moments, config), strict=True)
+    ]
 
 
 class LiveRounds:

@@ -18,7 +18,6 @@ from offsetguard.config.judgement import Judgement
 from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.fact_rows import queue_facts_of
 from offsetguard.facts import ClusterFacts, IntervalFacts, OffsetMoveFacts, UnseenBrokerFacts
-from offsetguard.facts.parameters import parameters_of
 from offsetguard.intervals import Interval
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
 from offsetguard_peers.queue_answers import StandingQueues
@@ -103,12 +102,13 @@ class SimulatedWeek:
         )
 
     def _offset_moves(self, interval: Interval) -> tuple[OffsetMoveFacts, ...]:
-        parameters = parameters_of(Judgement(), interval, interval.end)
-        recent = [move for move in self._moves if move["moved_at"] >= parameters["moves_since"]]
+        window = timedelta(milliseconds=Judgement().offset_move_window_ms)
+        recent = [move for move in self._moves if move["moved_at"] >= interval.end - window]
         if not recent:
             return ()
-        queries = FactQueries([Moment([{OFFSET_MOVES.name: recent}], interval.end)], parameters)
-        return queries.records(OFFSET_MOVE_FACTS.name, OffsetMoveFacts)
+        moment = Moment(0, interval.start, interval.end)
+        queries = FactQueries([{OFFSET_MOVES.name: recent}], [moment], Judgement())
+        return queries.about(0).records(OFFSET_MOVE_FACTS, OffsetMoveFacts)
 
     def _unseen_since(self, minute: int, broker: str, interval: Interval) -> UnseenBrokerFacts:
         first = minute

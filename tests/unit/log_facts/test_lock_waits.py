@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from offsetguard.facts import LockWaitFacts
+from offsetguard.intervals import Interval
 from offsetguard.logs.events import LogEvent, LogOrigin, event_row, parse_records
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard.time_zones import zone_of
@@ -17,9 +18,10 @@ from offsetguard_peers.fact_answers import answers
 CAPTURED = Path(__file__).parents[1] / "logs" / "excerpts" / "lock-4.9.8.log"
 
 
-def lock_waits(lines: list[Any], **others: Any) -> list[LockWaitFacts]:
-    rows = {LOG_EVENTS.name: lines, **others.pop("rows", {})}
-    return answers(LOCK_WAIT_FACTS, LockWaitFacts, rows, log_fact_cases.INTERVAL, **others)
+def lock_waits(
+    lines: list[Any], others: dict[str, Any] | None = None, interval: Interval = log_fact_cases.INTERVAL
+) -> list[LockWaitFacts]:
+    return answers(LOCK_WAIT_FACTS, LockWaitFacts, {LOG_EVENTS.name: lines, **(others or {})}, interval)
 
 
 @pytest.mark.parametrize("case", log_fact_cases.cases("lock_waits"), ids=lambda case: case["why"])
@@ -41,8 +43,7 @@ def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
     origin = LogOrigin("broker-b-0", "lock.log", "broker-b", 0)
     events = parse_records(CAPTURED.read_bytes(), zone_of("+08:00"), origin=origin)
     rows = [event_row(event, "demo", event.at) for event in events if isinstance(event, LogEvent)]
-    first, last = min(row["at"] for row in rows), max(row["at"] for row in rows)
-    waits = lock_waits(rows, interval_start=last, log_since=first, oldest_log_interval=first)
+    waits = lock_waits(rows, interval=Interval(max(row["at"] for row in rows)))
     expired = {(one.topic, one.queue_id, one.waited_ms) for one in waits if one.ended_by == "expired"}
     assert expired
     assert all(one.next_holder_client_id == one.waiter_client_id for one in waits if one.ended_by == "expired")
@@ -53,6 +54,6 @@ def test_the_holder_of_a_lock_is_looked_up_among_the_clients_of_its_group() -> N
     lines, clients, groups = log_fact_cases.holder_rows()
     found = {
         (one.consumer_group, one.holder_client_id): (one.holder_online, one.holder_start_at)
-        for one in lock_waits(lines, rows={CLIENT_SNAPSHOTS.name: clients, GROUP_SNAPSHOTS.name: groups})
+        for one in lock_waits(lines, {CLIENT_SNAPSHOTS.name: clients, GROUP_SNAPSHOTS.name: groups})
     }
     assert found == log_fact_cases.HOLDERS

@@ -1,7 +1,8 @@
 -- Made of ../lock_wait_facts.sql by `make facts-sql`: change that file.
 WITH told_lines AS (
   SELECT
-    cluster,
+    line.cluster,
+    intervals.interval_start,
     consumer_group,
     topic,
     TRY(fields_json ->> '$.broker_name') AS broker_name,
@@ -26,10 +27,13 @@ WITH told_lines AS (
     END AS holder,
     CASE WHEN STARTS_WITH(kind, 'lock_') THEN client_id END AS client,
     CASE WHEN STARTS_WITH(kind, 'lock_') THEN 'broker' ELSE 'client' END AS told_by
-  FROM log_events_history
+  FROM log_events_history AS line
+  INNER JOIN intervals
+    ON intervals.cluster = line.cluster
+    AND intervals.interval_start >= line.interval_start
+    AND EPOCH_US(intervals.now) - EPOCH_US(line."at") <= $log_window_us
   WHERE
-    interval_start BETWEEN $oldest_log_interval AND $interval_start
-    AND "at" >= $log_since
+    line.interval_start BETWEEN $oldest_log_interval AND $interval_start
     AND kind IN (
       'lock_refused',
       'lock_expired',
@@ -40,6 +44,7 @@ WITH told_lines AS (
 ), lines AS (
   SELECT DISTINCT
     cluster,
+    interval_start,
     consumer_group,
     topic,
     broker_name,
@@ -109,6 +114,7 @@ WITH told_lines AS (
 ), waits AS (
   SELECT
     cluster,
+    interval_start,
     consumer_group,
     topic,
     broker_name,
@@ -123,6 +129,7 @@ WITH told_lines AS (
   FROM numbered
   GROUP BY
     cluster,
+    interval_start,
     consumer_group,
     topic,
     broker_name,
@@ -161,7 +168,7 @@ WITH told_lines AS (
 )
 SELECT
   waits.cluster,
-  $interval_start AS interval_start,
+  waits.interval_start,
   waits.consumer_group,
   waits.topic,
   waits.broker_name,

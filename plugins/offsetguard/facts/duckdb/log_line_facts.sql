@@ -1,19 +1,23 @@
 -- Made of ../log_line_facts.sql by `make facts-sql`: change that file.
 WITH chosen AS (
   SELECT
-    *,
-    MIN(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY cluster, source) AS first_group,
-    MAX(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY cluster, source) AS last_group,
+    line.*,
+    intervals.interval_start AS of_interval,
+    MIN(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY line.cluster, source) AS first_group,
+    MAX(CASE WHEN broker_name IS NULL THEN consumer_group END) OVER (PARTITION BY line.cluster, source) AS last_group,
     CASE
       WHEN kind = 'offset_file_not_written'
       AND consumer_group IS NULL
       AND broker_name IS NULL
       THEN TRY(fields_json ->> '$.path')
     END AS offset_file
-  FROM log_events_history
+  FROM log_events_history AS line
+  INNER JOIN intervals
+    ON intervals.cluster = line.cluster
+    AND intervals.interval_start >= line.interval_start
+    AND EPOCH_US(intervals.now) - EPOCH_US(line."at") <= $log_window_us
   WHERE
-    interval_start BETWEEN $oldest_log_interval AND $interval_start
-    AND "at" >= $log_since
+    line.interval_start BETWEEN $oldest_log_interval AND $interval_start
     AND kind IN (
       'client_not_in_members',
       'client_subscription_not_latest',
@@ -42,6 +46,7 @@ WITH chosen AS (
 ), owned AS (
   SELECT
     cluster,
+    of_interval AS interval_start,
     COALESCE(
       consumer_group,
       NULLIF(REGEXP_EXTRACT(offset_file, '/([^/]+)/([^/]+)/offsets[.]json', 2), ''),
@@ -95,7 +100,7 @@ WITH chosen AS (
 )
 SELECT
   cluster,
-  $interval_start AS interval_start,
+  interval_start,
   consumer_group,
   topic,
   kind,
@@ -126,6 +131,7 @@ SELECT
 FROM numbered
 GROUP BY
   cluster,
+  interval_start,
   consumer_group,
   topic,
   kind,

@@ -1,7 +1,8 @@
 -- Made of ../offset_move_facts.sql by `make facts-sql`: change that file.
 WITH rows_once AS (
   SELECT DISTINCT
-    cluster,
+    move.cluster,
+    intervals.interval_start,
     origin,
     position,
     moved_at,
@@ -12,10 +13,13 @@ WITH rows_once AS (
     queue_id,
     requested_offset,
     corrected_offset
-  FROM offset_moves_history
+  FROM offset_moves_history AS move
+  INNER JOIN intervals
+    ON intervals.cluster = move.cluster
+    AND intervals.interval_start >= move.interval_start
+    AND EPOCH_US(intervals.now) - EPOCH_US(moved_at) <= $move_window_us
   WHERE
-    interval_start BETWEEN $oldest_move_interval AND $interval_start
-    AND moved_at >= $moves_since
+    move.interval_start BETWEEN $oldest_move_interval AND $interval_start
 ), same_requests AS (
   SELECT
     *,
@@ -26,6 +30,7 @@ WITH rows_once AS (
 ), told_once AS (
   SELECT
     cluster,
+    interval_start,
     origin,
     position,
     moved_at,
@@ -48,6 +53,7 @@ WITH rows_once AS (
 ), moves AS (
   SELECT
     cluster,
+    interval_start,
     origin,
     consumer_group,
     client_id,
@@ -64,6 +70,7 @@ WITH rows_once AS (
   FROM told_once
   GROUP BY
     cluster,
+    interval_start,
     origin,
     consumer_group,
     client_id,
@@ -107,7 +114,7 @@ WITH rows_once AS (
 )
 SELECT
   cluster,
-  $interval_start AS interval_start,
+  interval_start,
   consumer_group,
   client_id,
   topic,

@@ -1,7 +1,7 @@
 -- Made of ../subscription_facts.sql by `make facts-sql`: change that file.
 WITH read_lines AS (
   SELECT
-    *,
+    line.*,
     CASE
       WHEN kind = 'subscription_changed'
       THEN LIST_TRANSFORM(
@@ -38,10 +38,13 @@ WITH read_lines AS (
         END
       )
     END AS expressions
-  FROM log_events_history
+  FROM log_events_history AS line
+  INNER JOIN intervals
+    ON intervals.cluster = line.cluster
+    AND intervals.interval_start >= line.interval_start
+    AND EPOCH_US(intervals.now) - EPOCH_US(line."at") <= $log_window_us
   WHERE
-    interval_start BETWEEN $oldest_log_interval AND $interval_start
-    AND "at" >= $log_since
+    line.interval_start BETWEEN $oldest_log_interval AND $interval_start
     AND kind IN (
       'subscription_added',
       'subscription_refreshed',
@@ -290,7 +293,7 @@ WITH read_lines AS (
 )
 SELECT
   cluster,
-  $interval_start AS interval_start,
+  intervals.interval_start,
   consumer_group,
   topic,
   COALESCE(told.refreshed_count, 0) AS refreshed_count,
@@ -325,5 +328,7 @@ SELECT
 FROM told
 FULL OUTER JOIN with_mismatch AS seen
   USING (cluster, consumer_group, topic)
+INNER JOIN intervals
+  USING (cluster)
 WHERE
   NOT told.refreshed_count IS NULL OR seen.mismatch
