@@ -89,7 +89,7 @@ def by_hand(spark: SparkSession, workspace: Workspace, config: Config, interval:
         sound = sound_rows(mark(rows, table)).select(*[column.name for column in table.columns])
         plain.write(table, sound)
     before = plain.read(QUEUE_STATE).localCheckpoint()  # the folder that is read is replaced
-    plain.write(QUEUE_STATE, fold_snapshot(before, plain.read(QUEUE_SNAPSHOTS), CLUSTER, interval))
+    plain.write(QUEUE_STATE, fold_snapshot(before, plain.read(QUEUE_SNAPSHOTS), interval))
     counts = {name: found.row_count for name, found in landed.items()}
     sources = FactSources(spark, CLUSTER, interval, config, plain, counts, plain.read(QUEUE_STATE))
     facts = [fact for fact in FACT_TABLES if fact.has_work is None or fact.has_work(sources)]

@@ -36,12 +36,14 @@ import duckdb
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from offsetguard.facts.parameters import fold_parameters
 from offsetguard.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.workspace import Workspace
 from offsetguard_peers.standalone_spark import StandaloneSpark
-from offsetguard_spark.queue_state import fold_snapshot, is_suspect
+from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
+from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import create_missing_tables, spark_schema, table_name
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ _WITH_THE_ONE_BEFORE = f"""(SELECT *, lag(consumer_offset) OVER queue AS was, la
 _SUSPECTS = """COPY (SELECT * FROM features WHERE committed_offset IS NULL OR committed_offset < seen_max_offset
     OR lost_at IS NOT NULL OR disordered_at IS NOT NULL {more}) TO '{file}' (FORMAT parquet)"""
 _COMPARED = ("seen_at", "committed_offset", "advanced_at", "end_reached_at", "rewound_at", "min_moved_at")
+_GROUP_CLIENTS = "cluster string, consumer_group string, subscriptions_differ boolean"
 
 
 class Duck:
@@ -143,14 +146,21 @@ class Fold:
 
     def fold(self, number: int, before: DataFrame | None = None) -> None:
         """Move the state forward by a snapshot and write the suspects."""
-        stands = self.spark.table(self.state) if before is None else before
-        folded = fold_snapshot(stands, self.snapshot(number), self.cluster, interval(number))
-        folded.writeTo(self.state).overwrite(F.col("cluster") == self.cluster)
-        now = interval(number).end
-        nothing_waits = F.greatest("consumer_offset", "min_offset") >= F.col("max_offset")
-        suspect = ~F.coalesce(nothing_waits, F.lit(False)) | is_suspect(now)
-        rows = self.spark.table(self.state).where((F.col("cluster") == self.cluster) & suspect)
-        rows.writeTo(self.suspects).overwrite(F.col("cluster") == self.cluster)
+        own = F.col("cluster") == self.cluster
+        stands = (self.spark.table(self.state) if before is None else before).where(own)
+        folded = fold_snapshot(stands, self.snapshot(number).where(own), interval(number))
+        folded.writeTo(self.state).overwrite(own)
+        self._suspects(number).writeTo(self.suspects).overwrite(own)
+
+    def _suspects(self, number: int) -> DataFrame:
+        engine, of = SparkEngine(self.spark), interval(number)
+        moment = {"cluster": self.cluster, "start": of.start, "now": of.end}
+        query = "SELECT :cluster AS cluster, :start AS interval_start, :now AS now"
+        engine.add("intervals", self.spark.sql(query, args=moment))
+        engine.add("group_clients", self.spark.createDataFrame([], _GROUP_CLIENTS))
+        engine.add(QUEUE_STATE.name, self.spark.table(self.state).where(F.col("cluster") == self.cluster))
+        suspects = engine.run("queue_curves", fold_parameters(of.start)).where("suspect")
+        return suspects.select(*[column.name for column in QUEUE_STATE.columns])
 
     def snapshot_id(self) -> int:
         """Return the state's present Iceberg snapshot."""

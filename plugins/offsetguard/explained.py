@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.known_figures import epoch_ms
 from offsetguard.offsets import QueueOffsets
-from offsetguard.queue_fold import rebuild
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.time_lag import lag_in_time, producer_curve
 from offsetguard.windows import judge_window
@@ -47,7 +47,7 @@ def explain_queue(
     known = _one_of_each_moment([one for one in samples if one.at_ms <= now_ms])
     within = [one for one in known if one.at_ms >= now_ms - policy.window_ms]
     commits_seen = any(one.consumer_offset is not None for one in within)
-    state = rebuild(((_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in within), window)
+    state = window_of(((_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in within), window)
     state = state or QueueState(now, Sample())
     lag_ms = _lag_ms(state, known, now_ms)
     return judge_window(state, replace(context, lag_ms=lag_ms), policy, now)

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.landing import table_of, with_plain_texts
 from offsetguard.fact_rows import record_of
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
-from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import LANDED, ColumnType
+from offsetguard.facts.parameters import fold_parameters, parameters_of
+from offsetguard.tables import LANDED, PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping, Sequence
 
     from offsetguard.collect.landing import Row
     from offsetguard.config.judgement import Judgement
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pa.Table | Sequence[Row]]  # by name, as landed; texts may be dictionary-encoded
 
 HISTORY = "_history"
-_TABLES = {table.name: table for table in LANDED}
+_TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}
+_READ_AT = ("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATER = timedelta(milliseconds=1)
 
 
 class Moment(NamedTuple):
@@ -77,23 +81,51 @@ class FactQueries:
 
     def _give(self, name: str) -> None:
         for relation in texts.relations_of(name) - self._there:
-            if relation in texts.names():
+            if relation == QUEUE_STATE.name:
+                self._give_state()
+            elif relation in texts.names():
                 self._give(relation)
                 self._engine.keep(relation, self._parameters)
             else:
                 self._give_table(relation)
             self._there.add(relation)
 
+    def _give_state(self) -> None:
+        """Fold the queues of each moment's rounds, and leave those that its newest round does not have.
+
+        Rounds of `check` are seconds apart, several in one interval: a round's own moment stands for the interval.
+        """
+        rounds = [_sound(_plain(QUEUE_SNAPSHOTS, one.get(QUEUE_SNAPSHOTS.name, ()))) for one in self._rounds]
+        taken_at = list(_moments_of(rounds))
+        parts = (
+            _numbered(_at(part, at), number) for number, (part, at) in enumerate(zip(rounds, taken_at, strict=True))
+        )
+        self._engine.add("sound_queues", pa.concat_tables(parts))
+        self._engine.view(f"{QUEUE_SNAPSHOTS.name}{HISTORY}", _of_moments("sound_queues", "<="))
+        parameters = fold_parameters(taken_at[-1], first_interval_start=taken_at[0])
+        self._engine.add("folded", self._engine.run(texts.QUEUE_WINDOWS, parameters))
+        self._engine.add("rounds", _rounds(taken_at))
+        self._engine.view(
+            QUEUE_STATE.name,
+            "SELECT folded.* REPLACE (moment.interval_start AS interval_start) FROM folded "
+            "JOIN intervals AS moment USING (cluster) "
+            "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = folded.interval_start",
+        )
+
     def _give_table(self, relation: str) -> None:
         name = relation.removesuffix(HISTORY)
         table, rounds = _TABLES[name], f"{name}_rounds"
         parts = [_plain(table, one.get(name, ())) for one in self._rounds]
         self._engine.add(rounds, pa.concat_tables(_numbered(part, number) for number, part in enumerate(parts)))
-        self._engine.view(
-            relation,
-            f"SELECT one.* EXCLUDE (round_number) REPLACE (moment.cluster AS cluster) FROM {rounds} AS one "
-            f"JOIN intervals AS moment ON one.round_number {'=' if relation == name else '<='} moment.round_number",
-        )
+        self._engine.view(relation, _of_moments(rounds, "=" if relation == name else "<="))
+
+
+def _of_moments(rounds: str, which: str) -> str:
+    """Return the query that gives each moment its rows of a table of numbered rounds."""
+    return (
+        f"SELECT one.* EXCLUDE (round_number) REPLACE (moment.cluster AS cluster) FROM {rounds} AS one "
+        f"JOIN intervals AS moment ON one.round_number {which} moment.round_number"
+    )
 
 
 def _intervals(moments: Sequence[Moment]) -> pa.Table:
@@ -113,9 +145,42 @@ class MomentQueries:
     of_all: FactQueries
     moment: int
 
+    def rows(self, name: str) -> Sequence[Row]:
+        """Return the rows of `facts/NAME.sql`, or of a step."""
+        return self.of_all.rows(name, self.moment)
+
     def records(self, table: Table, kind: type[Record]) -> tuple[Record, ...]:
         """Return the rows of a fact table as typed records."""
-        return tuple(record_of(kind, row) for row in self.of_all.rows(table.name, self.moment))
+        return tuple(record_of(kind, row) for row in self.rows(table.name))
+
+
+def _sound(rows: pa.Table) -> pa.Table:
+    """Leave out committed offsets of queues that their broker does not have: asked, and no max offset.
+
+    The corrupt invariant "unknown queue" quarantines such rows in the pipeline. A queue whose broker was not asked or
+    did not answer has neither, and stays as an unknown one.
+    """
+    unknown_queue = pc.and_(rows["max_offset"].is_null(), rows["max_offset_read_at"].is_valid())
+    return rows.filter(pc.invert(unknown_queue))
+
+
+def _moments_of(rounds: Sequence[pa.Table]) -> Iterator[datetime]:
+    """Yield when each round took place, later than the one before; of one that read nothing that is all we know."""
+    before = _EPOCH
+    for rows in rounds:
+        read_at = (pc.max(rows[name]).as_py() for name in _READ_AT)
+        before = max((at for at in read_at if at is not None and at > before), default=before + _LATER)
+        yield before
+
+
+def _rounds(taken_at: Sequence[datetime]) -> pa.Table:
+    numbers = arrow_array(ColumnType.INT64, list(range(len(taken_at))))
+    return pa.table({"round_number": numbers, "taken_at": arrow_array(ColumnType.TIMESTAMP, list(taken_at))})
+
+
+def _at(rows: pa.Table, moment: datetime) -> pa.Table:
+    place = rows.schema.get_field_index("interval_start")
+    return rows.set_column(place, "interval_start", arrow_array(ColumnType.TIMESTAMP, [moment] * len(rows)))
 
 
 def _plain(table: Table, rows: pa.Table | Sequence[Row]) -> pa.Table:

@@ -1,4 +1,6 @@
-"""The state of one queue of a consumer group: its window, folded sample by sample (`queue_fold.py`), and what it tells.
+"""The state of one queue of a consumer group: its window, folded sample by sample, and what it tells.
+
+`facts/queue_state.sql` folds it.
 
 The meaning of each column stands in `tables/state.py`. What a state tells of a window that slides, without the window's
 samples:
@@ -6,7 +8,7 @@ samples:
 - *Moments* (`advanced_at`, `end_reached_at`, `lost_at`, ...) are those of the last such event. It lies within any
   window up to now exactly if the moment does: whoever asks compares it with now - window, and nothing has to slide.
 - *Points* are exact samples. Point 1 is the seen sample before the newest seen one, each later one is older by at least
-  `queue_fold.POINT_SPACINGS`; these add up to the window. So the points reach back to the first sample of the state or,
+  a spacing; these add up to the window. So the points reach back to the first sample of the state or,
   once there are five, beyond the window. Growth, rates and the producer curve come from them.
 - *Pauses* are kept as the longest of the aligned window (whole windows since 1970) of the newest seen sample, and of
   the one before: together all pauses that ended within the last window, and none that ended two windows ago.
@@ -20,7 +22,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.offsets import OffsetOrderViolation, QueueOffsets
+from offsetguard.offsets import QueueOffsets
 from offsetguard.tables.state import POINT_COUNT
 
 if TYPE_CHECKING:
@@ -48,18 +50,6 @@ class Sample:
     def offsets(self) -> QueueOffsets:
         """The four offsets, for their formulas."""
         return QueueOffsets(self.min_offset, self.max_offset, self.consumer_offset, self.pull_offset)
-
-    @property
-    def nothing_waits(self) -> bool:
-        """Whether it is known that everything was consumed: no effective lag, or never committed on an empty queue."""
-        if self.consumer_offset is not None:
-            return (effective_lag := self.offsets.effective_lag) is not None and effective_lag <= 0
-        return self.max_offset is not None and self.min_offset == self.max_offset
-
-    @property
-    def disordered(self) -> bool:
-        """Whether consumer <= pull <= max or min <= max is broken; consumer below min is a loss, not disorder."""
-        return any(one is not OffsetOrderViolation.CONSUMER_BELOW_MIN for one in self.offsets.order_violations())
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +127,6 @@ class QueueState:
             return None
         return Point(self.seen_at, self.seen_max_offset, self.committed_offset)
 
-    def as_row(self) -> dict[str, object]:
-        """Return the columns of `queue_state`, without the key."""
-        row: dict[str, object] = {one.name: getattr(self.sample, one.name) for one in fields(Sample)}
-        row |= {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _NESTED}
-        row |= dict.fromkeys(_REWIND_COLUMNS.values())
-        if self.rewind is not None:
-            row |= {column: getattr(self.rewind, name) for name, column in _REWIND_COLUMNS.items()}
-        for number in range(1, POINT_COUNT + 1):
-            point = self.points[number - 1] if number <= len(self.points) else None
-            row |= {f"point_{number}_{one.name}": point and getattr(point, one.name) for one in fields(Point)}
-        return row
-
 
 _NESTED = ("sample", "rewind", "points")
 _REWIND_COLUMNS = {
@@ -158,19 +136,6 @@ _REWIND_COLUMNS = {
     "count": "rewind_count",
     "regained_at": "regained_at",
 }
-
-
-def is_suspect(state: QueueState, now: datetime, window: timedelta = WINDOW) -> bool:
-    """Whether the window, up to `now`, holds anything that is not healthy, whatever the newest sample says.
-
-    That is: something was lost, in disorder, recreated or rewound within the window; a rewind, however old, was not
-    regained; or the newest sample was not seen. What waits now is for `snapshot_facts.is_suspect` to say: a queue is
-    a suspect when either does.
-    """
-    rewind = state.rewind
-    moments = (state.lost_at, state.disordered_at, state.recreated_at, rewind.at if rewind else None)
-    recent = any(moment is not None and moment >= now - window for moment in moments)
-    return recent or state.unknown_count > 0 or (rewind is not None and rewind.regained_at is None)
 
 
 def curve(state: QueueState) -> list[tuple[int, datetime]]:
@@ -184,14 +149,6 @@ def curve(state: QueueState) -> list[tuple[int, datetime]]:
     earlier = [(point.max_offset, point.at) for point in reversed(state.points) if point.max_offset < newest.max_offset]
     flat = [(newest.max_offset, since)] if since < newest.at else []
     return [*earlier, *flat, (newest.max_offset, newest.at)]
-
-
-def produce_tps(state: QueueState) -> float | None:
-    """Messages written per second between the two newest seen samples; None = there are no two."""
-    newest = state.seen
-    if newest is None or not state.points:
-        return None
-    return _per_second(newest.max_offset - state.points[0].max_offset, newest.at - state.points[0].at)
 
 
 def consume_tps(state: QueueState) -> float | None:

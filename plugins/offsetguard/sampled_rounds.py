@@ -70,7 +70,6 @@ def _facts_of(rounds: Sequence[Snapshot], config: Config, now: datetime, queries
         config,
         Interval(last.manifest.interval_start),
         now=now,
-        earlier=[one.tables for one in rounds[:-1]],
         queries=queries,
     )
     base = base_round(rounds)

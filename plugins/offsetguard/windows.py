@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
-from offsetguard.queue_fold import fold
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import Sample
 from offsetguard.text import render_text
 from offsetguard.verdicts import QueueVerdict, State
@@ -60,15 +60,18 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions = forecasts.retentions(facts, config)
     states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
+    own = windows_of(
+        {place: [_only_sample(one, facts)] for place, one in enumerate(facts.queues) if one.window is None}
+    )
     judged = []
-    for queue in facts.queues:
+    for place, queue in enumerate(facts.queues):
         pair = queue.consumer_group, queue.message_queue.topic
         context = replace(
             contexts.get(pair, _NOTHING_KNOWN),
             lag_ms=queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
         )
-        window = queue.window or _own_window(queue, facts)
+        window = queue.window or own[place]
         verdict = judge_window(window, context, policies[queue.consumer_group], facts.now)
         states[pair][verdict.state] += 1
         judged.append(replace(queue, verdict=verdict))
@@ -119,8 +122,8 @@ def _context(group: GroupFacts) -> QueueContext:
     )
 
 
-def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
-    """Return a window of the one sample that the facts are; whether a commit is missing or unknown is not told."""
+def _only_sample(queue: QueueFacts, facts: IntervalFacts) -> tuple[datetime, Sample]:
+    """Return the one sample that facts without a window are; whether a commit is missing or unknown is not told."""
     offsets = queue.offsets
     known = offsets.max_offset is not None and offsets.consumer_offset is not None
     read_at = facts.now if known else None
@@ -133,7 +136,7 @@ def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
         consumer_offset_read_at=read_at,
         max_offset_read_at=read_at,
     )
-    return fold(None, facts.interval.start, sample)
+    return facts.interval.start, sample
 
 
 @dataclass(frozen=True, slots=True)

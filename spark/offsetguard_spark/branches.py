@@ -114,7 +114,7 @@ class Branches:
         return this & ~F.col("source").startswith(INGESTED_PREFIX) if table in INGESTED_TABLES else this
 
     def of_cluster(self, table: Table) -> DataFrame:
-        """Return the cluster's rows of all intervals: a state's rows, each of its queue's newest interval."""
+        """Return the cluster's rows of all intervals; of a state's rows, each is of its queue's newest interval."""
         return self.read_with_history(table).where(F.col("cluster") == self.cluster)
 
     def added_row_counts(self) -> dict[Table, int]:

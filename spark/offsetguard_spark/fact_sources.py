@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import PUBLISHED, TRAFFIC_BASELINES
-from offsetguard_spark.facts.queues import queues_of
+from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES
 from offsetguard_spark.invariants import mark
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tags import tagged
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _HISTORY = "_history"
+_KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
 
 
@@ -60,7 +60,7 @@ class FactSources:
     config: Config
     written: WrittenTables
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
-    folded_state: DataFrame | None = None  # `queue_state` after this interval's fold
+    folded_state: DataFrame  # `queue_state` as it is after this interval, also when a newer one stands already
     shared: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what several tables are made of
 
     def facts(self, name: str) -> DataFrame:
@@ -77,13 +77,13 @@ class FactSources:
 
     def relation(self, name: str) -> DataFrame:
         """Return what queries read by a name."""
+        if name == QUEUE_STATE.name:
+            return self.folded_state
         if name == "intervals":
             moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
             return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
-        if name == "queue_figures":
-            return queues_of(self)
         if name in texts.names():
-            return self.once(name, lambda: self.facts(name))
+            return self.once(name, lambda: self.facts(name)) if name in _KEPT else self.facts(name)
         if name.endswith(_HISTORY):
             return self._earlier(_TABLES[name.removesuffix(_HISTORY)])
         table = _TABLES[name]
@@ -108,12 +108,6 @@ class FactSources:
         Filter by `cluster` and `interval_start`, which prune files; no cycle may read all of it.
         """
         return self.written.read_with_history(table)
-
-    def state(self) -> DataFrame:
-        """Return the `queue_state` rows as they are after this interval, also when a newer state stands already."""
-        if self.folded_state is None:
-            raise LookupError(f"{self.cluster} {self.interval.name}: this run folds no queue state")
-        return self.folded_state
 
     def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
         """Whether the history may have rows of intervals that start in [first, last]; takes milliseconds."""

@@ -26,7 +26,6 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard.traffic_baselines import FIRST_MINUTES, hour_that_passed
-from offsetguard_spark.facts import group_facts, queue_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,8 +90,8 @@ def _by_query(table: Table, has_work: Callable[[FactSources], bool] | None = Non
 
 
 FACT_TABLES: tuple[FactTable, ...] = (
-    FactTable(QUEUE_FACTS, queue_facts, _has_queues),
-    FactTable(GROUP_FACTS, group_facts, _has_queues),
+    _by_query(QUEUE_FACTS, _has_queues),
+    _by_query(GROUP_FACTS, _has_queues),
     _by_query(TOPIC_FACTS, _is_anything_seen),
     _by_query(BROKER_FACTS, _is_anything_seen),
     _by_query(CLUSTER_FACTS, _is_anything_seen),

@@ -39,9 +39,9 @@ def fold_interval(branches: Branches, row_count: int, previous: PublishedInterva
     else:
         return branches.of_cluster(QUEUE_STATE)
     if before is None:
-        folded = rebuild(branches.read_with_history(QUEUE_SNAPSHOTS), branches.cluster, interval)
+        folded = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), interval)
     else:
-        folded = fold_snapshot(before, branches.read(QUEUE_SNAPSHOTS), branches.cluster, interval)
+        folded = fold_snapshot(before, branches.read(QUEUE_SNAPSHOTS), interval)
     if not is_newest:
         return folded
     branches.start([QUEUE_STATE])

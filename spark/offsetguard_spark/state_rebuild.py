@@ -35,7 +35,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         run_id = f"rebuild_{uuid.uuid4().hex[:12]}"
         branches = Branches(spark, publisher.workspace, cluster, newest.interval, run_id, states)
         branches.start([QUEUE_STATE])
-        rows = rebuild(branches.read_with_history(QUEUE_SNAPSHOTS), cluster, newest.interval)
+        rows = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), newest.interval)
         branches.write({QUEUE_STATE: (lambda: rows, 0)})
         count = branches.added_row_counts()[QUEUE_STATE]
         snapshot_ids = branches.snapshot_ids()

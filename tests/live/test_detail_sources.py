@@ -11,7 +11,7 @@ import pytest
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows
 from offsetguard.errors import BrokerRefused
-from offsetguard.rate_facts import group_rates
+from offsetguard.facts import GroupFacts
 from offsetguard.rocketmq.refusals import NotThere
 from offsetguard.rocketmq.requests import (
     GetAllDelayOffset,
@@ -24,9 +24,11 @@ from offsetguard.rocketmq.requests import (
     QueryTopicConsumeByWho,
     ViewBrokerStatsData,
 )
+from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_FACTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.detail_readings import PATIENCE_S, now_interval, rates_of, readings_of, tell, wait_for
+from offsetguard_peers.fact_answers import answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -236,8 +238,14 @@ def _see_reads_from_the_slave(cluster: RocketMQCluster) -> None:
 
         def served_by_slave() -> bool | None:
             rows = list(broker_stats_rows("main", now_interval(), readings_of(cluster.brokers, groups)))
-            pair, name = ("slave-group", SLAVE_TOPIC), cluster.masters[0].name
-            rate = group_rates(rows, {name: 1}, {pair: [name]})[pair]
+            place = {"broker_name": cluster.masters[0].name}
+            queue = {**place, "consumer_group": "slave-group", "topic": SLAVE_TOPIC, "queue_id": 0}
+            seen = {
+                BROKER_STATS.name: rows,
+                BROKER_SNAPSHOTS.name: [{**place, "broker_id": number} for number in (0, 1)],
+                QUEUE_SNAPSHOTS.name: [queue],
+            }
+            (rate,) = answers(GROUP_FACTS, GroupFacts, seen, now_interval())
             assert rate.unseen_rate_count == 0
             assert rate.get_tps == (rate.master_get_tps or 0) + (rate.slave_get_tps or 0)
             return rate.reads_moved_to_slave or None

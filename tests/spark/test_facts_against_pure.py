@@ -1,9 +1,9 @@
-"""Every fact that Spark makes of an interval is the pure functions' fact, NULL for None, on random dirty clusters."""
+"""Every fact that the pipeline makes of an interval is that of the snapshot in memory, on random dirty clusters."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 from offsetguard.fact_rows import group_facts_of, queue_facts_of, record_of
 from offsetguard.facts import BrokerFacts, ClusterFacts, TopicFacts
-from offsetguard.rate_facts import hit_ratio as pure_hit_ratio
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
-from offsetguard_spark.facts import group_facts, queue_facts
-from offsetguard_spark.facts.rates import hit_ratio
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -225,7 +222,7 @@ def _offset(random: Random) -> int | None:
 
 @FEW
 @given(seed=st.integers(0, 2**32))
-def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
+def test_every_table_of_an_interval_is_what_is_made_in_memory(
     spark: SparkSession, snapshot, config: Config, seed: int
 ) -> None:
     snapshot.rows = {table.name: [] for table in LANDED}
@@ -233,10 +230,9 @@ def test_every_table_of_an_interval_is_what_pure_python_makes_of_it(
     sources = sources_of(Frames(spark, snapshot.rows), config, snapshot.interval)
     pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, config, snapshot.interval)
 
-    queues = {_key(one): one for one in map(queue_facts_of, rows_of(queue_facts(sources), QUEUE_FACTS))}
-    without_windows = {_key(one): replace(one, window=None) for one in pure.queues}  # no state was folded here
-    assert_equal_records(queues, without_windows)
-    groups = map(group_facts_of, rows_of(group_facts(sources), GROUP_FACTS))
+    queues = {_key(one): one for one in map(queue_facts_of, rows_of(sources.facts("queue_facts"), QUEUE_FACTS))}
+    assert_equal_records(queues, {_key(one): one for one in pure.queues})
+    groups = map(group_facts_of, rows_of(sources.facts("group_facts"), GROUP_FACTS))
     assert_equal_records(
         {(one.consumer_group, one.topic): one for one in groups},
         {(one.consumer_group, one.topic): one for one in pure.groups},
@@ -280,23 +276,3 @@ def _same(found: Any, expected: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
-
-
-@FEW
-@given(dice=st.randoms(use_true_random=True))
-def test_the_hit_ratio_is_that_of_the_pure_function(spark: SparkSession, dice: Random) -> None:
-    rows = [
-        {
-            "filtered": dice.choice([None, False, True, True]),
-            "consumption": dice.choice([None, "classic", "pop"]),
-            "get_tps": _maybe(dice, dice.randrange(100) / 4),
-            "unseen_rate_count": dice.choice([None, 0, 0, 0, 1]),
-            "consume_tps": _maybe(dice, dice.choice([0.0, 0.25, 0.5, dice.random() * 100])),
-        }
-        for _ in range(500)
-    ]
-    schema = "filtered boolean, consumption string, get_tps double, unseen_rate_count int, consume_tps double"
-    ordered = [tuple(row.values()) for row in rows]
-    found = spark.createDataFrame(ordered, schema).coalesce(1).withColumn("ratio", hit_ratio())
-    for row, spark_row in zip(rows, found.collect(), strict=True):
-        assert _same(spark_row["ratio"], pure_hit_ratio(**row)), row

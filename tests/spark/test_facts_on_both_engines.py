@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 
 from offsetguard.collect.landing import arrow_schema
 from offsetguard.config.judgement import Judgement
@@ -16,66 +14,101 @@ from offsetguard.fact_queries import HISTORY
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import PUBLISHED
+from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers import generated_intervals
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.generated_queues import SPAN
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 INTERVALS = 300
 SEED = time_ns()
+START, END = generated_intervals.INTERVAL.start, generated_intervals.INTERVAL.end
 TABLES = {table.name: table for table in PUBLISHED}
-FACTS = [name for name in texts.names() if name in TABLES]
-PARAMETERS = parameters_of(Judgement(), generated_intervals.INTERVAL.start, generated_intervals.INTERVAL.end)
+PARAMETERS = parameters_of(Judgement(), START, END) | {"first_interval_start": START - SPAN}
 
 
-@pytest.fixture
-def engines(spark: SparkSession) -> tuple[DuckDBEngine, SparkEngine]:
-    duckdb, on_spark = DuckDBEngine(), SparkEngine(spark)
-    random = Random(SEED)  # noqa: S311 it is a test
-    rows_by_relation = generated_intervals.rows_by_relation(random, INTERVALS)
-    for name, rows in rows_by_relation.items():
-        of_table = as_table(name, rows)
-        duckdb.add(name, of_table)
-        on_spark.add(name, spark.createDataFrame(of_table))
-    there = set(rows_by_relation)
-    for name in FACTS:
-        keep_steps(name, there, (duckdb, on_spark))
-    return duckdb, on_spark
+class BothEngines:
+    """The same relations on Spark and on DuckDB."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Nothing is there yet."""
+        self._spark = spark
+        self._engines = SparkEngine(spark), DuckDBEngine()
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Let queries on both read rows by a name."""
+        spark, duckdb = self._engines
+        spark.add(name, self._spark.createDataFrame(rows))
+        duckdb.add(name, rows)
+
+    def same(self, name: str) -> pa.Table:
+        """Return the rows of a query, which must be the same on both."""
+        on_spark, on_duckdb = (engine.run(name, PARAMETERS) for engine in self._engines)
+        if name in TABLES:
+            assert on_spark.schema.simpleString() == spark_schema(TABLES[name]).simpleString()
+            assert _types(on_duckdb.schema) == _types(schema_of(name))
+        found, expected = (sorted(rows.to_pylist(), key=repr) for rows in (on_duckdb, on_spark.toArrow()))
+        differences = [
+            f"{column}: DuckDB {value!r}, Spark {other[column]!r} in {row}"
+            for row, other in zip(found, expected, strict=True)
+            for column, value in row.items()
+            if value != other[column]
+        ]
+        assert not differences, f"{name}, seed {SEED}: {len(differences)} differ, first {differences[0]}"
+        assert len(found) > INTERVALS / 4, f"{name}: hardly anything was compared"
+        return on_duckdb
 
 
-def keep_steps(name: str, there: set[str], engines: tuple[DuckDBEngine, SparkEngine]) -> None:
-    for step in sorted(texts.relations_of(name) - there):
-        keep_steps(step, there, engines)
-        for engine in engines:
-            engine.keep(step, PARAMETERS)
-        there.add(step)
+def test_both_engines_make_the_same_rows(spark: SparkSession) -> None:
+    both = BothEngines(spark)
+    relations = generated_intervals.rows_by_relation(Random(SEED), INTERVALS)  # noqa: S311 it is a test
+    for name, rows in relations.items():
+        both.add(name, as_table(name, rows))
+    _add_state_before(both, relations[QUEUE_SNAPSHOTS.name + HISTORY])
+    for name in _in_order(texts.names()):
+        both.add(name, both.same(name))
+
+
+def _add_state_before(both: BothEngines, history: list[dict[str, Any]]) -> None:
+    """Split the samples of queues: what folding the newest into the rest gives is what all at once give."""
+    of_table = QUEUE_SNAPSHOTS.name
+    both.add(of_table + HISTORY, as_table(of_table, [row for row in history if row["interval_start"] < START]))
+    both.add(f"{QUEUE_STATE.name}_before", both.same(texts.QUEUE_WINDOWS))
+    both.add(of_table, as_table(of_table, [row for row in history if row["interval_start"] == START]))
+    both.add(of_table + HISTORY, as_table(of_table, history))
+    one_by_one, at_once = (both.same(name).to_pylist() for name in (QUEUE_STATE.name, texts.QUEUE_WINDOWS))
+    assert sorted(map(repr, one_by_one)) == sorted(map(repr, at_once))
+
+
+def _in_order(names: list[str]) -> Iterator[str]:
+    """Yield all queries, each after those that it reads."""
+    done: set[str] = set()
+
+    def visit(name: str) -> Iterator[str]:
+        if name not in done and name in names:
+            done.add(name)
+            for relation in sorted(texts.relations_of(name)):
+                yield from visit(relation)
+            yield name
+
+    for name in names:
+        yield from visit(name)
 
 
 def as_table(relation: str, rows: list[dict[str, Any]]) -> pa.Table:
-    table_name = relation.removesuffix(HISTORY)
-    if table_name not in TABLES:
+    if relation == "intervals":
         return pa.Table.from_pylist(rows)
-    schema = schema_of(table_name)
+    schema = schema_of(relation.removesuffix(HISTORY))
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 
 
 def schema_of(table_name: str) -> pa.Schema:
     return pa.schema([column.with_nullable(True) for column in arrow_schema(TABLES[table_name])])
-
-
-@for_each("name", FACTS)
-def test_both_engines_make_the_same_rows(engines: tuple[DuckDBEngine, SparkEngine], name: str) -> None:
-    duckdb, spark = (engine.run(name, PARAMETERS) for engine in engines)
-    assert spark.schema.simpleString() == spark_schema(TABLES[name]).simpleString()
-    assert _types(duckdb.schema) == _types(schema_of(name))
-    found, expected = (Counter(repr(row) for row in rows.to_pylist()) for rows in (duckdb, spark.toArrow()))
-    only = [sorted(one - other)[:1] for one, other in ((found, expected), (expected, found))]
-    assert not any(only), f"seed {SEED}, the first row that only DuckDB has: {only[0]}, that only Spark has: {only[1]}"
-    assert len(found) > INTERVALS / 4, "hardly anything was compared"
 
 
 def _types(schema: pa.Schema) -> list[tuple[str, str]]:

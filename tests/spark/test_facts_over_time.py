@@ -1,4 +1,4 @@
-"""Facts that compare an interval with earlier ones: lag on the producer curve, growth, and usual traffic."""
+"""Facts that compare an interval with earlier ones: growth, and usual traffic."""
 
 from __future__ import annotations
 
@@ -6,88 +6,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-
-from offsetguard import queue_state
-from offsetguard.fact_rows import queue_facts_of
 from offsetguard.intervals import Interval
-from offsetguard.known_figures import epoch_ms
-from offsetguard.queue_fold import rebuild
-from offsetguard.queue_state import Sample
-from offsetguard.queue_sums import figures_of
-from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, QUEUE_STATE, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.traffic_baselines import Baseline, hour_of_week
 from offsetguard_peers.fact_frames import Frames, Row, rows_of, sources_of
 from offsetguard_spark.fact_tables import has_traffic_to_fold
-from offsetguard_spark.facts import group_facts, queue_facts
 
 if TYPE_CHECKING:
-    from random import Random
-
     from pyspark.sql import SparkSession
 
     from offsetguard.config import Config
-
-FEW = settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-
-
-def _history(dice: Random, last: Interval) -> list[tuple[Interval, Sample]]:
-    """Make one queue's samples, minutes apart: written in bursts, pulled and consumed somewhere behind, or unknown."""
-    samples, high = [], dice.randint(0, 50)
-    for minute in [*sorted(dice.sample(range(1, 60), dice.randint(0, 12)), reverse=True), 0]:
-        interval = Interval(last.start - timedelta(minutes=minute))
-        high += dice.choice([0, 0, dice.randint(0, 100)])
-        low, committed, pull = (dice.randint(0, high) for _ in range(3))
-        at = interval.start + timedelta(milliseconds=dice.randint(0, 50_000))
-        unknown = dice.random()
-        sample = Sample(
-            min_offset=None if unknown < 0.1 else low,
-            max_offset=None if 0.1 < unknown < 0.2 else high,
-            consumer_offset=None if 0.2 < unknown < 0.3 else committed,
-            pull_offset=None if unknown > 0.8 else pull,
-            consumer_offset_read_at=at,
-            max_offset_read_at=None if 0.1 < unknown < 0.2 else at,
-        )
-        samples.append((interval, sample))
-    return samples
-
-
-@FEW
-@given(dice=st.randoms(use_true_random=True))
-def test_lags_in_time_are_those_of_the_pure_function_on_the_folded_curve(
-    spark: SparkSession, snapshot, config: Config, dice: Random
-) -> None:
-    key = {"cluster": "demo", "consumer_group": "g", "topic": "t", "broker_name": "b"}
-    states, expected = [], {}
-    for queue_id in range(400):
-        state = rebuild((one.start, sample) for one, sample in _history(dice, snapshot.interval))
-        assert state is not None
-        row: Row = {**key, "queue_id": queue_id, "interval_start": state.interval_start, **state.as_row()}
-        states.append(row)
-        curve = [(high, epoch_ms(at) or 0) for high, at in queue_state.curve(state)]
-        figures = figures_of(row, snapshot.interval.end, curve)
-        seen = state.unknown_count == 0
-        expected[queue_id] = (
-            figures.in_time.lag_ms,
-            figures.in_time.lag_ms_basis,
-            figures.in_time.inflight_ms,
-            figures.in_time.available_ms,
-            figures.in_time.lost_ms,
-            queue_state.produce_tps(state) if seen else None,
-            queue_state.consume_tps(state) if seen else None,
-        )
-        if not (figures.suspect or queue_state.is_suspect(state, snapshot.interval.end)):
-            del expected[queue_id]
-    frames = Frames(spark)
-    sources = sources_of(frames, config, snapshot.interval, frames.frame(QUEUE_STATE, states))
-    found = {}
-    for row in rows_of(queue_facts(sources), QUEUE_FACTS):
-        facts = queue_facts_of(row)
-        in_time = (facts.lag_ms, facts.lag_ms_basis, facts.inflight_ms, facts.available_ms, facts.lost_ms)
-        found[facts.message_queue.queue_id] = (*in_time, row["produce_tps"], row["consume_tps"])
-    assert found == expected
-    assert {one[1] for one in found.values()} >= {"end_reached", "interpolated", "extrapolated", None}
 
 
 def _earlier(snapshot, minutes: float, **columns: Any) -> Row:
@@ -164,7 +92,7 @@ def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSessi
         assert (row["topic"], row["hour_of_week"], row["hour_tps"]) == ("orders", 5 * 24 + 11, tps)
         assert Baseline(row["mean_tps"], row["spread_tps"], row["week_count"]) == baseline
     assert not found
-    (group,) = rows_of(group_facts(sources), GROUP_FACTS)
+    (group,) = rows_of(sources.facts("group_facts"), GROUP_FACTS)
     assert (group["baseline_tps"], group["baseline_spread_tps"], group["baseline_week_count"]) == (7.0, 0.5, 3)
 
 

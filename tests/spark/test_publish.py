@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING
@@ -153,17 +153,11 @@ def test_readers_see_the_facts_that_pure_python_makes_of_the_same_snapshot(publi
 
 
 def _window_rows(facts: IntervalFacts) -> list[dict[str, object]]:
-    """Return the windows of all suspect queues.
-
-    Without times that differ: `queue_facts` has none of reading, and of rounds in memory their own moment stands for
-    the interval.
-    """
+    """Return the windows of all suspect queues."""
     rows = []
     for queue in sorted(facts.queues, key=lambda one: (one.consumer_group, one.message_queue)):
         assert queue.window is not None
-        row = queue.window.as_row()
-        row = {name: row[name] for name in row if name != "interval_start" and not name.endswith("_read_at")}
-        rows.append({"consumer_group": queue.consumer_group, "queue": queue.message_queue} | row)
+        rows.append({"consumer_group": queue.consumer_group, "queue": queue.message_queue} | asdict(queue.window))
     return rows
 
 

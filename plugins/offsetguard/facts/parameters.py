@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.log_kinds import SILENCE
+from offsetguard.queue_state import WINDOW
 from offsetguard.rebalance_lock import LOCK_SILENCE
 from offsetguard.traffic_baselines import (
     FIRST_MINUTES,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config.judgement import Judgement
 
+KEPT_FOR = timedelta(hours=24)  # a queue without samples
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.
 _CLOCK_SKEW = timedelta(minutes=10)
 _COMPARED_WITHIN = timedelta(minutes=10)  # a counter that is older is not compared with
@@ -39,8 +41,7 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
     weeks = earlier_rows(hour)
     passed = interval_start - HOUR
     weeks_before = earlier_rows(passed)
-    return {
-        "interval_start": interval_start,
+    return fold_parameters(interval_start) | {
         "log_window_us": log_window // _MICROSECOND,
         "oldest_log_interval": ends_at - log_window - _CLOCK_SKEW,
         "move_window_us": move_window // _MICROSECOND,
@@ -58,4 +59,16 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
         "newest_week_before": weeks_before[0],
         "remembered_weeks": REMEMBERED_WEEKS,
         "most_clients": _MOST_CLIENTS,
+    }
+
+
+def fold_parameters(
+    interval_start: datetime, *, first_interval_start: datetime | None = None, window: timedelta = WINDOW
+) -> dict[str, Any]:
+    """Return the parameters of the fold up to an interval; of many, from the first one on."""
+    return {
+        "interval_start": interval_start,
+        "first_interval_start": first_interval_start,
+        "window_us": window // _MICROSECOND,
+        "kept_for_us": KEPT_FOR // _MICROSECOND,
     }

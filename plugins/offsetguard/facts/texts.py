@@ -13,6 +13,9 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from offsetguard.facts import queue_windows
+
+QUEUE_WINDOWS = "queue_windows"
 _READ = re.compile(r"(?<!'' )\b(?:FROM|JOIN)\s+([a-z_]\w*)")  # not `TRIM(BOTH '' FROM x)`
 _STEP = re.compile(r"\b([a-z_]\w*) AS \(")
 _PARAMETER = re.compile(r"(?<![:\w])[:$]([a-z_]\w*)")
@@ -20,12 +23,15 @@ _PARAMETER = re.compile(r"(?<![:\w])[:$]([a-z_]\w*)")
 
 def names() -> list[str]:
     """Return the names of all queries, sorted."""
-    return sorted(one.name.removesuffix(".sql") for one in files(__package__).iterdir() if one.name.endswith(".sql"))
+    written = (one.name.removesuffix(".sql") for one in files(__package__).iterdir() if one.name.endswith(".sql"))
+    return sorted([*written, QUEUE_WINDOWS])
 
 
 @cache
 def spark_text(name: str) -> str:
     """Return a query in Spark's SQL; raises FileNotFoundError."""
+    if name == QUEUE_WINDOWS:
+        return queue_windows.text_of(spark_text("queue_state"))
     return files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
 
 

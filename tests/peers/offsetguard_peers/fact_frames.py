@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from offsetguard.collect.landing import arrow_schema
+from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.fact_sources import FactSources
+from offsetguard_spark.queue_state import fold_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,10 +50,9 @@ class Frames:
         return self.spark.createDataFrame(pa.Table.from_pylist(filled, schema=schema))
 
 
-def sources_of(
-    frames: Frames, config: Config, interval: Interval, folded_state: DataFrame | None = None
-) -> FactSources:
-    """Return what the makers of facts take."""
+def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSources:
+    """Return what the makers of facts take; no queue was seen before."""
+    folded_state = fold_snapshot(frames.frame(QUEUE_STATE, []), frames.read(QUEUE_SNAPSHOTS), interval)
     counts = {name: len(rows) for name, rows in frames.rows.items()}
     return FactSources(frames.spark, "demo", interval, config, frames, counts, folded_state)
 

@@ -95,7 +95,7 @@ def _null_of_malformed_json(node: exp.Expression) -> exp.Expression:
 
 def write_all(folder: Path = FOLDER) -> list[Path]:
     """Write the text of each file anew; returns those that changed or went."""
-    made = {f"{name}.sql": translate(name, (folder / f"{name}.sql").read_text("utf-8")) for name in texts.names()}
+    made = {f"{name}.sql": translate(name, texts.spark_text(name)) for name in texts.names()}
     changed = [path for path in (folder / "duckdb").glob("*.sql") if path.name not in made]
     for path in changed:
         path.unlink()

@@ -14,6 +14,7 @@ What counts:
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from offsetguard import forecasts
 from offsetguard.config import Config, WindowPolicy
 from offsetguard.facts import BrokerFacts, BrokerMark, IntervalFacts
 from offsetguard.intervals import Interval
-from offsetguard.queue_fold import fold
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard_peers.simulated_broker import DAY, HOUR, SimulatedQueue
 from offsetguard_peers.simulated_worlds import KINDS, WARM_UP, World, world
@@ -39,6 +40,7 @@ AHEAD = 30  # minutes that a person needs
 _MINUTE_MS = 60_000
 _FAR, _NEAR = 30, 10  # minutes between forecasts while the loss is far away, and when it is near
 _NEAR_MS = 6 * 3_600_000
+_SAMPLES = 24 * 60 // LOOK  # that the window of a queue is made of
 _HORIZON_MS = WindowPolicy().loss_horizon_ms
 
 
@@ -81,8 +83,9 @@ def try_world(world: World, minutes: int) -> Tried:
         if minute % LOOK == 0 and minute >= WARM_UP:
             facts = _facts(world, minute, marks)
             retention = forecasts.retentions(facts, config).get("broker-a")
-            for watcher in watchers:
-                watcher.forecast(minute, retention, tried)
+            due = [watcher for watcher in watchers if watcher.is_due(minute)]
+            for watcher, state in windows_of({one: one.samples for one in due}).items():
+                watcher.forecast(minute, state, retention, tried)
     return tried
 
 
@@ -91,7 +94,7 @@ class _Watcher:
 
     def __init__(self, queue: SimulatedQueue, world: World) -> None:
         self._queue, self._world = queue, world
-        self._state: QueueState | None = None
+        self.samples: deque[tuple[datetime, Sample]] = deque(maxlen=_SAMPLES)
         self._lost, self._drained = 0, False
         self._next = 0
 
@@ -108,7 +111,7 @@ class _Watcher:
             consumer_offset_read_at=at,
             max_offset_read_at=at,
         )
-        self._state = fold(self._state, at.replace(second=0), sample)
+        self.samples.append((at.replace(second=0), sample))
 
     def note_outcomes(self, minute: int, tried: Tried) -> None:
         queue, drained = self._queue, minute - self._oldest <= 1
@@ -119,14 +122,16 @@ class _Watcher:
             tried.came.setdefault((queue.name, "drain"), []).append(minute)
         self._lost, self._drained = queue.lost, drained
 
-    def forecast(self, minute: int, retention: BrokerRetention | None, tried: Tried) -> None:
-        """Say what comes; a look at a loss that is far is enough every half hour."""
+    def is_due(self, minute: int) -> bool:
+        """Whether to forecast; a look at a loss that is far is enough every half hour."""
         below_min = self._queue.committed < self._queue.minimum  # it is losing already: no forecast is needed
-        if self._state is None or self._drained or below_min or minute < self._next:
-            return
+        return not (self._drained or below_min or minute < self._next)
+
+    def forecast(self, minute: int, state: QueueState, retention: BrokerRetention | None, tried: Tried) -> None:
+        """Say what comes."""
         now, name = _at(minute), self._queue.name
-        drain = forecasts.drain(self._state, now)
-        loss = forecasts.loss(self._state, retention, now)
+        drain = forecasts.drain(state, now)
+        loss = forecasts.loss(state, retention, now)
         self._next = minute + (_NEAR if loss is not None and loss.low_ms < _NEAR_MS else _FAR)
         if drain is not None:
             tried.said.append(Said(name, minute, "drain", drain))

@@ -15,17 +15,20 @@ from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
     BROKER_STATS,
+    CLIENT_QUEUE_SNAPSHOTS,
     CLIENT_SNAPSHOTS,
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
     LOG_EVENTS,
     OFFSET_MOVES,
+    QUEUE_SNAPSHOTS,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
     TRAFFIC_BASELINES,
 )
 from offsetguard.traffic_baselines import HOUR, earlier_rows, hour_containing, hour_of_week
+from offsetguard_peers.generated_queues import queue_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +70,8 @@ def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]
         f"{GROUP_FACTS.name}_history": [row for name in clusters for row in _earlier_groups(random, name)],
         f"{BROKER_FACTS.name}_history": [row for name in clusters for row in _earlier_replicas(random, name)],
         f"{TRAFFIC_BASELINES.name}_history": [row for name in clusters for row in _baselines(random, name)],
-        "queue_figures": [row for name in clusters for row in _figures(random, name)],
+        CLIENT_QUEUE_SNAPSHOTS.name: [row for name in clusters for row in _held_queues(random, name)],
+        f"{QUEUE_SNAPSHOTS.name}_history": [row for name in clusters for row in queue_history(random, name)],
     }
 
 
@@ -154,6 +158,17 @@ def _clients(random: Random, cluster: str) -> Iterator[Row]:
                     "broker_id": random.choice([0, 1]),
                     "subscriptions": _subscriptions(random),
                     "own_subscriptions": _subscriptions(random),
+                    "language": maybe(random, "JAVA"),
+                    "version": maybe(random, random.choice([435, 453])),
+                    "connection_count": maybe(random, random.randrange(1, 3)),
+                    "thread_count": maybe(random, random.randrange(1, 64)),
+                    "orderly": maybe(random, random.random() < 0.5),
+                    "max_reconsume_times": maybe(random, random.choice([-1, 16])),
+                    "consume_ok_tps": maybe(random, random.random() * 100),
+                    "consume_failed_tps": maybe(random, random.random()),
+                    "consume_rt_ms": maybe(random, random.random() * 100),
+                    "pull_threshold_for_queue": maybe(random, random.choice([0, 1_000])),
+                    "pull_threshold_size_for_queue_mib": maybe(random, random.choice([0, 100])),
                     "running_info_read_at": maybe(random, random.choice([INTERVAL.start, INTERVAL.end])),
                     "consumer_start_at": maybe(random, random.choice([INTERVAL.start, INTERVAL.end])),
                 }
@@ -173,9 +188,40 @@ def _groups(random: Random, cluster: str) -> Iterator[Row]:
             "system_group": False,
             "in_detail": False,
             "online_client_count": maybe(random, random.randrange(3)),
+            "consumption": maybe(random, random.choice(["classic", "pop"])),
+            "message_model": maybe(random, random.choice(["CLUSTERING", "BROADCASTING"])),
+            "declared_orderly": maybe(random, random.random() < 0.7),
+            "lock_interval_ms": maybe(random, 20_000),
+            "lock_max_live_time_ms": maybe(random, random.choice([59_999, 60_000])),
+            "missing_members": maybe(random, ["c0 broker-b"]),
+            "members_differ_since": _moment(random),
             "retry_growth": maybe(random, _amount(random)),
             "dead_letter_growth": maybe(random, _amount(random)),
         }
+
+
+def _held_queues(random: Random, cluster: str) -> Iterator[Row]:
+    for group in GROUPS:
+        for topic in random.sample(TOPICS, 2):
+            for client_id in random.sample(CLIENTS, random.randrange(3)):
+                for queue_id in random.sample(range(3), random.randrange(3)):
+                    yield {
+                        "cluster": cluster,
+                        "interval_start": INTERVAL.start,
+                        "consumer_group": group,
+                        "client_id": client_id,
+                        "topic": topic,
+                        "broker_name": random.choice(BROKERS),
+                        "queue_id": queue_id,
+                        "dropped": maybe(random, random.random() < 0.2),
+                        "locked": maybe(random, random.random() < 0.5),
+                        "cached_message_count": maybe(random, random.randrange(1_200)),
+                        "cached_message_mib": maybe(random, random.randrange(120)),
+                        **{name: _moment(random) for name in _LAST},
+                    }
+
+
+_LAST = ("last_lock_at", "last_pull_at", "last_consume_at")
 
 
 def _topic_queues(random: Random, cluster: str) -> Iterator[Row]:
@@ -236,17 +282,27 @@ def _replicas(random: Random, cluster: str) -> Iterator[Row]:
 def _stats(random: Random, cluster: str) -> Iterator[Row]:
     for topic in random.sample(TOPICS, random.randrange(4)):
         for broker_name in BROKERS:
-            for broker_id in random.sample([0, 1], random.randrange(3)):
-                yield {
-                    "cluster": cluster,
-                    "interval_start": INTERVAL.start,
-                    "broker_name": broker_name,
-                    "broker_id": broker_id,
-                    "stats_name": random.choice(["TOPIC_PUT_NUMS", "TOPIC_PUT_NUMS", "GROUP_GET_NUMS"]),
-                    "stats_key": topic,
-                    "topic": topic,
-                    "tps": random.choice([0.0, random.randrange(10_000) / 16, random.random()]),
-                }
+            for broker_id in random.sample([0, 1, 2], random.randrange(4)):
+                for stats_name, group in [("TOPIC_PUT_NUMS", None), *_of_groups(random, broker_id)]:
+                    yield {
+                        "cluster": cluster,
+                        "interval_start": INTERVAL.start,
+                        "broker_name": broker_name,
+                        "broker_id": broker_id,
+                        "stats_name": stats_name,
+                        "stats_key": topic,
+                        "topic": topic,
+                        "consumer_group": group,
+                        "tps": random.choice([0.0, random.randrange(10_000) / 16, random.random()]),
+                        "counting_since": _moment(random),
+                    }
+
+
+def _of_groups(random: Random, broker_id: int) -> Iterator[tuple[str, str]]:
+    for group in random.sample(GROUPS, random.randrange(3)):
+        yield "GROUP_GET_NUMS", group
+        if not broker_id:
+            yield "SNDBCK_PUT_NUMS", group
 
 
 def _earlier_topics(random: Random, cluster: str) -> Iterator[Row]:
@@ -303,28 +359,6 @@ def _baselines(random: Random, cluster: str) -> Iterator[Row]:
                 "spread_tps": random.random(),
                 "week_count": random.randrange(9),
             }
-
-
-def _figures(random: Random, cluster: str) -> Iterator[Row]:
-    for group in random.sample(GROUPS, random.randrange(3)):
-        for topic in random.sample(TOPICS, random.randrange(3)):
-            for broker_name in random.sample(BROKERS, random.randrange(1, 3)):
-                for queue_id in range(random.randrange(3)):
-                    names = ("max_offset", "consumer_offset", "lag", "effective_lag", "inflight", "available", "lost")
-                    ages = ("lag_ms", "inflight_ms", "available_ms", "lost_ms")
-                    yield {
-                        "cluster": cluster,
-                        "consumer_group": group,
-                        "topic": topic,
-                        "broker_name": broker_name,
-                        "queue_id": queue_id,
-                        **{name: maybe(random, _amount(random)) for name in (*names, *ages)},
-                        "consumer_offset_read_at": _moment(random),
-                        "never_committed": random.random() < 0.2,
-                        "suspect": random.random() < 0.5,
-                        "produce_tps": maybe(random, random.random()),
-                        "consume_tps": maybe(random, random.random()),
-                    }
 
 
 def _moment(random: Random) -> datetime | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,7 @@ from offsetguard.pipeline.daily_reports import write_daily_reports
 from offsetguard.pipeline.deliver import deliver_due
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.pipeline.sending import Channels
-from offsetguard.queue_fold import fold
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 from offsetguard.store.database import open_database
 from offsetguard_peers.chromium import open_page
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from offsetguard.queue_state import QueueState
     from offsetguard_peers.smtp_server import ReceivedMail
 
 CLUSTER = "orders-cluster"
@@ -101,7 +101,7 @@ class Stage:
         self._engine = engine
         self.smtp = smtp
         self._groups = groups
-        self._windows: dict[tuple[str, MessageQueue], QueueState] = {}
+        self._samples: defaultdict[tuple[str, MessageQueue], list[tuple[datetime, Sample]]] = defaultdict(list)
         self.config = Config.from_values(
             {
                 "clusters": {CLUSTER: {"name_servers": ["10.0.0.1:9876"]}},
@@ -159,7 +159,8 @@ class Stage:
                 max_offset_read_at=read_at,
             )
             key = (group.name, queue)
-            self._windows[key] = state = fold(self._windows.get(key), interval.start, sample)
+            self._samples[key].append((interval.start, sample))
+            state = window_of(self._samples[key])
             yield QueueFacts(group.name, queue, sample.offsets, last_at, lag_ms, window=state)
 
     def _group(self, group: StagedGroup, minute: int, queues: Iterable[QueueFacts]) -> GroupFacts:

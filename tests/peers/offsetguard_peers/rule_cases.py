@@ -25,7 +25,7 @@ from offsetguard.facts import (
 )
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_fold import rebuild
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
@@ -114,7 +114,7 @@ def _queue(entry: dict[str, Any]) -> QueueFacts:
     """Build a suspect queue; `samples` are [seconds ago, min, consumer, pull, max], which its window is folded of."""
     samples = entry.get("samples", ())
     if samples:
-        entry = {"offsets": samples[-1][1:], **entry, "window": rebuild(_sample(*one) for one in samples)}
+        entry = {"offsets": samples[-1][1:], **entry, "window": window_of(_sample(*one) for one in samples)}
         del entry["samples"]
     min_offset, consumer_offset, pull_offset, max_offset = entry["offsets"]
     offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)

@@ -6,20 +6,18 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard import queue_state
-from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, QueueFacts, TopicFacts, TrafficHour
-from offsetguard.known_figures import sum_if_all_known
-from offsetguard.offsets import MessageQueue
-from offsetguard.queue_sums import is_never_committed, sums_over
+from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, TopicFacts, TrafficHour
+from offsetguard.known_figures import sum_if_all_known, sum_of_known
+from offsetguard.queue_sums import QueueFigures, sums_over
 from offsetguard_peers.weekly_groups import STEP_S, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from offsetguard.intervals import Interval
-    from offsetguard.queue_state import QueueState
-    from offsetguard.queue_sums import QueueFigures
     from offsetguard_peers.weekly_groups import WeeklyGroup
+
+Row = dict[str, Any]
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 BROKERS = ("broker-a", "broker-b")
@@ -45,33 +43,11 @@ def traffic_hours(groups: Sequence[WeeklyGroup], minute: int, interval: Interval
         yield TrafficHour(group.topic, hour, tps, usual.mean_tps, usual.spread_tps, usual.week_count)
 
 
-def queue_facts(group: WeeklyGroup, queue: QueueFigures, window: QueueState) -> QueueFacts:
-    """Give the facts of a suspect queue."""
-    row, times, newest_seen = queue.row, queue.in_time, window.unknown_count == 0
-    return QueueFacts(
-        consumer_group=row["consumer_group"],
-        message_queue=MessageQueue(row["topic"], row["broker_name"], row["queue_id"]),
-        offsets=queue.offsets,
-        last_timestamp=row["last_timestamp"],
-        lag_ms=times.lag_ms,
-        violated_invariants=tuple(one.value for one in queue.offsets.order_violations()),
-        inflight_ms=times.inflight_ms,
-        available_ms=times.available_ms,
-        lost_ms=times.lost_ms,
-        lag_ms_basis=times.lag_ms_basis,
-        produce_tps=queue_state.produce_tps(window) if newest_seen else None,
-        consume_tps=queue_state.consume_tps(window) if newest_seen else None,
-        window=window,
-        **(_held(group, queue) if newest_seen and group.online.any() else {}),
-    )
-
-
-def _held(group: WeeklyGroup, queue: QueueFigures) -> dict[str, Any]:
-    """Return what the queue's client says of it, if one is online."""
-    row = queue.row
-    at = row["consumer_offset_read_at"]
-    if not group.online[(at - MONDAY) // timedelta(seconds=STEP_S)]:
+def held(group: WeeklyGroup, minute: int, row: Row) -> Row:
+    """Return what a suspect queue's client says of it, if one is online and the queue was seen."""
+    if row["unknown_count"] or not group.online[minute * STEPS_PER_CYCLE]:
         return {}
+    at = row["seen_at"]
     cached = int(row["pull_offset"] - row["consumer_offset"])
     return {
         "holder_client_id": "10.0.0.2@1",
@@ -87,12 +63,11 @@ def _held(group: WeeklyGroup, queue: QueueFigures) -> dict[str, Any]:
     }
 
 
-def group_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFigures, QueueState]]) -> GroupFacts:
+def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> GroupFacts:
     """Give the facts of a group in its topic; its clients are asked when a queue is a suspect."""
     online = int(group.online[minute * STEPS_PER_CYCLE])
-    figures, windows = [one for one, _ in queues], [window for _, window in queues]
-    sums = sums_over(figures)
-    produced, consumed = _sum(map(queue_state.produce_tps, windows)), _sum(map(queue_state.consume_tps, windows))
+    sums = sums_over([QueueFigures(row) for row in figures])
+    produced, consumed = (sum_of_known(row[name] for row in figures) for name in ("produce_tps", "consume_tps"))
     in_detail = bool(sums.suspect_queue_count and online)
     filtered = group.kind is Kind.FILTERED
     return GroupFacts(
@@ -100,8 +75,8 @@ def group_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFig
         topic=group.topic,
         topic_kind="normal",
         queue_count=len(figures),
-        unknown_queue_count=sum(one.offsets.max_offset is None for one in figures),
-        never_committed_queue_count=sum(is_never_committed(one.row) for one in figures),
+        unknown_queue_count=sum(row["max_offset"] is None for row in figures),
+        never_committed_queue_count=sum(row["never_committed"] for row in figures),
         **asdict(sums),
         online_client_count=online,
         message_model="CLUSTERING",
@@ -121,8 +96,8 @@ def group_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFig
         send_back_tps=0.0,
         filtered=filtered,
         hit_ratio=0.1 if filtered else None,
-        consumer_offset_total=sum_if_all_known(one.offsets.consumer_offset for one in figures),
-        counted_at=figures[0].row["consumer_offset_read_at"],
+        consumer_offset_total=sum_if_all_known(row["consumer_offset"] for row in figures),
+        counted_at=figures[0]["consumer_offset_read_at"],
         subscription_expressions=("rare" if filtered else "*",) if online else None,
         subscriptions_differ=False if online else None,
         members_differ=False if online else None,
@@ -144,24 +119,22 @@ def group_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFig
     )
 
 
-def topic_facts(group: WeeklyGroup, minute: int, queues: Sequence[tuple[QueueFigures, QueueState]]) -> TopicFacts:
+def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> TopicFacts:
     """Give the facts of a group's topic."""
-    figures = [one for one, _ in queues]
-    sums = sums_over(figures)
+    sums = sums_over([QueueFigures(row) for row in figures])
     usual = group.usual[minute // 60]
-    ends = [one.offsets for one in figures]
     return TopicFacts(
         topic=group.topic,
         topic_kind="normal",
         queue_count=len(figures),
         consumer_group_count=1,
         message_count=sum_if_all_known(
-            None if one.max_offset is None or one.min_offset is None else one.max_offset - one.min_offset
-            for one in ends
+            None if row["max_offset"] is None or row["min_offset"] is None else row["max_offset"] - row["min_offset"]
+            for row in figures
         ),
         **asdict(sums),
-        max_offset_total=sum_if_all_known(one.max_offset for one in ends),
-        produce_tps=_sum(queue_state.produce_tps(window) for _, window in queues),
+        max_offset_total=sum_if_all_known(row["max_offset"] for row in figures),
+        produce_tps=sum_of_known(row["produce_tps"] for row in figures),
         broker_count=min(len(BROKERS), len(figures)),
         read_queue_count=len(figures),
         write_queue_count=len(figures),
@@ -203,8 +176,3 @@ def broker_facts(name: str, now: datetime, *, answered: bool) -> BrokerFacts:
         clock_ahead_ms=0,
         read_at=now,
     )
-
-
-def _sum(values: Any) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

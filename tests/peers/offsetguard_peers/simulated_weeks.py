@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from offsetguard import queue_state
 from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
 from offsetguard.config.judgement import Judgement
 from offsetguard.fact_queries import FactQueries, Moment
+from offsetguard.fact_rows import queue_facts_of
 from offsetguard.facts import ClusterFacts, IntervalFacts, OffsetMoveFacts, UnseenBrokerFacts
 from offsetguard.intervals import Interval
-from offsetguard.known_figures import epoch_ms
-from offsetguard.queue_fold import fold
-from offsetguard.queue_sums import figures_of
-from offsetguard.round_windows import sample_of
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
+from offsetguard_peers.queue_answers import StandingQueues
 from offsetguard_peers.simulated_facts import (
     BROKERS,
     MONDAY,
@@ -32,7 +29,7 @@ from offsetguard_peers.simulated_facts import (
     broker_facts,
     gap,
     group_facts,
-    queue_facts,
+    held,
     topic_facts,
     traffic_hours,
 )
@@ -42,13 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from offsetguard.collect.landing import Row
-    from offsetguard.facts import QueueFacts
-    from offsetguard.queue_state import QueueState
-    from offsetguard.queue_sums import QueueFigures
     from offsetguard_peers.weekly_groups import Counts, WeeklyGroup
 
 CLUSTER = "weeks"
-LOOK_BACK = timedelta(minutes=30)
 _COLUMNS = (
     "pull_offset",
     "pull_offset_read_at",
@@ -64,7 +57,7 @@ class SimulatedWeek:
     groups: Sequence[WeeklyGroup]
     missing: frozenset[int] = frozenset()
     unseen: frozenset[tuple[int, str]] = frozenset()
-    _windows: dict[tuple[str, int], QueueState] = field(default_factory=dict)
+    _queues: StandingQueues = field(default_factory=StandingQueues)
     _before: dict[tuple[str, int], Row] = field(default_factory=dict)  # the last row of each queue
     _moves: list[Row] = field(default_factory=list)
 
@@ -78,14 +71,18 @@ class SimulatedWeek:
         interval = Interval(MONDAY + timedelta(minutes=minute))
         unseen = frozenset(broker for at, broker in self.unseen if at == minute)
         gone = [self._unseen_since(minute, broker, interval) for broker in sorted(unseen)]
-        queues: list[QueueFacts] = []
-        groups, topics = [], []
         earlier = dict(self._before)
-        for group in self.groups:
-            figures = [self._queue(group, number, minute, interval, unseen) for number in range(group.queue_count)]
-            queues += [queue_facts(group, one, window) for one, window in figures if one.suspect]
-            groups.append(group_facts(group, minute, figures))
-            topics.append(topic_facts(group, minute, figures))
+        rows = [
+            self._row(group, n, minute, interval, unseen) for group in self.groups for n in range(group.queue_count)
+        ]
+        figures, suspects = self._queues.fold(rows, interval)
+        of_group = {
+            group.name: [row for row in figures if row["consumer_group"] == group.name] for group in self.groups
+        }
+        groups = [group_facts(group, minute, of_group[group.name]) for group in self.groups]
+        topics = [topic_facts(group, minute, of_group[group.name]) for group in self.groups]
+        by_name = {group.name: group for group in self.groups}
+        queues = [queue_facts_of(row | held(by_name[row["consumer_group"]], minute, row)) for row in suspects]
         self._moves += _moves(earlier, self._before, interval)
         answered = len(BROKERS) - len(unseen)
         return IntervalFacts(
@@ -105,7 +102,8 @@ class SimulatedWeek:
         )
 
     def _offset_moves(self, interval: Interval) -> tuple[OffsetMoveFacts, ...]:
-        recent = [move for move in self._moves if move["moved_at"] >= interval.end - LOOK_BACK]
+        window = timedelta(milliseconds=Judgement().offset_move_window_ms)
+        recent = [move for move in self._moves if move["moved_at"] >= interval.end - window]
         if not recent:
             return ()
         moment = Moment(0, interval.start, interval.end)
@@ -118,18 +116,11 @@ class SimulatedWeek:
             first = before
         return UnseenBrokerFacts(broker, interval.start + timedelta(seconds=2) - timedelta(minutes=minute - first))
 
-    def _queue(
-        self, group: WeeklyGroup, number: int, minute: int, interval: Interval, unseen: frozenset[str]
-    ) -> tuple[QueueFigures, QueueState]:
+    def _row(self, group: WeeklyGroup, number: int, minute: int, interval: Interval, unseen: frozenset[str]) -> Row:
         row = _row(group, number, minute, interval, unseen)
-        key = group.name, number
         if row["max_offset"] is not None:
-            self._before[key] = row
-        window = self._windows[key] = fold(self._windows.get(key), interval.start, sample_of(row))
-        curve = [(offset, epoch_ms(at) or 0) for offset, at in queue_state.curve(window)]
-        figures = figures_of(row, interval.end, curve)
-        suspect = figures.suspect or queue_state.is_suspect(window, interval.end)
-        return type(figures)(figures.row, figures.offsets, figures.in_time, suspect), window
+            self._before[group.name, number] = row
+        return row
 
 
 def minute_before(minute: int, missing: Collection[int]) -> int:
@@ -144,6 +135,7 @@ def _row(group: WeeklyGroup, number: int, minute: int, interval: Interval, unsee
     """Return the queue's row of `queue_snapshots`, as read five seconds after the minute began."""
     broker = BROKERS[number % len(BROKERS)]
     row: dict[str, Any] = dict.fromkeys((*_COLUMNS, "min_offset", "max_offset", "consumer_offset"))
+    row |= {"cluster": CLUSTER, "interval_start": interval.start}
     row |= {"consumer_group": group.name, "topic": group.topic, "broker_name": broker, "queue_id": number}
     row |= {"consumer_offset_read_at": None, "max_offset_read_at": None, "origin": "broker"}
     if broker in unseen:

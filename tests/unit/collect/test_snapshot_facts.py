@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
 from offsetguard.known_figures import sum_of_known
-from offsetguard.queue_sums import figures_of, offsets_of
+from offsetguard.queue_state import Sample
+from offsetguard.queue_sums import offsets_of
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+from offsetguard_peers import queue_answers
 
 if TYPE_CHECKING:
     from offsetguard.facts import IntervalFacts
@@ -53,6 +56,12 @@ def queue_row(
     }
 
 
+def figures_of(row: Row) -> Row:
+    sample = Sample(**{one.name: row[one.name] for one in fields(Sample) if one.name in row})
+    (figures,) = queue_answers.figures_of(queue_answers.states_of([[(INTERVAL.start, sample)]]), INTERVAL.end)
+    return figures
+
+
 def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | None = None) -> IntervalFacts:
     manifest = Manifest(
         cluster="main",
@@ -63,8 +72,8 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
         row_counts={},
         unseen_broker_names=("broker-b",),
     )
-    settings = [dict.fromkeys((column.name for column in TOPIC_SETTINGS.columns), 4)]
-    settings[0] |= {"broker_name": "broker-a", "topic": "orders", "topic_kind": "normal"}
+    queue_nums = {"read_queue_nums": 4, "write_queue_nums": 4, "perm": 6, "orderly": False}
+    settings = [{"broker_name": "broker-a", "topic": "orders", "topic_kind": "normal", **queue_nums}]
     group_columns = dict.fromkeys(column.name for column in GROUP_SNAPSHOTS.columns)
     rows = {
         QUEUE_SNAPSHOTS.name: list(queues),
@@ -92,7 +101,7 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
     ],
 )
 def test_a_queue_is_suspect_unless_it_is_provably_healthy(row: Row, suspect: bool) -> None:
-    assert figures_of(row, INTERVAL.end).suspect is suspect
+    assert figures_of(row)["suspect"] is suspect
 
 
 @given(st.tuples(*[st.none() | st.integers(0, 20)] * 4), st.booleans())
@@ -101,7 +110,7 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
 ) -> None:
     low, high, consumer, pull = offsets
     row = queue_row(consumer, pull, low, high, consumer_offset_read_at=READ_AT if was_read else None)
-    if not figures_of(row, INTERVAL.end).suspect:
+    if not figures_of(row)["suspect"]:
         assert not offsets_of(row).order_violations()
         assert high is not None
         assert high == (consumer if consumer is not None else low)
@@ -120,7 +129,7 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
     ],
 )
 def test_the_age_of_what_waits(row: Row, expected: int | None) -> None:
-    assert figures_of(row, INTERVAL.end).in_time.lag_ms == expected
+    assert figures_of(row)["lag_ms"] == expected
 
 
 @given(st.lists(st.none() | st.integers()))

@@ -11,7 +11,7 @@ from offsetguard_peers.for_each import for_each
 
 @for_each("name", texts.names())
 def test_duckdb_has_the_text_of_every_file(name: str) -> None:
-    made = translate(name, (FOLDER / f"{name}.sql").read_text("utf-8"))
+    made = translate(name, texts.spark_text(name))
     assert texts.duckdb_text(name) == made, "run make facts-sql"
 
 

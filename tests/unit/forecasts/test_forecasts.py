@@ -16,7 +16,7 @@ from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
 from offsetguard.delete_hours import delete_hours
 from offsetguard.facts import BrokerFacts, BrokerMark
 from offsetguard.forecasts import Basis, Forecast
-from offsetguard.queue_fold import rebuild
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.write_rates import WriteRates
@@ -32,7 +32,7 @@ def _window(*offsets: tuple[int, int, int], every: timedelta = timedelta(minutes
     for back, (low, committed, high) in enumerate(reversed(offsets)):
         at = NOW - back * every
         samples.append((at, Sample(low, high, committed, consumer_offset_read_at=at, max_offset_read_at=at)))
-    window = rebuild(samples)
+    window = window_of(samples)
     assert window is not None
     return window
 

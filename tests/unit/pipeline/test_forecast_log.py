@@ -15,7 +15,7 @@ from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.pipeline.judge import judge_interval
-from offsetguard.queue_fold import rebuild
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
@@ -42,7 +42,7 @@ def _facts(minute: int, committed: list[int]) -> IntervalFacts:
         at = START + number * MINUTE
         sample = Sample(0, 20_000 + 100 * number, offset, consumer_offset_read_at=at, max_offset_read_at=at)
         samples.append((at, sample))
-    window = rebuild(samples[: minute + 1])
+    window = window_of(samples[: minute + 1])
     assert isinstance(window, QueueState)
     offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
     lag = offsets.effective_lag or 0

@@ -12,7 +12,7 @@ from offsetguard.intervals import Interval
 from offsetguard.messages.view import LAG_POINTS
 from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.outlooks import Outlooks
-from offsetguard.queue_fold import rebuild
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 from offsetguard_peers.examples import examples
 
@@ -23,7 +23,7 @@ Samples = list[tuple[int, int]]  # (max offset, committed offset), one a minute
 
 def queue(number: int, samples: Samples, *, group: str = "billing", topic: str = "orders") -> QueueFacts:
     starts = [START + n * MINUTE for n in range(len(samples))]
-    folded = rebuild(
+    folded = window_of(
         (
             start,
             Sample(

@@ -12,7 +12,7 @@ from offsetguard.config import Config
 from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts, QueueFacts
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_fold import rebuild
+from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
 from offsetguard.rules.blocked_queues import blocked_queues
@@ -112,7 +112,7 @@ def test_a_queue_that_was_committed_lately_or_without_its_lock_is_not_blocked(
         locked=locked,
         cached_message_count=cached,
         cached_min_offset=cached,
-        window=rebuild(samples),
+        window=window_of(samples),
     )
     row = group(orderly=orderly, consume_failed_tps=failed, consume_tps=5.0)
     found = blocked_queues(row, [queue], NOW)

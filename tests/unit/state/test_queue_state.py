@@ -11,11 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.queue_fold import fold, rebuild
-from offsetguard.queue_state import WINDOW, QueueState, Sample, curve, is_suspect, produce_tps
+from offsetguard.facts.parameters import KEPT_FOR
+from offsetguard.queue_fold import window_of, windows_of
+from offsetguard.queue_state import WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
 from offsetguard_peers.for_each import for_each
+from offsetguard_peers.queue_answers import figures_of, states_of, stepped
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
@@ -35,11 +37,27 @@ def sample(at: datetime, low: int | None, committed: int | None, high: int | Non
 
 
 def folded(samples: list[tuple[datetime, Sample]]) -> QueueState:
-    state = None
-    for at, one in samples:
-        state = fold(state, at, one)
+    state = window_of(samples)
     assert state is not None
     return state
+
+
+def after_each(samples: list[tuple[datetime, Sample]]) -> list[QueueState]:
+    return list(windows_of({count: samples[:count] for count in range(1, len(samples) + 1)}).values())
+
+
+def suspect(samples: list[tuple[datetime, Sample]], now: datetime) -> bool:
+    return figures_of(states_of([samples]), now)[0]["suspect"]
+
+
+def waits(one: Sample) -> bool:
+    if one.consumer_offset is None:
+        return one.min_offset != one.max_offset
+    return one.offsets.effective_lag > 0
+
+
+def disordered(one: Sample) -> bool:
+    return any(violation.value != "OG-Q01" for violation in one.offsets.order_violations())
 
 
 def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> list[tuple[datetime, Sample]]:
@@ -56,7 +74,7 @@ def test_the_table_of_cases(case: dict[str, Any]) -> None:
     samples = [
         (minute(one[0]), sample(minute(one[0]), *(one[1:] if len(one) > 2 else [None] * 3))) for one in case["samples"]
     ]
-    row = folded(samples).as_row()
+    (row,) = states_of([samples])
     found = {name: row[name] for name in case["expect"]}
     in_minutes = {
         name: (value - START) / timedelta(minutes=1) if isinstance(value, datetime) else value
@@ -65,15 +83,9 @@ def test_the_table_of_cases(case: dict[str, Any]) -> None:
     assert in_minutes == case["expect"]
 
 
-@given(SAMPLES)
-def test_a_state_comes_back_from_its_row(drawn) -> None:
-    state = folded(sequence(drawn))
-    assert QueueState.from_row(state.as_row()) == state
-
-
 def test_a_state_is_a_row_of_its_table() -> None:
-    names = {column.name for column in QUEUE_STATE.columns} - set(QUEUE_STATE.key)
-    assert set(folded([(START, Sample())]).as_row()) == names
+    (row,) = states_of([[(START, Sample())]])
+    assert list(row) == [column.name for column in QUEUE_STATE.columns]
 
 
 def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
@@ -86,15 +98,31 @@ def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
 @given(SAMPLES)
 def test_folding_a_sample_twice_changes_nothing(drawn) -> None:
     samples = sequence(drawn)
-    state = folded(samples)
-    assert all(fold(state, *one) == state for one in samples)
+    states = states_of([samples] * len(samples))
+    assert stepped(states, samples) == states
+
+
+def test_a_late_sample_changes_nothing() -> None:
+    early, late, newest = (
+        (minute(at), sample(minute(at), 0, committed, 100)) for at, committed in enumerate((9, 5, 9))
+    )
+    states = states_of([[early, newest]])
+    assert stepped(states, [late]) == states
+
+
+@given(SAMPLES)
+def test_folding_sample_by_sample_gives_what_all_at_once_give(drawn) -> None:
+    samples, states = sequence(drawn), []
+    for one in samples:
+        states = stepped(states, [one])
+    assert states == states_of([samples])
 
 
 @given(SAMPLES, st.randoms())
 def test_a_rebuilt_state_is_the_folded_one_in_whatever_order_the_samples_come(drawn, dice) -> None:
     samples = sequence(drawn)
     shuffled = dice.sample(samples, len(samples))
-    assert rebuild(shuffled) == folded(samples)
+    assert window_of(shuffled) == folded(samples)
 
 
 @given(SAMPLES)
@@ -110,8 +138,8 @@ def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -
 
     assert state.recreated_at == (life[0].max_offset_read_at if len(starts) > 1 else None)
     assert state.lost_at == last(one.max_offset_read_at for one in life if one.offsets.lost)
-    assert state.disordered_at == last(one.max_offset_read_at for one in life if one.disordered)
-    assert state.end_reached_at == last(one.max_offset_read_at for one in life if one.nothing_waits)
+    assert state.disordered_at == last(one.max_offset_read_at for one in life if disordered(one))
+    assert state.end_reached_at == last(one.max_offset_read_at for one in life if not waits(one))
     committed = [one for one in life if one.consumer_offset is not None]
     pairs = list(pairwise(committed))
     back = [(a, b) for a, b in pairs if b.consumer_offset < a.consumer_offset <= b.max_offset]
@@ -124,7 +152,7 @@ def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -
         a for a, b in back if all(one.consumer_offset < a.consumer_offset for one in committed[committed.index(b) :])
     ]
     assert (state.rewind is not None and state.rewind.regained_at is None) == bool(not_regained)
-    assert is_suspect(state, samples[-1].max_offset_read_at if samples else START) or not not_regained
+    assert suspect(sequence(drawn), samples[-1].max_offset_read_at if samples else START) or not not_regained
 
 
 @given(SAMPLES)
@@ -146,8 +174,8 @@ def test_points_are_samples_and_reach_back_to_the_first_one_or_beyond_the_window
 @given(SAMPLES)
 def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(drawn) -> None:
     samples, state, pauses = sequence(drawn), None, []
-    for at, one in samples:
-        before, state = state, fold(state, at, one)
+    for (at, _), after in zip(samples, after_each(samples), strict=True):
+        before, state = state, after
         if before is not None and state.advanced_at == at and state.recreated_at != at:
             moments = (before.advanced_at, before.end_reached_at, before.first_seen_at)
             pauses.append((at, (at - max(moment for moment in moments if moment)) // timedelta(milliseconds=1)))
@@ -168,21 +196,30 @@ def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(d
     assert [at for _, at in points] == sorted(at for _, at in points)
     assert bool(points) == (state.seen is not None)
     assert not points or points[-1] == (state.seen_max_offset, state.seen_at)
-    tps = produce_tps(state)
-    assert tps is None or tps >= 0
+    (figures,) = figures_of(states_of([sequence(drawn)]), START)
+    assert figures["produce_tps"] is None or figures["produce_tps"] >= 0
 
 
 @given(SAMPLES)
 def test_whatever_was_wrong_within_the_window_keeps_the_queue_a_suspect(drawn) -> None:
     samples, state, wrong = sequence(drawn), None, []
-    for at, one in samples:
-        before = state
-        state = fold(state, at, one)
+    for (at, one), after in zip(samples, after_each(samples), strict=True):
+        before, state = state, after
         seen = one.max_offset is not None
         shrunk = seen and before is not None and before.seen is not None and one.max_offset < before.seen.max_offset
-        if seen and (one.disordered or one.offsets.lost or shrunk):
+        if seen and (disordered(one) or one.offsets.lost or shrunk):
             wrong.append(at)
-    assert state is not None
     now = samples[-1][0]
     if any(at >= now - WINDOW for at in wrong) or samples[-1][1].max_offset is None:
-        assert is_suspect(state, now)
+        assert suspect(samples, now)
+
+
+def test_a_queue_without_samples_for_a_day_is_dropped_and_starts_anew_when_it_comes_back() -> None:
+    gone = START + KEPT_FOR
+    old, younger = [(START, sample(START, 0, 50, 100))], [(minute(1), sample(START, 0, 50, 100))]
+    back, new = [(gone, sample(gone, 0, 40, 100))], [(gone, sample(gone, 0, 100, 100))]
+    before = states_of([old, old, younger])
+    first, second, third = before
+    found = stepped([second | {"cluster": "0"}, first | {"cluster": "2"}, third | {"cluster": "3"}], [*back, *new])
+    anew = states_of([back, new])  # 40 after 50 is no rewind any more
+    assert found == [*anew, third | {"cluster": "3"}]

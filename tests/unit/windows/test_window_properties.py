@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from offsetguard.config import WindowPolicy
 from offsetguard.explained import GivenSample, explain_queue
-from offsetguard.offsets import QueueOffsets
-from offsetguard.queue_fold import rebuild
-from offsetguard.queue_state import Sample, is_suspect
-from offsetguard.queue_sums import is_suspect as is_suspect_sample
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import State
 from offsetguard.window_rules import QueueContext
 from offsetguard.windows import judge_window
+from offsetguard_peers.queue_answers import figures_of, states_of
 
 START_MS = 1_795_000_000_000 - 1_795_000_000_000 % 1_800_000
 WINDOW_MS = 1_800_000
@@ -152,18 +150,13 @@ def test_order_and_repetition_of_samples_do_not_matter(samples, context, policy,
 @example([GivenSample(START_MS, 10, None, 0)], QueueContext(), WindowPolicy())
 @given(ANY, CONTEXTS, POLICIES)
 def test_everything_that_is_judged_unhealthy_is_a_suspect(samples, context, policy) -> None:
-    """As Spark marks suspects: by the newest sample's row, or by the folded window (held equal by its own tests)."""
     if not samples:
         return
-    state = rebuild((_moment(one.at_ms), _sample(one)) for one in samples)
-    assert state is not None
+    states = states_of([list({one.at_ms: (_moment(one.at_ms), _sample(one)) for one in samples}.values())])
+    state = QueueState.from_row(states[0])
     now = _moment(last_ms(samples) + 20_000)
     verdict = judge_window(state, context, policy, now)
-    newest = state.sample
-    offsets = QueueOffsets(newest.min_offset, newest.max_offset, newest.consumer_offset, newest.pull_offset)
-    row = {"consumer_offset": newest.consumer_offset, "consumer_offset_read_at": newest.consumer_offset_read_at}
-    suspect = is_suspect_sample(row, offsets) or is_suspect(state, now)
-    assert suspect or verdict.state is State.OK, verdict
+    assert figures_of(states, now)[0]["suspect"] or verdict.state is State.OK, verdict
 
 
 def _sample(given_sample: GivenSample) -> Sample:

@@ -1,0 +1,22 @@
+-- One row per client of a group: the rows of the brokers that see it say the same of it.
+--
+-- Only clients that were asked (running info) tell what they do; a figure that they did not tell is NULL.
+SELECT
+  cluster,
+  consumer_group,
+  client_id,
+  MAX(running_info_read_at) AS running_info_read_at,
+  MAX(thread_count) AS thread_count,
+  MAX(orderly) AS orderly,
+  MAX(max_reconsume_times) AS max_reconsume_times,
+  MAX(consume_ok_tps) AS consume_ok_tps,
+  MAX(consume_failed_tps) AS consume_failed_tps,
+  MAX(consume_rt_ms) AS consume_rt_ms,
+  MAX(consumer_start_at) AS consumer_start_at,
+  MAX(pull_threshold_for_queue) AS pull_threshold_for_queue,
+  MAX(pull_threshold_size_for_queue_mib) AS pull_threshold_size_for_queue_mib,
+  MAX(own_subscriptions) AS own_subscriptions,
+  MAX(connection_count) AS connection_count,
+  MAX(CONCAT_WS(' ', language, CAST(version AS STRING))) AS client_version
+FROM client_snapshots
+GROUP BY cluster, consumer_group, client_id

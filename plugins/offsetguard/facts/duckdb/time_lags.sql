@@ -1,0 +1,51 @@
+-- Made of ../time_lags.sql by `make facts-sql`: change that file.
+WITH located AS (
+  SELECT
+    *,
+    LIST_TRANSFORM(
+      places,
+      LAMBDA x : {'place': x, 'below': ARRAY_LENGTH(LIST_FILTER(points, LAMBDA p : p.max_offset <= x))}
+    ) AS located_places
+  FROM queue_curves
+), on_lines AS (
+  SELECT
+    *,
+    LIST_TRANSFORM(
+      located_places,
+      LAMBDA x : {'place': x.place, 'below': x.below, 'p1': points[GREATEST(x.below, 1)], 'p2': points[CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(ARRAY_LENGTH(points), 1) END]}
+    ) AS lines
+  FROM located
+), on_shares AS (
+  SELECT
+    *,
+    LIST_TRANSFORM(
+      lines,
+      LAMBDA x : {'place': x.place, 'below': x.below, 'from_ms': x.p1.at_ms, 'span_ms': x.p2.at_ms - x.p1.at_ms, 'share': CASE
+        WHEN x.p2.max_offset <> x.p1.max_offset
+        THEN TRY_CAST(x.place - x.p1.max_offset AS DOUBLE) / NULLIF(TRY_CAST(x.p2.max_offset - x.p1.max_offset AS DOUBLE), 0)
+      END}
+    ) AS shares
+  FROM on_lines
+)
+SELECT
+  *,
+  LIST_TRANSFORM(
+    shares,
+    LAMBDA x : CASE
+      WHEN x.place IS NULL
+      THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'offset_unknown'}
+      WHEN COALESCE(ARRAY_LENGTH(points), 0) <= 0
+      THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'curve_unknown'}
+      WHEN x.below = ARRAY_LENGTH(points)
+      THEN {'lag_ms': TRY_CAST(0 AS BIGINT), 'basis': 'end_reached'}
+      WHEN x.below = 0 AND (
+        x.share IS NULL OR x.share < -1
+      )
+      THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'before_curve'}
+      ELSE {'lag_ms': GREATEST(
+        0,
+        now_ms - x.from_ms - TRY_CAST(FLOOR(x.share * TRY_CAST(x.span_ms AS DOUBLE)) AS BIGINT)
+      ), 'basis': CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END}
+    END
+  ) AS ages
+FROM on_shares

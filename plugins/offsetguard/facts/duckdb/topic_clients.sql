@@ -1,0 +1,82 @@
+-- Made of ../topic_clients.sql by `make facts-sql`: change that file.
+WITH by_client AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    client_id,
+    MAX(thread_count) AS thread_count,
+    SUM(TRY_CAST(cached_message_count AS DECIMAL(28, 0))) AS cached_message_count
+  FROM held_queues
+  GROUP BY
+    cluster,
+    consumer_group,
+    topic,
+    client_id
+), added_up AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    TRY_CAST(COUNT(*) AS INT) AS holding_client_count,
+    TRY_CAST(SUM(thread_count) AS INT) AS holding_thread_count,
+    SUM(cached_message_count) AS cached_message_count
+  FROM by_client
+  GROUP BY
+    cluster,
+    consumer_group,
+    topic
+), by_queue AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    broker_name,
+    queue_id,
+    MAX(locked) AS locked,
+    MAX(cache_is_full) AS cache_is_full,
+    MAX(
+      CASE
+        WHEN locked
+        THEN TRY_CAST(FLOOR(EPOCH_US(GREATEST(last_pull_at, last_consume_at)) / NULLIF(1000, 0)) AS BIGINT) - TRY_CAST(FLOOR(EPOCH_US(last_lock_at) / NULLIF(1000, 0)) AS BIGINT)
+      END
+    ) AS renewal_gap_ms
+  FROM held_queues
+  GROUP BY
+    cluster,
+    consumer_group,
+    topic,
+    broker_name,
+    queue_id
+), queues AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    TRY_CAST(COUNT(*) AS INT) AS held_queue_count,
+    TRY_CAST(COUNT(CASE WHEN locked THEN 1 END) AS INT) AS locked_queue_count,
+    TRY_CAST(COUNT(CASE WHEN cache_is_full THEN 1 END) AS INT) AS full_cache_queue_count,
+    MAX(renewal_gap_ms) AS renewal_gap_ms
+  FROM by_queue
+  GROUP BY
+    cluster,
+    consumer_group,
+    topic
+)
+SELECT
+  cluster,
+  consumer_group,
+  topic,
+  holding_client_count,
+  held_queue_count,
+  locked_queue_count,
+  full_cache_queue_count,
+  CASE
+    WHEN NOT cached_message_count IS NULL
+    THEN TRY_CAST(LEAST(GREATEST(cached_message_count, -9223372036854775808), 9223372036854775807) AS BIGINT)
+  END AS cached_message_count,
+  renewal_gap_ms,
+  holding_thread_count
+FROM added_up
+INNER JOIN queues
+  USING (cluster, consumer_group, topic)

@@ -1,0 +1,272 @@
+-- `group_facts`: one row per consumer group and topic; what concerns the whole group stands on each of its rows.
+--
+-- Rates: only the replica that serves a pull counts it, and nobody adds the counts up (incident I1): a group that reads
+-- from the slave has rate 0 on its master, so its rate is the sum. A replica whose rate was not seen is not 0: it is
+-- counted. What brokers without queues of the group in the topic count is left out.
+WITH counted AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    broker_name,
+    CASE WHEN stats_name = 'GROUP_GET_NUMS' AND broker_id = 0 THEN tps END AS master_tps,
+    CASE WHEN stats_name = 'GROUP_GET_NUMS' AND broker_id <> 0 THEN tps END AS slave_tps,
+    -- first round in a row with a rate above 0
+    CASE WHEN stats_name = 'GROUP_GET_NUMS' AND broker_id <> 0 THEN counting_since END AS slave_since,
+    CASE WHEN stats_name = 'SNDBCK_PUT_NUMS' THEN tps END AS send_back_tps
+  FROM broker_stats
+),
+replica_rates AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    broker_name,
+    MAX(master_tps) AS master_tps,
+    CAST(SUM(TRY_CAST(slave_tps AS DECIMAL(28, 6))) AS DOUBLE) AS slave_tps,
+    COUNT(slave_tps) AS seen_slave_count,
+    MIN(slave_since) AS slave_since,
+    CAST(SUM(TRY_CAST(send_back_tps AS DECIMAL(28, 6))) AS DOUBLE) AS send_back_tps
+  FROM counted
+  GROUP BY cluster, consumer_group, topic, broker_name
+),
+slaves AS (
+  SELECT cluster, broker_name, COUNT(*) AS slave_count
+  FROM broker_snapshots
+  WHERE broker_id <> 0
+  GROUP BY cluster, broker_name
+),
+rated AS (
+  SELECT
+    *,
+    GREATEST(COALESCE(slave_count, 0) - COALESCE(seen_slave_count, 0), 0) AS unseen_slave_count
+  FROM pairs
+  LEFT JOIN replica_rates USING (cluster, consumer_group, topic, broker_name)
+  LEFT JOIN slaves USING (cluster, broker_name)
+),
+by_broker AS (
+  SELECT
+    *,
+    -- Whether slaves hand out more than their master; NULL = a replica that could tell was not seen. Rates cover the
+    -- last minute: half a minute after reads have moved the slave's is the greater one; the master's is 0 after 65 s.
+    CASE
+      WHEN master_tps IS NULL THEN NULL
+      WHEN slave_tps > master_tps THEN TRUE
+      WHEN unseen_slave_count > 0 THEN NULL
+      ELSE FALSE
+    END AS reads_moved
+  FROM rated
+),
+added_up AS (
+  SELECT
+    cluster,
+    consumer_group,
+    topic,
+    CAST(COUNT(*) AS INT) AS broker_count,
+    CAST(SUM(queue_count) AS INT) AS queue_count,
+    CAST(SUM(unknown_queue_count) AS INT) AS unknown_queue_count,
+    CAST(SUM(never_committed_queue_count) AS INT) AS never_committed_queue_count,
+    CAST(SUM(suspect_queue_count) AS INT) AS suspect_queue_count,
+    CASE WHEN SUM(lag) IS NOT NULL
+      THEN CAST(LEAST(GREATEST(SUM(lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
+    END AS lag,
+    CASE WHEN SUM(effective_lag) IS NOT NULL
+      THEN CAST(LEAST(GREATEST(SUM(effective_lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
+    END AS effective_lag,
+    CASE WHEN SUM(inflight) IS NOT NULL
+      THEN CAST(LEAST(GREATEST(SUM(inflight), -9223372036854775808), 9223372036854775807) AS BIGINT)
+    END AS inflight,
+    CASE WHEN SUM(available) IS NOT NULL
+      THEN CAST(LEAST(GREATEST(SUM(available), -9223372036854775808), 9223372036854775807) AS BIGINT)
+    END AS available,
+    CASE WHEN SUM(lost) IS NOT NULL
+      THEN CAST(LEAST(GREATEST(SUM(lost), -9223372036854775808), 9223372036854775807) AS BIGINT)
+    END AS lost,
+    MAX(lag_ms) AS lag_ms,
+    MAX(inflight_ms) AS inflight_ms,
+    MAX(available_ms) AS available_ms,
+    MAX(lost_ms) AS lost_ms,
+    CAST(SUM(TRY_CAST(produce_tps AS DECIMAL(28, 6))) AS DOUBLE) AS produce_tps,
+    CAST(SUM(TRY_CAST(consume_tps AS DECIMAL(28, 6))) AS DOUBLE) AS consume_tps,
+    CASE
+      WHEN SUM(committed_queue_count) = SUM(queue_count)
+        THEN CAST(LEAST(GREATEST(SUM(consumer_offset_total), -9223372036854775808), 9223372036854775807) AS BIGINT)
+    END AS consumer_offset_total,
+    MIN(counted_at) AS counted_at,
+    CAST(SUM(TRY_CAST(master_tps AS DECIMAL(28, 6))) AS DOUBLE) AS master_get_tps,
+    CAST(SUM(TRY_CAST(slave_tps AS DECIMAL(28, 6))) AS DOUBLE) AS slave_get_tps,
+    CASE
+      WHEN COUNT(master_tps) + COUNT(slave_tps) > 0
+        THEN CAST(SUM(unseen_slave_count + CASE WHEN master_tps IS NULL THEN 1 ELSE 0 END) AS INT)
+    END AS unseen_rate_count,
+    CASE
+      WHEN MAX(reads_moved) THEN TRUE
+      WHEN COUNT(reads_moved) < COUNT(*) THEN NULL
+      ELSE FALSE
+    END AS reads_moved_to_slave,
+    CASE
+      WHEN MAX(reads_moved)
+        THEN COALESCE(SORT_ARRAY(COLLECT_LIST(CASE WHEN reads_moved THEN broker_name END)), ARRAY())
+    END AS slave_read_broker_names,
+    MIN(CASE WHEN reads_moved THEN slave_since END) AS slave_read_since,
+    CAST(SUM(TRY_CAST(send_back_tps AS DECIMAL(28, 6))) AS DOUBLE) AS send_back_tps
+  FROM by_broker
+  GROUP BY cluster, consumer_group, topic
+),
+rates AS (
+  SELECT
+    *,
+    CASE
+      WHEN master_get_tps IS NOT NULL OR slave_get_tps IS NOT NULL
+        THEN COALESCE(master_get_tps, 0) + COALESCE(slave_get_tps, 0)
+    END AS get_tps
+  FROM added_up
+),
+kinds AS (
+  SELECT cluster, topic, MAX(topic_kind) AS topic_kind
+  FROM topic_settings
+  GROUP BY cluster, topic
+),
+settings AS (
+  SELECT
+    cluster,
+    consumer_group,
+    system_group,
+    retry_max_times,
+    consume_enabled,
+    which_broker_when_consume_slowly,
+    online_client_count,
+    message_model,
+    consume_type,
+    declared_orderly,
+    lock_interval_ms,
+    lock_max_live_time_ms,
+    members_differ,
+    members_differ_since,
+    missing_members,
+    retry_message_count,
+    retry_growth,
+    dead_letter_message_count,
+    dead_letter_growth,
+    consumption,
+    consumption_evidence,
+    pop_available,
+    pop_inflight,
+    pop_inflight_origin,
+    pop_unfinished_since,
+    lite_topic_count,
+    lite_lag,
+    suspect_reason,
+    in_detail
+  FROM group_snapshots
+)
+SELECT
+  cluster,
+  intervals.interval_start,
+  consumer_group,
+  topic,
+  topic_kind,
+  queue_count,
+  unknown_queue_count,
+  never_committed_queue_count,
+  suspect_queue_count,
+  lag,
+  effective_lag,
+  inflight,
+  available,
+  lost,
+  lag_ms,
+  inflight_ms,
+  available_ms,
+  lost_ms,
+  online_client_count,
+  message_model,
+  consume_type,
+  declared_orderly,
+  lock_interval_ms,
+  lock_max_live_time_ms,
+  -- id of the invariant of `group_snapshots` that means trouble: a lock must outlive three renewals
+  CASE
+    WHEN declared_orderly AND lock_max_live_time_ms < 3 * lock_interval_ms THEN ARRAY('OG-L01')
+    ELSE CAST(ARRAY() AS ARRAY<STRING>)
+  END AS violated_invariants,
+  broker_count,
+  produce_tps,
+  consume_tps,
+  get_tps,
+  master_get_tps,
+  slave_get_tps,
+  unseen_rate_count,
+  reads_moved_to_slave,
+  slave_read_broker_names,
+  slave_read_since,
+  send_back_tps,
+  filtered,
+  -- Brokers count what they hand out, filtered; the committed offset passes everything. So their quotient is the share
+  -- that matches, as far as both look at the same minute. What was produced cannot stand in for what was committed: a
+  -- group that catches up passes more. A POP group's rate counts repeated hand-outs as well. Below 30 messages in the
+  -- minute that the brokers' rates cover nothing can be said of a share.
+  CASE
+    WHEN filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
+      AND get_tps IS NOT NULL THEN LEAST(1, get_tps / consume_tps)
+  END AS hit_ratio,
+  consumer_offset_total,
+  counted_at,
+  told_client_count,
+  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,
+  CASE WHEN told_client_count IS NOT NULL THEN GREATEST(told_client_count - COALESCE(holding_client_count, 0), 0) END
+    AS idle_client_count,
+  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(held_queue_count, 0) END AS held_queue_count,
+  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(locked_queue_count, 0) END AS locked_queue_count,
+  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(full_cache_queue_count, 0) END AS full_cache_queue_count,
+  cached_message_count,
+  renewal_gap_ms,
+  thread_count,
+  orderly,
+  -- orderly clients consume a queue with one thread each; NULL when not every connected client told
+  CASE
+    WHEN COALESCE(told_client_count, 0) < online_client_count OR online_client_count IS NULL THEN NULL
+    WHEN orderly THEN LEAST(queue_count, COALESCE(holding_thread_count, 0))
+    WHEN NOT orderly THEN COALESCE(holding_thread_count, 0)
+  END AS parallelism,
+  max_reconsume_times,
+  consume_ok_tps,
+  consume_failed_tps,
+  consume_rt_ms,
+  newest_client_start_at,
+  client_versions,
+  doubled_client_ids,
+  CASE WHEN own_count > 0 THEN COALESCE(expressions, ARRAY()) END AS subscription_expressions,
+  subscriptions_differ,
+  system_group,
+  retry_max_times,
+  consume_enabled,
+  which_broker_when_consume_slowly,
+  members_differ,
+  members_differ_since,
+  missing_members,
+  retry_message_count,
+  retry_growth,
+  dead_letter_message_count,
+  dead_letter_growth,
+  consumption,
+  consumption_evidence,
+  pop_available,
+  pop_inflight,
+  pop_inflight_origin,
+  pop_unfinished_since,
+  lite_topic_count,
+  lite_lag,
+  suspect_reason,
+  in_detail,
+  baseline_tps,
+  baseline_spread_tps,
+  baseline_week_count
+FROM rates
+INNER JOIN intervals USING (cluster)
+LEFT JOIN settings USING (cluster, consumer_group)
+LEFT JOIN kinds USING (cluster, topic)
+LEFT JOIN group_clients USING (cluster, consumer_group)
+LEFT JOIN subscribed USING (cluster, consumer_group, topic)
+LEFT JOIN topic_clients USING (cluster, consumer_group, topic)
+LEFT JOIN baselines USING (cluster, consumer_group, topic)

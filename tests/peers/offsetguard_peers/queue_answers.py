@@ -1,0 +1,103 @@
+"""What `facts/*.sql` say of queues whose samples or states a test gives, on DuckDB."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from offsetguard.collect.landing import arrow_schema
+from offsetguard.facts.duckdb_engine import DuckDBEngine
+from offsetguard.facts.parameters import fold_parameters
+from offsetguard.queue_state import Sample
+from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, QUEUE_FACTS, QUEUE_SNAPSHOTS, QUEUE_STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from offsetguard.intervals import Interval
+    from offsetguard.tables import Table
+
+Row = dict[str, Any]
+History = list[tuple["datetime", Sample]]
+"""Samples with the starts of their intervals, in any order."""
+
+_KEY = {"broker_name": "b", "topic": "t", "queue_id": 0, "consumer_group": "g"}
+
+
+def states_of(histories: Sequence[History]) -> list[Row]:
+    """Return the `queue_state` row of each history, as many snapshots at once make it."""
+    engine = DuckDBEngine()
+    engine.add(f"{QUEUE_SNAPSHOTS.name}_history", _table(QUEUE_SNAPSHOTS, sample_rows(histories)))
+    starts = [start for history in histories for start, _ in history]
+    parameters = fold_parameters(max(starts), first_interval_start=min(starts))
+    return _in_order(engine.run("queue_windows", parameters))
+
+
+def stepped(before: Sequence[Row], history: History) -> list[Row]:
+    """Return the states after one more snapshot; `before` and the samples belong together by their places."""
+    engine = DuckDBEngine()
+    engine.add(f"{QUEUE_STATE.name}_before", _table(QUEUE_STATE, before))
+    engine.add(QUEUE_SNAPSHOTS.name, _table(QUEUE_SNAPSHOTS, sample_rows([[one] for one in history])))
+    return _in_order(engine.run(QUEUE_STATE.name, fold_parameters(max(start for start, _ in history))))
+
+
+def sample_rows(histories: Sequence[History]) -> list[Row]:
+    """Return `queue_snapshots` rows; each history is of a cluster of its own."""
+    return [
+        {"cluster": str(number), **_KEY, "interval_start": start}
+        | {one.name: getattr(sample, one.name) for one in fields(Sample)}
+        for number, history in enumerate(histories)
+        for start, sample in history
+    ]
+
+
+def figures_of(states: Sequence[Row], now: datetime) -> list[Row]:
+    """Return the `queue_figures` row of each state, as of `now`."""
+    engine = DuckDBEngine()
+    parameters = fold_parameters(now)
+    intervals = [{"cluster": one["cluster"], "interval_start": one["interval_start"], "now": now} for one in states]
+    engine.add("intervals", pa.Table.from_pylist(intervals))
+    engine.add(QUEUE_STATE.name, _table(QUEUE_STATE, states))
+    engine.add(CLIENT_SNAPSHOTS.name, _table(CLIENT_SNAPSHOTS, []))
+    for step in ("clients", "group_clients", "queue_curves", "time_lags"):
+        engine.keep(step, parameters)
+    return _in_order(engine.run("queue_figures", parameters))
+
+
+class StandingQueues:
+    """Queues whose windows go on from snapshot to snapshot, without clients that tell of them."""
+
+    def __init__(self) -> None:
+        self._engine = DuckDBEngine()
+        self._state = _table(QUEUE_STATE, [])
+        for table in (CLIENT_SNAPSHOTS, CLIENT_QUEUE_SNAPSHOTS):
+            self._engine.add(table.name, _table(table, []))
+        for step in ("clients", "group_clients", "held_queues", "queue_holders"):
+            self._engine.keep(step)
+
+    def fold(self, rows: Sequence[Row], interval: Interval) -> tuple[list[Row], list[Row]]:
+        """Return the `queue_figures` and `queue_facts` rows after a snapshot; `rows` are of `queue_snapshots`."""
+        engine, parameters = self._engine, fold_parameters(interval.start)
+        engine.add(f"{QUEUE_STATE.name}_before", self._state)
+        engine.add(QUEUE_SNAPSHOTS.name, _table(QUEUE_SNAPSHOTS, rows))
+        self._state = engine.run(QUEUE_STATE.name, parameters)
+        engine.add(QUEUE_STATE.name, self._state)
+        of = {"cluster": rows[0]["cluster"], "interval_start": interval.start, "now": interval.end}
+        engine.add("intervals", pa.Table.from_pylist([of]))
+        for step in ("queue_curves", "time_lags"):
+            engine.keep(step, parameters)
+        figures = engine.run("queue_figures", parameters)
+        engine.add("queue_figures", figures)
+        return figures.to_pylist(), engine.run(QUEUE_FACTS.name, parameters).to_pylist()
+
+
+def _table(table: Table, rows: Sequence[Row]) -> pa.Table:
+    schema = pa.schema([column.with_nullable(True) for column in arrow_schema(table)])
+    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
+
+
+def _in_order(rows: pa.Table) -> list[Row]:
+    return sorted(rows.to_pylist(), key=lambda row: int(row["cluster"]))
