@@ -17,10 +17,10 @@ import pytest
 from sqlalchemy import text
 
 from offsetguard.store.database import open_database, reading
-from offsetguard_peers.airflow_api import wait_until
 from offsetguard_peers.chromium import open_page
 from offsetguard_peers.clients import running_consumer
 from offsetguard_peers.staging import stage_backlog
+from offsetguard_peers.waiting import wait_until
 from offsetguard_peers.world import World
 
 if TYPE_CHECKING:
