@@ -53,6 +53,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     refuse_or_skip(item)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say where the logs of peers lie, right above the names of the tests that failed."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        folder = config._tmp_path_factory.getbasetemp()
+        terminalreporter.write_line(f"Logs of brokers, Spark and Airflow, by test and by worker: {folder}")
+
+
 @pytest.fixture(scope="session")
 def rocketmq_4() -> Iterator[RocketMQCluster]:
     """RocketMQ 4.9.7: a master and its slave. Shared: use topics and groups of your own, and leave it running."""

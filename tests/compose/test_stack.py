@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from offsetguard_peers.airflow_api import AirflowApi, wait_until
+from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.compose_stack import Stack
 from offsetguard_peers.docker_engine import docker
 from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,7 @@ import time
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -47,6 +48,7 @@ from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin, send
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +57,6 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 TOPIC, GROUP = "client-orders", "client-billing"
 QUEUES, SENT = 4, 40
-PATIENCE_S = 300.0
 SEND_MESSAGE = 10  # RocketMQ's request code
 AnswerT = TypeVar("AnswerT")
 
@@ -97,18 +98,17 @@ def ask(address: str, request: Request[AnswerT], **options: Any) -> AnswerT:
 
 def wait_until_committed(address: str) -> None:
     """Consumers commit every 5 s: return once the last commit has arrived."""
-    deadline = time.monotonic() + PATIENCE_S
-    while sum(ask(address, GetAllConsumerOffset()).offsets.get((TOPIC, GROUP), {}).values()) != SENT:
-        assert time.monotonic() < deadline, f"{GROUP} did not commit {SENT} messages within {PATIENCE_S:.0f} s"
-        time.sleep(0.5)
+
+    def committed() -> int:
+        return sum(ask(address, GetAllConsumerOffset()).offsets.get((TOPIC, GROUP), {}).values())
+
+    wait_until(lambda: committed() == SENT, lambda: f"{SENT} messages that {GROUP} commits, not {committed()}")
 
 
 def wait_until_readable(address: str, topic: str, max_offset: int) -> None:
     """Return once the max offset has got there: a broker answers a send before its queue shows the message."""
-    deadline = time.monotonic() + PATIENCE_S
-    while ask(address, GetMaxOffset(topic, 0)) < max_offset:
-        assert time.monotonic() < deadline, f"{topic} did not reach max offset {max_offset} within {PATIENCE_S:.0f} s"
-        time.sleep(0.05)
+    end = partial(ask, address, GetMaxOffset(topic, 0))
+    wait_until(lambda: end() >= max_offset, lambda: f"max offset {max_offset} of {topic}, not {end()}")
 
 
 def refused(address: str, request: Request[Any], **options: Any) -> RocketMQError:

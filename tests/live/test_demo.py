@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,10 +59,7 @@ def test_a_killed_demo_leaves_nothing_either(tmp_path: Path) -> None:
         while "RocketMQ serves" not in (printed := demo.stdout.readline()):
             assert printed, "the demo ended before RocketMQ served"
         demo.kill()
-    deadline = time.monotonic() + 180
-    while _left_over(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert _left_over(tmp_path) == []
+    wait_until(lambda: not _left_over(tmp_path), lambda: f"the end of {_left_over(tmp_path)}")
 
 
 def test_a_folder_with_other_things_in_it_is_not_touched(tmp_path: Path) -> None:

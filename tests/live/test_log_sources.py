@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from offsetguard.logs.tailing import LogLimits, read_logs
 from offsetguard.rocketmq.requests import PullMessage
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,18 +47,20 @@ class Tail:
 
     def until(self, wanted: Callable[[LogEvent], bool]) -> LogEvent:
         """Read on until an event is what is wanted."""
-        deadline = time.monotonic() + FOUND_WITHIN_S
-        while time.monotonic() < deadline:
+
+        def one_of_them() -> LogEvent | None:
             reading = read_logs([self._source], self._cursors, self._limits)
             assert reading.gaps == ()
             self._cursors = reading.cursors
             self.events += reading.events
-            for event in self.events:
-                if wanted(event):
-                    return event
-            time.sleep(0.5)
-        kinds = sorted({event.kind for event in self.events})
-        pytest.fail(f"not found within {FOUND_WITHIN_S:.0f} s; kinds seen: {', '.join(kinds)}")
+            return next(filter(wanted, self.events), None)
+
+        def seen() -> str:
+            return f"an event; there were: {', '.join(sorted({event.kind for event in self.events}))}"
+
+        found = wait_until(one_of_them, seen, timeout_s=FOUND_WITHIN_S)
+        assert found is not None
+        return found
 
 
 def broker_tail(cluster: RocketMQCluster) -> Tail:

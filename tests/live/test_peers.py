@@ -7,7 +7,6 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from offsetguard_peers.mqadmin import mqadmin
 from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
+from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -124,10 +124,7 @@ def test_nothing_survives_a_killed_parent(tmp_path: Path) -> None:
         child = Path(f"/proc/{int(parent.stdout.readline())}")
         assert child.exists()
         os.kill(parent.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 120
-        while child.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not child.exists()
+        wait_until(lambda: not child.exists(), f"the end of {child}")
 
 
 def test_a_broker_that_cannot_start_says_why() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,10 @@ from offsetguard_peers.grpc_clients import GrpcSpec, running_grpc_consumers
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.proxy import Proxy
 from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from offsetguard.collect.manifest import Manifest
@@ -109,13 +109,6 @@ def topics(cluster: RocketMQCluster) -> Collection[str]:
 def handed_out(cluster: RocketMQCluster, group: str) -> int:
     offsets = Admin(cluster).read(cluster.masters[0].address, GetAllConsumerOffset()).offsets
     return sum(offsets.get((GROUPS[group], group), {}).values())
-
-
-def wait_until(condition: Callable[[], bool], what: str, within_s: float = 300.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
-        time.sleep(0.2)
 
 
 def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.snapshot_rows import as_rows
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,7 +143,7 @@ def test_what_is_written_to_logs_meanwhile_is_in_the_bundle(rocketmq_4: RocketMQ
         wait_for_rounds(bundle, 1)
         Admin(cluster).create_topic("LoggedMeanwhile")
         excerpt = bundle / "logs" / "broker-a-0" / "broker.log"
-        wait_until(lambda: excerpt.exists() and b"LoggedMeanwhile" in excerpt.read_bytes(), excerpt)
+        wait_until(lambda: excerpt.exists() and b"LoggedMeanwhile" in excerpt.read_bytes(), f"a line in {excerpt}")
         one.send_signal(signal.SIGINT)
         assert one.wait(timeout=300) == 0
     assert b"LoggedBefore" not in excerpt.read_bytes()
@@ -189,11 +189,4 @@ def wait_for_rounds(bundle: Path, count: int) -> None:
         meta = bundle / "meta.json"
         return meta.exists() and len(json.loads(meta.read_text()).get("rounds_ms", ())) > count
 
-    wait_until(is_there, bundle)
-
-
-def wait_until(is_true: Any, what: object, *, timeout_s: float = 300.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not is_true():
-        assert time.monotonic() < deadline, f"{what}: nothing within {timeout_s:.0f} s"
-        time.sleep(0.1)
+    wait_until(is_there, f"round {count + 1} in {bundle}")

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ from offsetguard_peers.clients import produce
 from offsetguard_peers.mqadmin import mqadmin_command, mqadmin_environment
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,13 +126,12 @@ def test_a_broker_on_rocksdb_is_read_after_the_export_that_is_advised(tmp_path: 
 
 
 def wait_until_saved(broker: Broker, offsets: dict[tuple[str, str], dict[int, int]]) -> None:
-    deadline = time.monotonic() + 300
-    while True:
-        files = read_state_folder(broker.store)[0].files
-        asker = StateFolderAsker("main", read_state_folder(broker.store))
-        if "consumerOffset.json" in files:
-            saved = asyncio.run(asker.call(str(broker.store / "config"), GetAllConsumerOffset())).offsets
-            if {key: dict(queues) for key, queues in saved.items()} == offsets:
-                return
-        assert time.monotonic() < deadline, f"{broker.store}: not saved"
-        time.sleep(0.2)
+    def saved() -> dict[tuple[str, str], dict[int, int]]:
+        folder = read_state_folder(broker.store)
+        if "consumerOffset.json" not in folder[0].files:
+            return {}
+        asker = StateFolderAsker("main", folder)
+        found = asyncio.run(asker.call(str(broker.store / "config"), GetAllConsumerOffset())).offsets
+        return {key: dict(queues) for key, queues in found.items()}
+
+    wait_until(lambda: saved() == offsets, lambda: f"{offsets} in {broker.store}, not {saved()}")

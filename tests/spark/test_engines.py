@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +22,7 @@ from offsetguard.tables import PUBLISHED
 from offsetguard.workspace import Workspace
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.standalone_spark import StandaloneSpark
+from offsetguard_peers.waiting import wait_until
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
 
@@ -197,10 +197,7 @@ def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
         check=True,
     )
     left = spark_server.temporary_folder / "spark_connect_model_cache" / ended.stdout.split()[-1]
-    deadline = time.monotonic() + 300
-    while not left.is_dir() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert left.is_dir(), f"{left} was not there within 300 s; beside it: {[*left.parent.parent.iterdir()]}"
+    wait_until(left.is_dir, lambda: f"{left}; beside it: {[*left.parent.parent.iterdir()]}")
 
 
 def test_a_server_that_answers_a_query_is_told_from_one_that_only_listens(spark_server: ConnectServer) -> None:

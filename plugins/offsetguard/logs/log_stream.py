@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib: with the header and trailer of gzip
 _PIECE_BYTES = 256 * 1024
+_BEGINNING_BYTES = 4096  # of the compressed bytes: two logs never share them
 
 
 class LogStream:
@@ -39,6 +40,9 @@ class LogStream:
         while len(self._pushed_back) < len(_GZIP_MAGIC) and (byte := self._file.read(1)):
             self._pushed_back += byte
         self.compressed = self._pushed_back == _GZIP_MAGIC
+        self._beginning = (
+            os.pread(self._file.fileno(), _BEGINNING_BYTES, 0) if self.compressed and file is None else b""
+        )
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
         self._compressed_input = b""
 
@@ -96,8 +100,9 @@ class LogStream:
         return self.read_fully(length) if self.compressed else os.pread(self._file.fileno(), length, 0)
 
     def begins_with(self, head: bytes) -> bool:
-        """Whether an uncompressed file still begins so: it may have been truncated and filled again meanwhile."""
-        return self.compressed or os.pread(self._file.fileno(), len(head), 0) == head
+        """Whether the file still begins so: it may have been truncated and filled again since it was opened."""
+        beginning = self._beginning if self.compressed else head
+        return os.pread(self._file.fileno(), len(beginning), 0) == beginning
 
     def _read(self, length: int) -> bytes:
         if self._pushed_back:

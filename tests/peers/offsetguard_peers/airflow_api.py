@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from offsetguard_peers.waiting import wait_until
 
 FINISHED = ("success", "failed")
 ATTEMPTS = 4
@@ -102,12 +101,3 @@ def _log_line(line: Any) -> str:
         return str(line)
     exceptions = "; ".join(f"{each['exc_type']}: {each['exc_value']}" for each in line.get("error_detail") or ())
     return f"{line.get('event')} {exceptions}".rstrip()
-
-
-def wait_until(condition: Callable[[], bool], *, timeout_s: float, what: Callable[[], str]) -> None:
-    """Poll twice a second; raises TimeoutError that says what was waited for, and what was there instead."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {timeout_s:.0f} s for {what()}")
-        time.sleep(0.5)

@@ -8,8 +8,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from offsetguard_peers.airflow_api import wait_until
 from offsetguard_peers.docker_engine import DockerFailed, compose, docker
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

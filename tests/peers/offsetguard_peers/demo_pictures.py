@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from offsetguard.page_addresses import data_docs_url
-from offsetguard_peers.airflow_api import AirflowApi, wait_until
+from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.chromium import log_in, open_page
 from offsetguard_peers.demo import PASSWORD
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

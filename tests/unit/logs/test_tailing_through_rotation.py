@@ -250,20 +250,22 @@ def test_every_line_is_read_once_while_another_thread_writes_and_rotates(tmp_pat
     reader.round()
     chosen = random.Random(seed)  # noqa: S311 no secret
     done = threading.Event()
+    rounds: list[bool] = []
+    rotated: list[int] = []  # how many rounds there were before each rotation
 
     def write() -> None:
-        for number in range(150):
+        for _ in range(150):
             writer.append(chosen.randint(0, 30), stack_trace=chosen.random() < 0.1)
             if chosen.random() < 0.2:
+                # A file that is rotated away for good before a round could see it is told, and not the subject.
+                while len(rotated) >= 2 and len(rounds) < rotated[-2] + 2:
+                    time.sleep(0.001)
                 getattr(writer, chosen.choice(["rename", "compress", "copy_and_truncate", "gzip_the_newest"]))()
-            # So that no file is rotated away for good before a round could see it: that is told, and not the subject.
-            while len(rounds) < number // 5:
-                time.sleep(0.001)
+                rotated.append(len(rounds))
         writer.finish()
         done.set()
 
-    rounds: list[bool] = []
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=write, daemon=True)
     thread.start()
     while not done.is_set():
         rounds.append(reader.round())

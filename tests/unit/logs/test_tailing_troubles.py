@@ -11,6 +11,7 @@ import pytest
 
 from offsetguard.config import LogSource
 from offsetguard.logs.events import LogEvent
+from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.tailing import MISSING_ROUNDS, LogLimits, LogReading, read_logs
 
 if TYPE_CHECKING:
@@ -230,3 +231,15 @@ def test_two_logs_that_begin_alike_are_two(tmp_path):
     keys = [(event.origin.file, event.position) for event in tail.round().events]
     assert len(keys) == len(set(keys)) == 6
     assert tail.round().events == ()
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_file_that_is_overwritten_while_it_is_read_is_not_taken_for_the_one_that_was_there(tmp_path, packed):
+    """Its inode stays, and a reader that goes on in it would give another file's lines the cursor of this one."""
+    path = tmp_path / "broker.log.1"
+    path.write_bytes(packed(b"2026-11-21 10:00:00 INFO one\n" * 500))
+    with LogStream(str(path)) as stream:
+        head = stream.head(4096)
+        assert stream.begins_with(head)
+        path.write_bytes(packed(b"2026-11-21 11:00:00 INFO other\n" * 500))
+        assert not stream.begins_with(head)

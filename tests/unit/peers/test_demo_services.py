@@ -8,7 +8,6 @@ import re
 import smtplib
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from pathlib import Path
@@ -23,12 +22,12 @@ from offsetguard.config_file import load_config
 from offsetguard.rocketmq.requests import GetBrokerClusterInfo, GetMaxOffset
 from offsetguard_peers.admin import ask
 from offsetguard_peers.demo_services import main, own_address
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 TOKEN = "xoxb-of-this-test"
-PATIENCE_S = 180.0
 
 
 @contextmanager
@@ -130,23 +129,16 @@ def test_a_killed_cluster_leaves_nothing_and_goes_on_with_its_store(tmp_path: Pa
         options = ["--version", "4.9.7", "--host", "127.0.0.1", "--folder", str(tmp_path)]
         with service(r"name server 127.0.0.1:(\d+)", "rocketmq", *options) as found:
             health = ["rocketmq-healthy", "--host", "127.0.0.1", "--port", found[1]]
-            _wait(lambda health=health: main(health) == 0)
+            wait_until(lambda health=health: main(health) == 0, "a healthy cluster")
             (broker,) = ask(f"127.0.0.1:{found[1]}", GetBrokerClusterInfo()).brokers
             address, before = broker.addresses[0], written
-            _wait(lambda address=address, before=before: _end_of_orders(address) > before)
+            wait_until(lambda address=address, before=before: _end_of_orders(address) > before, "messages")
             written = _end_of_orders(address)
-        _wait(lambda: not _working_in(tmp_path))
+        wait_until(lambda: not _working_in(tmp_path), lambda: f"the end of {_working_in(tmp_path)}")
 
 
 def _end_of_orders(address: str) -> int:
     return sum(ask(address, GetMaxOffset("orders", queue_id)) for queue_id in range(4))
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def _working_in(folder: Path) -> list[str]:

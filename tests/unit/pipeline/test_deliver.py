@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -22,6 +21,7 @@ from offsetguard.store.outbox_claims import WAITS_FOR_EARLIER
 from offsetguard_peers.delivery_world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
 from offsetguard_peers.slack_server import Failure
 from offsetguard_peers.smtp_server import Conduct
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,11 +139,8 @@ def test_mail_that_is_written_while_a_webhook_hangs_does_not_wait_for_it(world: 
 
     def hang_until_the_mail_is_there() -> None:
         world.put("m", "orders@example.com")
-        deadline = time.monotonic() + 180
-        while not world.smtp.mails and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if world.smtp.mails:
-            arrived.set()
+        wait_until(lambda: world.smtp.mails, "the mail, which does not wait for the webhook")
+        arrived.set()
 
     world.slack.when("webhook", hang_until_the_mail_is_there)
     patient = replace(world, patience_s=120.0)
@@ -160,12 +157,11 @@ def test_sixteen_webhooks_that_hang_do_not_hold_up_the_mail(world: World) -> Non
     all_mail_is_there, may_answer = threading.Event(), threading.Event()
 
     def look() -> None:
-        deadline = time.monotonic() + 180
-        while len(world.smtp.mails) < len(mails) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if len(world.smtp.mails) == len(mails):
+        try:
+            wait_until(lambda: len(world.smtp.mails) == len(mails), lambda: f"8 mails, not {len(world.smtp.mails)}")
             all_mail_is_there.set()
-        may_answer.set()
+        finally:
+            may_answer.set()
 
     world.slack.when("webhook", lambda: may_answer.wait(60))
     watcher = threading.Thread(target=look)

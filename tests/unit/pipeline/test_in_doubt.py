@@ -11,6 +11,7 @@ from offsetguard.channels.mail import MailChannel
 from offsetguard.pipeline.in_doubt import LONGEST_WAIT_S, InDoubt
 from offsetguard.receivers import Channel
 from offsetguard.store.outbox_claims import CLAIM_MS
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from offsetguard.pipeline.in_doubt import Turn
@@ -60,8 +61,7 @@ def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_o
     in_doubt = InDoubt(turn_s=0.2, short_turn_s=NEVER_S, longest_wait_s=NEVER_S)
     seen: list[str] = []
     threads = [in_background(in_doubt.turn(Channel.SLACK_WEBHOOK), seen, "webhook") for _ in range(16)]
-    while len(seen) < 2:  # the first has lost its turn, the second would keep it for ever
-        time.sleep(0.01)
+    wait_until(lambda: len(seen) == 2, "the first to lose its turn, and the second, which would keep it for ever")
     for _ in range(8):
         mail = in_doubt.turn(Channel.MAIL)
         mail.enter()

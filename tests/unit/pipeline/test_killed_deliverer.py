@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from offsetguard_peers.delivery_kills import KillTrials
 from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
 from offsetguard_peers.examples import examples
 from offsetguard_peers.smtp_server import Step
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,10 +85,10 @@ def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
     with writing(world.engine) as session:
         session.execute(text("LOCK TABLE notification_log IN SHARE MODE"))
         with running_deliverer(Addresses.of(world), NOW) as process:
-            wait_until(lambda: waits_for_a_lock(world.engine), "the deliverer waits for the log")
+            wait_until(lambda: waits_for_a_lock(world.engine), "the deliverer to wait for the log")
             process.kill()
     assert world.rows()["warning"].status is Status.PENDING
-    wait_until(lambda: not waits_for_a_lock(world.engine), "PostgreSQL has rolled back what was killed")
+    wait_until(lambda: not waits_for_a_lock(world.engine), "PostgreSQL to roll back what was killed")
     assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).sent == 1
     assert len(world.smtp.mails) == 2, "accepted, and not logged: one repeat"
     first, second = (mail.message["Message-ID"] for mail in world.smtp.mails)
@@ -120,13 +120,6 @@ def waits_for_a_lock(engine: Engine) -> bool:
     query = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
     with engine.connect() as connection:
         return bool(connection.execute(query).scalar_one())
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + ENDS_WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {ENDS_WITHIN_S:.0f} s until {what}"
-        time.sleep(0.01)
 
 
 def ended(process: BaseProcess) -> None:

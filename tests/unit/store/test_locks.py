@@ -16,6 +16,7 @@ from offsetguard.errors import StoreError
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.locks import hold
 from offsetguard.store.models import LockRow
+from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -62,8 +63,7 @@ def test_whoever_waits_is_told_once_for_whom(engine: Engine) -> None:
     with hold(engine, "publication", nobody_has_it):
         waits = threading.Thread(target=lambda: _pass(engine, told))
         waits.start()
-        while not told:
-            time.sleep(0.01)
+        wait_until(lambda: told, "a word of whom is waited for")
         with hold(engine, "another", nobody_has_it):  # other names are other locks
             pass
     waits.join()
@@ -98,13 +98,12 @@ def test_it_is_renewed_for_as_long_as_it_is_held(engine: Engine) -> None:
     with hold(engine, "publication", nobody_has_it, lease=SHORT) as lock:
         with reading(engine) as session:
             first = session.get_one(LockRow, "publication").held_until
-        deadline = time.monotonic() + 60
-        renewed = first
-        while renewed == first and time.monotonic() < deadline:
-            time.sleep(0.05)
+
+        def is_renewed() -> bool:
             with reading(engine) as session:
-                renewed = session.get_one(LockRow, "publication").held_until
-        assert renewed > first
+                return session.get_one(LockRow, "publication").held_until > first
+
+        wait_until(is_renewed, f"a time of the lease after {first}")
         lock.check()
 
 

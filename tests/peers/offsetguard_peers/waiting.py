@@ -1,0 +1,31 @@
+"""The one way in which tests wait: for a condition, with a limit that a busy machine keeps."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_S = 300.0
+_APART_S = 0.1
+
+Answer = TypeVar("Answer")
+
+
+def wait_until(
+    condition: Callable[[], Answer], what: str | Callable[[], str], *, timeout_s: float = PATIENCE_S
+) -> Answer:
+    """Ask again until the answer is true, and return it.
+
+    `what`: what is waited for, and if it is made late, what is there instead. Raises TimeoutError that says it, with
+    the last answer.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (answer := condition()):
+        if time.monotonic() > deadline:
+            told = what if isinstance(what, str) else what()
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {told}; the last answer was {answer!r}")
+        time.sleep(_APART_S)
+    return answer
