@@ -9,6 +9,8 @@ What happens to samples:
   dropped, and a queue that comes back later starts anew;
 - not seen (the broker did not answer, or its commits were not read, or it was read no later than the newest one):
   becomes the newest sample, counted as unknown; everything folded stays. Unknown is never zero;
+- behind missed rounds (`is_behind_gap`): the fold goes on, and counts samples anew: what lies between tells neither a
+  pause nor a pace of the group. A backlog that has not moved since before the gap has stood still all the while;
 - recreated or truncated (max offset moved back): offsets before and after cannot be compared. The fold starts anew, and
   keeps when that was and the max offset before.
 """
@@ -19,6 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.intervals import MISSED_AFTER
 from offsetguard.queue_state import WINDOW, Point, QueueState, Rewind
 from offsetguard.tables.state import POINT_COUNT
 
@@ -86,15 +89,17 @@ def _start(interval_start: datetime, sample: Sample, at: datetime) -> QueueState
 def _go_on(before: QueueState, base: Point, start: QueueState, window: timedelta) -> QueueState:
     """Return the state when the window goes on: `base` is its newest seen sample, `start` the new sample by itself."""
     at, committed = start.seen_at or base.at, start.committed_offset
-    unbroken = at - base.at <= window
+    missed = is_behind_gap(before, base, at)
+    unbroken = at - base.at <= window and not missed
+    stood_still = missed and base.committed_offset == committed != base.max_offset
     min_moved = _above(start.seen_min_offset, before.seen_min_offset)
     advanced = committed is not None and (base.committed_offset is None or committed > base.committed_offset)
-    this_pause, earlier_pause = _pauses(before, base, at, window, advanced=advanced)
+    this_pause, earlier_pause = _pauses(before, base, at, window, advanced=advanced and not missed)
     return replace(
         start,
         seen_min_offset=before.seen_min_offset if start.seen_min_offset is None else start.seen_min_offset,
         committed_offset=base.committed_offset if committed is None else committed,
-        first_seen_at=before.first_seen_at if unbroken else at,
+        first_seen_at=before.first_seen_at if unbroken or stood_still else at,
         sample_count=before.sample_count + 1 if unbroken else 1,
         max_unchanged_since=before.max_unchanged_since if start.seen_max_offset == base.max_offset else at,
         min_moved_at=at if min_moved else before.min_moved_at,
@@ -112,6 +117,12 @@ def _go_on(before: QueueState, base: Point, start: QueueState, window: timedelta
         recreated_from=before.recreated_from,
         points=_points(before.points, base, window),
     )
+
+
+def is_behind_gap(before: QueueState, base: Point, at: datetime) -> bool:
+    """Whether rounds were missed between a sample and the newest seen one, which lie further apart than usual."""
+    apart = at - base.at
+    return bool(before.points) and apart > MISSED_AFTER and apart * 2 > (base.at - before.points[0].at) * 3
 
 
 def _pauses(

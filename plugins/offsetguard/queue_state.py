@@ -187,9 +187,9 @@ def curve(state: QueueState) -> list[tuple[int, datetime]]:
 
 
 def produce_tps(state: QueueState) -> float | None:
-    """Messages written per second between the two newest seen samples; None = there are no two."""
+    """Messages written per second between the two newest seen samples; None = no two, or rounds were missed between."""
     newest = state.seen
-    if newest is None or not state.points:
+    if newest is None or not state.points or state.sample_count < 2:
         return None
     return _per_second(newest.max_offset - state.points[0].max_offset, newest.at - state.points[0].at)
 
@@ -197,7 +197,7 @@ def produce_tps(state: QueueState) -> float | None:
 def consume_tps(state: QueueState) -> float | None:
     """Messages committed per second between the two newest seen samples; None = not two, or moved back."""
     newest = state.seen
-    if newest is None or not state.points or newest.committed_offset is None:
+    if newest is None or not state.points or state.sample_count < 2 or newest.committed_offset is None:
         return None
     earlier = state.points[0]
     if earlier.committed_offset is None or newest.committed_offset < earlier.committed_offset:

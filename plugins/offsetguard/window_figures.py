@@ -105,9 +105,14 @@ class WindowFigures:
 
     @cached_property
     def spacing(self) -> timedelta:
-        """Time between the newest two seen samples: no moment is known more exactly."""
+        """Time between the newest two seen samples: no moment is known more exactly. 0 where rounds were missed."""
         seen, points = self.state.seen, self.state.points
-        return timedelta(0) if seen is None or not points else seen.at - points[0].at
+        return timedelta(0) if seen is None or not points or self.state.sample_count < 2 else seen.at - points[0].at
+
+    @cached_property
+    def rounds_were_missed(self) -> bool:
+        """Whether the queue was seen before, and since the rounds that were missed too seldom to see a movement."""
+        return self.state.sample_count < LEAST_SAMPLES and len(self.state.points) >= self.state.sample_count
 
     @cached_property
     def is_stale(self) -> bool:
