@@ -6,10 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 INTERVAL_LENGTH = timedelta(minutes=1)
-MISSED_AFTER = timedelta(seconds=150)
-"""Two readings of a queue that are further apart, and than they were before, have missed rounds between them: what lies
-between is no rhythm of a group. One round that fails now and then is none of that."""
-
 _NAME_FORMAT = "%Y%m%dT%H%M%SZ"
 
 

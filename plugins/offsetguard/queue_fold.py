@@ -10,7 +10,7 @@ What happens to samples:
 - not seen (the broker did not answer, or its commits were not read, or it was read no later than the newest one):
   becomes the newest sample, counted as unknown; everything folded stays. Unknown is never zero;
 - behind missed rounds (`is_behind_gap`): the fold goes on, and counts samples anew: what lies between tells neither a
-  pause nor a pace of the group. A backlog that has not moved since before the gap has stood still all the while;
+  pause nor a pace of the group. A backlog before which the same offset is committed has stood still all the while;
 - recreated or truncated (max offset moved back): offsets before and after cannot be compared. The fold starts anew, and
   keeps when that was and the max offset before.
 """
@@ -21,8 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.intervals import MISSED_AFTER
-from offsetguard.queue_state import WINDOW, Point, QueueState, Rewind
+from offsetguard.queue_state import MISSED_PARTS, WINDOW, Point, QueueState, Rewind
 from offsetguard.tables.state import POINT_COUNT
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def _start(interval_start: datetime, sample: Sample, at: datetime) -> QueueState
 def _go_on(before: QueueState, base: Point, start: QueueState, window: timedelta) -> QueueState:
     """Return the state when the window goes on: `base` is its newest seen sample, `start` the new sample by itself."""
     at, committed = start.seen_at or base.at, start.committed_offset
-    missed = is_behind_gap(before, base, at)
+    missed = is_behind_gap(before, base, at, window)
     unbroken = at - base.at <= window and not missed
     stood_still = missed and base.committed_offset == committed != base.max_offset
     min_moved = _above(start.seen_min_offset, before.seen_min_offset)
@@ -119,10 +118,10 @@ def _go_on(before: QueueState, base: Point, start: QueueState, window: timedelta
     )
 
 
-def is_behind_gap(before: QueueState, base: Point, at: datetime) -> bool:
+def is_behind_gap(before: QueueState, base: Point, at: datetime, window: timedelta) -> bool:
     """Whether rounds were missed between a sample and the newest seen one, which lie further apart than usual."""
     apart = at - base.at
-    return bool(before.points) and apart > MISSED_AFTER and apart * 2 > (base.at - before.points[0].at) * 3
+    return bool(before.points) and apart > window / MISSED_PARTS and apart * 2 > (base.at - before.points[0].at) * 3
 
 
 def _pauses(

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WINDOW = timedelta(minutes=30)
+MISSED_PARTS = 12
+"""Two readings further apart than such a part of the window (150 s), and than readings were before, have missed rounds
+between them: what lies there is no rhythm of a group. One round that fails now and then is none of that."""
+MISSED_AFTER = WINDOW / MISSED_PARTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,16 +182,16 @@ def _what_waits_too_little(figures: WindowFigures) -> str | None:
 def _what_stands_still(figures: WindowFigures, context: QueueContext) -> str | None:
     offline = context.online_client_count == 0
     count = figures.state.sample_count
-    if figures.rounds_were_missed and not (offline and figures.is_silent):
-        return "rounds_missed"
-    if count == 1:
+    if count == 1 and not figures.rounds_were_missed:
         return _at_one_look(figures, offline=offline)
-    if offline and (figures.never_moved or figures.is_silent):
+    if offline and (figures.is_silent or (figures.never_moved and count > 1)):
         return "stopped"
-    if figures.is_silent and count >= LEAST_SAMPLES:
+    if figures.is_silent and (count >= LEAST_SAMPLES or figures.stood_still):
         if context.consumption == POP:
             return "nothing_handed_out"
         return "stands_still" if context.online_client_count is None else "stalled"
+    if figures.rounds_were_missed:
+        return "rounds_missed"
     return "within_rhythm" if figures.rests else None
 
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsetguard.collect.columns import arrow_array, text_array
-from offsetguard.intervals import MISSED_AFTER
+from offsetguard.queue_state import MISSED_AFTER
 from offsetguard.tables import ColumnType
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from offsetguard.collect.landing import arrow_schema
 from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
-from offsetguard.intervals import MISSED_AFTER, Interval
+from offsetguard.intervals import Interval
+from offsetguard.queue_state import MISSED_AFTER
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
 from offsetguard_peers.for_each import for_each
 
