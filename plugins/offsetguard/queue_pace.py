@@ -38,6 +38,8 @@ def speeds(window: QueueState) -> Iterator[tuple[float, float]]:
     """
     newest = later = window.seen
     for point in window.points:
+        if window.first_seen_at is not None and point.at < window.first_seen_at:
+            return  # rounds were missed in between
         if newest is None or later is None or newest.committed_offset is None or point.committed_offset is None:
             return
         if window.seen_min_offset is not None and window.seen_min_offset > point.committed_offset:
@@ -85,7 +87,7 @@ def _consumed(window: QueueState) -> list[float]:
         max(0, newest.committed_offset - point.committed_offset) / ((newest.at - point.at) / _MS)
         for point in window.points
         if point.committed_offset is not None
-        and point.at < newest.at
+        and (window.first_seen_at or point.at) <= point.at < newest.at
         and (window.seen_min_offset is None or window.seen_min_offset <= point.committed_offset)
     ]
     just_now = consume_tps(window)

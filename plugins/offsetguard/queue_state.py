@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WINDOW = timedelta(minutes=30)
+MISSED_PARTS = 12
+"""Two readings further apart than such a part of the window (150 s), and than readings were before, have missed rounds
+between them: what lies there is no rhythm of a group. One round that fails now and then is none of that."""
+MISSED_AFTER = WINDOW / MISSED_PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def curve(state: QueueState) -> list[tuple[int, datetime]]:
 def consume_tps(state: QueueState) -> float | None:
     """Messages committed per second between the two newest seen samples; None = not two, or moved back."""
     newest = state.seen
-    if newest is None or not state.points or newest.committed_offset is None:
+    if newest is None or not state.points or state.sample_count < 2 or newest.committed_offset is None:
         return None
     earlier = state.points[0]
     if earlier.committed_offset is None or newest.committed_offset < earlier.committed_offset:

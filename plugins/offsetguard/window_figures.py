@@ -105,9 +105,20 @@ class WindowFigures:
 
     @cached_property
     def spacing(self) -> timedelta:
-        """Time between the newest two seen samples: no moment is known more exactly."""
+        """Time between the newest two seen samples: no moment is known more exactly. 0 where rounds were missed."""
         seen, points = self.state.seen, self.state.points
-        return timedelta(0) if seen is None or not points else seen.at - points[0].at
+        return timedelta(0) if seen is None or not points or self.state.sample_count < 2 else seen.at - points[0].at
+
+    @cached_property
+    def rounds_were_missed(self) -> bool:
+        """Whether the queue was seen before, and since the rounds that were missed too seldom to see a movement.
+
+        A lag that has grown since then is one.
+        """
+        count, points, seen = self.state.sample_count, self.state.points, self.state.seen
+        if count >= LEAST_SAMPLES or len(points) < count or seen is None:
+            return False
+        return count == 1 or (_lag_at(seen) or 0) <= (_lag_at(points[0]) or 0)
 
     @cached_property
     def is_stale(self) -> bool:
@@ -122,6 +133,12 @@ class WindowFigures:
         state = self.state
         moments = [one for one in (state.advanced_at, state.end_reached_at, state.first_seen_at) if one is not None]
         return 0 if state.seen_at is None or not moments else (state.seen_at - max(moments)) // _MS
+
+    @cached_property
+    def stood_still(self) -> bool:
+        """Whether rounds were missed, and what waited before them waits behind the same committed offset."""
+        count, points, first = self.state.sample_count, self.state.points, self.state.first_seen_at
+        return len(points) >= count and first is not None and points[count - 1].at >= first
 
     @cached_property
     def rhythm_ms(self) -> int:
@@ -175,11 +192,7 @@ class WindowFigures:
         seen, reached_at = self.state.seen, self.state.end_reached_at
         if seen is None:
             return []
-        known = [
-            (point.at, max(0, point.max_offset - point.committed_offset))
-            for point in (seen, *self._earlier())
-            if point.committed_offset is not None
-        ]
+        known = [(point.at, lag) for point in (seen, *self._earlier()) if (lag := _lag_at(point)) is not None]
         if reached_at is None or not self.lies_within(reached_at):
             return known[::-1]
         return [(reached_at, 0), *((at, lag) for at, lag in reversed(known) if at > reached_at)]
@@ -239,3 +252,7 @@ class WindowFigures:
     def _earlier(self) -> Iterator[Point]:
         """Yield the window's points, newest first."""
         return (point for point in self.state.points if point.at >= self.since)
+
+
+def _lag_at(point: Point) -> int | None:
+    return None if point.committed_offset is None else max(0, point.max_offset - point.committed_offset)

@@ -87,6 +87,9 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     "within_rhythm": WindowRule(
         State.OK, "nothing was committed for {silence_ms:duration}, as before (longest: {rhythm_ms:duration})"
     ),
+    "rounds_missed": WindowRule(
+        State.UNKNOWN, _WAITING + "; rounds were missed, and since then too few show whether the group moves"
+    ),
     "one_sample": WindowRule(State.UNKNOWN, _WAITING + "; one sample shows no movement"),
     "growing": WindowRule(
         State.FALLING_BEHIND, "the lag grew by {growth:messages} to {effective_lag:messages} over the window"
@@ -179,14 +182,16 @@ def _what_waits_too_little(figures: WindowFigures) -> str | None:
 def _what_stands_still(figures: WindowFigures, context: QueueContext) -> str | None:
     offline = context.online_client_count == 0
     count = figures.state.sample_count
-    if count == 1:
+    if count == 1 and not figures.rounds_were_missed:
         return _at_one_look(figures, offline=offline)
-    if offline and (figures.never_moved or figures.is_silent):
+    if offline and (figures.is_silent or (figures.never_moved and count > 1)):
         return "stopped"
-    if figures.is_silent and count >= LEAST_SAMPLES:
+    if figures.is_silent and (count >= LEAST_SAMPLES or figures.stood_still):
         if context.consumption == POP:
             return "nothing_handed_out"
         return "stands_still" if context.online_client_count is None else "stalled"
+    if figures.rounds_were_missed:
+        return "rounds_missed"
     return "within_rhythm" if figures.rests else None
 
 

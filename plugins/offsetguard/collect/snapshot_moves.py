@@ -10,7 +10,7 @@ moved back   the committed offset is smaller now: requested = before, corrected 
 What healthy groups do as well, and what is therefore no move:
 
 - A group that had read everything is not overtaken: what is deleted now was written and consumed in between.
-- After a longer time than MAX_DISTANCE between the readings the same holds for a group with a backlog.
+- Where rounds were missed between the readings the same holds for a group with a backlog.
 - The commit that a pull carries and the timed commit of a client (every 5 s) overtake each other on their way; the
   broker takes both and says "[NOTIFYME]update consumer offset less than store", store - request = 1 where we saw it
   (facts: RocketMQ 4.9.8, 5.3.3 ConsumerOffsetManager.commitOffset). It is as much as a client consumes within the
@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsetguard.collect.columns import arrow_array, text_array
+from offsetguard.queue_state import MISSED_AFTER
 from offsetguard.tables import ColumnType
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from offsetguard.intervals import Interval
 
 MOVED_BACK_FLOOR = 10  # messages: a smaller step back is a race of two commits
-MAX_DISTANCE = timedelta(minutes=10)  # between the two readings
 
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 EARLIER_COLUMNS = (*_QUEUE, "consumer_offset", "max_offset", "consumer_offset_read_at")
@@ -56,7 +56,7 @@ def snapshot_moves(
     had_waiting = pc.less(before, both["earlier_max_offset"])
     read_soon_after = pc.less_equal(
         pc.subtract(both["consumer_offset_read_at"], both["earlier_consumer_offset_read_at"]).cast("int64"),
-        _number(MAX_DISTANCE // timedelta(microseconds=1)),
+        _number(MISSED_AFTER // timedelta(microseconds=1)),
     )
     overtaken = _all(had_waiting, read_soon_after, pc.less(before, low), pc.greater_equal(after, low))
     moved_back = pc.less(after, pc.subtract(before, _number(MOVED_BACK_FLOOR)))

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.log_kinds import SILENCE
-from offsetguard.queue_state import WINDOW
+from offsetguard.queue_state import MISSED_PARTS, WINDOW
 from offsetguard.rebalance_lock import LOCK_SILENCE
 from offsetguard.traffic_baselines import (
     FIRST_MINUTES,
@@ -70,5 +70,6 @@ def fold_parameters(
         "interval_start": interval_start,
         "first_interval_start": first_interval_start,
         "window_us": window // _MICROSECOND,
+        "missed_us": window // MISSED_PARTS // _MICROSECOND,
         "kept_for_us": KEPT_FOR // _MICROSECOND,
     }

@@ -8,6 +8,9 @@
 --   queue that comes back later starts anew;
 -- - unseen (the broker did not answer, or its commits were not read, or it was read no later than the newest one):
 --   becomes the newest sample, counted as unknown; everything folded stays. Unknown is never zero;
+-- - behind missed rounds (further from the newest seen one than :missed_us, and than readings were before): the fold
+--   goes on, and counts samples anew: what lies between tells neither a pause nor a pace of the group. A backlog before
+--   which the same offset is committed has stood still all the while;
 -- - recreated or truncated (max offset moved back): offsets before and after cannot be compared. The fold starts anew,
 --   and keeps when that was and the max offset before.
 --
@@ -36,7 +39,16 @@ WITH folded AS (
       WHEN sample.max_offset < before.seen_max_offset THEN 'recreated'
       ELSE 'next'
     END AS kind,
-    UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) <= :window_us AS unbroken,
+    UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) <= :window_us AS within_window,
+    COALESCE(
+      UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) > :missed_us
+      AND (UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at)) * 2
+        > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 3,
+      FALSE
+    ) AS missed,
+    COALESCE(
+      sample.consumer_offset = before.committed_offset AND before.committed_offset <> before.seen_max_offset, FALSE
+    ) AS stands_still,
     -- aligned windows: whole ones since 1970
     UNIX_MICROS(sample.max_offset_read_at) DIV :window_us - UNIX_MICROS(before.seen_at) DIV :window_us AS windows_on,
     sample.min_offset > before.seen_min_offset AS min_moved,
@@ -68,6 +80,8 @@ WITH folded AS (
     kind = 'recreated' AS recreated,
     kind = 'first' OR kind = 'recreated' AS starts,
     kind = 'late' OR kind = 'unseen' AS stays,
+    within_window AND NOT missed AS unbroken,
+    missed AND stands_still AS stood_still,
     -- 3. The state after it
     CASE WHEN is_late THEN before.interval_start ELSE sample.interval_start END AS interval_start,
     CASE WHEN is_late THEN before.min_offset ELSE sample.min_offset END AS min_offset,
@@ -100,7 +114,7 @@ WITH folded AS (
       WHEN stays THEN before.committed_offset
     END AS committed_offset,
     CASE
-      WHEN starts OR (goes_on AND NOT unbroken) THEN sample.max_offset_read_at
+      WHEN starts OR (goes_on AND NOT unbroken AND NOT stood_still) THEN sample.max_offset_read_at
       WHEN goes_on OR stays THEN before.first_seen_at
     END AS first_seen_at,
     CASE
@@ -147,7 +161,7 @@ WITH folded AS (
       WHEN goes_on THEN GREATEST(  -- of those that are not NULL
         CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
         CASE
-          WHEN advanced THEN (
+          WHEN advanced AND NOT missed THEN (
             UNIX_MICROS(sample.max_offset_read_at)
             - UNIX_MICROS(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
           ) DIV 1000

@@ -85,7 +85,7 @@ def advance(
     """
     found = {Subject.of(finding): finding for finding in findings}
     untold = Untold(cannot_tell, facts.unseen_broker_names)
-    life = _Life(facts, rules, untold, GroupRows(facts.groups), _explained(facts.cluster, (*found.values(), *wider)))
+    life = _Life(facts, rules, untold, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
     for incident in incidents:
         finding = found.pop(incident.subject, None)

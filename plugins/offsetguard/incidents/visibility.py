@@ -8,7 +8,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.rules.unseen_facts import OF_THE_ROUND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from offsetguard.facts import GroupFacts, IntervalFacts
     from offsetguard.incidents.incident import Incident, Subject
@@ -22,11 +22,17 @@ _TOLD_OTHERWISE = frozenset({"offset_moves", "log_lines"})
 class GroupRows:
     """The group rows of an interval by consumer group and topic."""
 
-    def __init__(self, groups: Iterable[GroupFacts]) -> None:
+    def __init__(self, facts: IntervalFacts) -> None:
         """Index the rows once: thousands of incidents may ask."""
         self._by_group: dict[str, dict[str, GroupFacts]] = {}
-        for group in groups:
+        for group in facts.groups:
             self._by_group.setdefault(group.consumer_group, {})[group.topic] = group
+        verdicts = ((queue.consumer_group, queue.message_queue.topic, queue.verdict) for queue in facts.queues)
+        self._behind_gap = {(group, topic) for group, topic, one in verdicts if one and one.rule == "rounds_missed"}
+
+    def is_behind_gap(self, row: GroupFacts) -> bool:
+        """Whether rounds were missed, and since then too few show how a queue of the row stands."""
+        return (row.consumer_group, row.topic) in self._behind_gap
 
     def of(self, subject: Subject) -> Sequence[GroupFacts]:
         """Return the rows of the subject's group: of its topic, or of all topics when it has none."""
@@ -81,6 +87,8 @@ def _unseen_group(incident: Incident, rule: Rule, facts: IntervalFacts, rows: Gr
         missing = sorted(facts.unseen_broker_names)
         return Sentence("may_be_on_unseen", brokers=", ".join(missing)) if missing else None
     for row in found:
+        if rows.is_behind_gap(row):
+            return Sentence("rounds_were_missed", topic=row.topic)
         if row.unknown_queue_count:
             return Sentence("queues_not_read", unknown=row.unknown_queue_count, all=row.queue_count, topic=row.topic)
         if row.never_committed_queue_count == row.queue_count:

@@ -40,8 +40,13 @@ FOLDED_COLUMNS = (
     Column("seen_min_offset", _I8, "its min_offset"),
     Column("seen_max_offset", _I8, "its max_offset"),
     Column("committed_offset", _I8, "offset last seen committed; NULL = never seen"),
-    Column("first_seen_at", _T, "first sample of the unbroken row that seen_at ends: no gap longer than the window"),
-    Column("sample_count", _I4, "seen samples in that row", nullable=False),
+    Column(
+        "first_seen_at",
+        _T,
+        "first sample of the unbroken row that seen_at ends: neither a gap longer than the window nor missed rounds in"
+        " which the group may have moved",
+    ),
+    Column("sample_count", _I4, "seen samples in that row since rounds were missed", nullable=False),
     Column("unknown_count", _I4, "samples since seen_at of which something was not seen", nullable=False),
     Column("max_unchanged_since", _T, "first seen sample with the present seen_max_offset"),
     Column("min_moved_at", _T, "last time min_offset had grown: messages were deleted; NULL = not seen"),

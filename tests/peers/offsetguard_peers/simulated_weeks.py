@@ -52,11 +52,15 @@ _COLUMNS = (
 
 @dataclass
 class SimulatedWeek:
-    """Groups of one cluster; `missing`: minutes without a snapshot; `unseen`: (minute, broker) without an answer."""
+    """Groups of one cluster; `missing`: minutes without a snapshot; `unseen`: (minute, broker) without an answer.
+
+    `away`: minutes whose snapshots have no row of a group, by its name: many outages at once, each of another group.
+    """
 
     groups: Sequence[WeeklyGroup]
     missing: frozenset[int] = frozenset()
     unseen: frozenset[tuple[int, str]] = frozenset()
+    away: Mapping[str, Collection[int]] = field(default_factory=dict)
     _queues: StandingQueues = field(default_factory=StandingQueues)
     _before: dict[tuple[str, int], Row] = field(default_factory=dict)  # the last row of each queue
     _moves: list[Row] = field(default_factory=list)
@@ -64,7 +68,8 @@ class SimulatedWeek:
     def cycles(self, first: int, last: int) -> Iterator[tuple[int, IntervalFacts]]:
         """Yield (minute of the week, facts) of each cycle that takes place; windows go on from call to call."""
         for minute in range(first, last):
-            if minute not in self.missing:
+            all_away = all(minute in self.away.get(group.name, ()) for group in self.groups) and self.groups
+            if minute not in self.missing and not all_away:
                 yield minute, self._facts(minute)
 
     def _facts(self, minute: int) -> IntervalFacts:
@@ -72,16 +77,14 @@ class SimulatedWeek:
         unseen = frozenset(broker for at, broker in self.unseen if at == minute)
         gone = [self._unseen_since(minute, broker, interval) for broker in sorted(unseen)]
         earlier = dict(self._before)
-        rows = [
-            self._row(group, n, minute, interval, unseen) for group in self.groups for n in range(group.queue_count)
-        ]
+        by_name = {group.name: group for group in self.groups if minute not in self.away.get(group.name, ())}
+        seen = by_name.values()
+        rows = [self._row(group, n, minute, interval, unseen) for group in seen for n in range(group.queue_count)]
         figures, suspects = self._queues.fold(rows, interval)
-        of_group = {
-            group.name: [row for row in figures if row["consumer_group"] == group.name] for group in self.groups
-        }
-        groups = [group_facts(group, minute, of_group[group.name]) for group in self.groups]
-        topics = [topic_facts(group, minute, of_group[group.name]) for group in self.groups]
-        by_name = {group.name: group for group in self.groups}
+        of_group = {name: [row for row in figures if row["consumer_group"] == name] for name in by_name}
+        groups = [group_facts(group, minute, of_group[group.name]) for group in seen]
+        topics = [topic_facts(group, minute, of_group[group.name]) for group in seen]
+        suspects = [row for row in suspects if row["consumer_group"] in by_name]
         queues = [queue_facts_of(row | held(by_name[row["consumer_group"]], minute, row)) for row in suspects]
         self._moves += _moves(earlier, self._before, interval)
         answered = len(BROKERS) - len(unseen)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.collect.landing import arrow_schema
-from offsetguard.collect.snapshot_moves import MAX_DISTANCE, MOVED_BACK_FLOOR, snapshot_moves
+from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.intervals import Interval
+from offsetguard.queue_state import MISSED_AFTER
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
 from offsetguard_peers.for_each import for_each
 
@@ -79,7 +80,7 @@ def test_a_row_is_complete_and_names_its_queue() -> None:
 
 def test_overtaken_is_not_told_of_readings_that_lie_far_apart() -> None:
     """In hours a group with a backlog may have consumed what was deleted since; an offset that went back did so."""
-    long_ago = READ_AT - MAX_DISTANCE - timedelta(seconds=1)
+    long_ago = READ_AT - MISSED_AFTER - timedelta(seconds=1)
     before = table(queue((0, 100, 500), long_ago), queue((0, 400, 500), long_ago, queue_id=1))
     now = table(queue((200, 230, 600), READ_AT), queue((0, 120, 600), READ_AT, queue_id=1))
     assert [row["queue_id"] for row in snapshot_moves(before, now, "main", INTERVAL)] == [1]

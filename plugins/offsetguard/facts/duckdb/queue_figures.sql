@@ -29,7 +29,7 @@ WITH told AS (
       THEN GREATEST(0, ages[3].lag_ms - ages[4].lag_ms)
     END AS lost_ms,
     CASE
-      WHEN unknown_count = 0
+      WHEN unknown_count = 0 AND sample_count > 1
       THEN TRY_CAST(EPOCH_US(seen_at) - EPOCH_US(point_1_at) AS DOUBLE)
     END AS between_us
   FROM time_lags

@@ -29,7 +29,21 @@ WITH folded AS (
       THEN 'recreated'
       ELSE 'next'
     END AS kind,
-    EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) <= $window_us AS unbroken,
+    EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) <= $window_us AS within_window,
+    COALESCE(
+      EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) > $missed_us
+      AND (
+        EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
+      ) * 2 > (
+        EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
+      ) * 3,
+      FALSE
+    ) AS missed,
+    COALESCE(
+      sample.consumer_offset = before.committed_offset
+      AND before.committed_offset <> before.seen_max_offset,
+      FALSE
+    ) AS stands_still,
     EPOCH_US(sample.max_offset_read_at) // $window_us - EPOCH_US(before.seen_at) // $window_us AS windows_on,
     sample.min_offset > before.seen_min_offset AS min_moved,
     NOT sample.consumer_offset IS NULL
@@ -62,6 +76,8 @@ WITH folded AS (
     kind = 'recreated' AS recreated,
     kind = 'first' OR kind = 'recreated' AS starts,
     kind = 'late' OR kind = 'unseen' AS stays,
+    within_window AND NOT missed AS unbroken,
+    missed AND stands_still AS stood_still,
     CASE WHEN is_late THEN before.interval_start ELSE sample.interval_start END AS interval_start,
     CASE WHEN is_late THEN before.min_offset ELSE sample.min_offset END AS min_offset,
     CASE WHEN is_late THEN before.max_offset ELSE sample.max_offset END AS max_offset,
@@ -115,7 +131,7 @@ WITH folded AS (
     END AS committed_offset,
     CASE
       WHEN starts OR (
-        goes_on AND NOT unbroken
+        goes_on AND NOT unbroken AND NOT stood_still
       )
       THEN sample.max_offset_read_at
       WHEN goes_on OR stays
@@ -192,7 +208,7 @@ WITH folded AS (
       THEN GREATEST(
         CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
         CASE
-          WHEN advanced
+          WHEN advanced AND NOT missed
           THEN (
             EPOCH_US(sample.max_offset_read_at) - EPOCH_US(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
           ) // 1000

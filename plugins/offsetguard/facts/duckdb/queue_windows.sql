@@ -58,7 +58,19 @@ WITH samples AS (
             WHEN sample.max_offset < before.seen_max_offset
             THEN 'recreated'
             ELSE 'next'
-          END, 'unbroken': EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) <= $window_us, 'windows_on': EPOCH_US(sample.max_offset_read_at) // $window_us - EPOCH_US(before.seen_at) // $window_us, 'min_moved': sample.min_offset > before.seen_min_offset, 'advanced': NOT sample.consumer_offset IS NULL
+          END, 'within_window': EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) <= $window_us, 'missed': COALESCE(
+            EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) > $missed_us
+            AND (
+              EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
+            ) * 2 > (
+              EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
+            ) * 3,
+            FALSE
+          ), 'stands_still': COALESCE(
+            sample.consumer_offset = before.committed_offset
+            AND before.committed_offset <> before.seen_max_offset,
+            FALSE
+          ), 'windows_on': EPOCH_US(sample.max_offset_read_at) // $window_us - EPOCH_US(before.seen_at) // $window_us, 'min_moved': sample.min_offset > before.seen_min_offset, 'advanced': NOT sample.consumer_offset IS NULL
           AND (
             before.committed_offset IS NULL
             OR sample.consumer_offset > before.committed_offset
@@ -80,7 +92,7 @@ WITH samples AS (
         ],
         LAMBDA part_1 : LIST_TRANSFORM(
           [
-            {'is_late': part_1.kind = 'late', 'goes_on': part_1.kind = 'next', 'recreated': part_1.kind = 'recreated', 'starts': part_1.kind = 'first' OR part_1.kind = 'recreated', 'stays': part_1.kind = 'late' OR part_1.kind = 'unseen'}
+            {'is_late': part_1.kind = 'late', 'goes_on': part_1.kind = 'next', 'recreated': part_1.kind = 'recreated', 'starts': part_1.kind = 'first' OR part_1.kind = 'recreated', 'stays': part_1.kind = 'late' OR part_1.kind = 'unseen', 'unbroken': part_1.within_window AND NOT part_1.missed, 'stood_still': part_1.missed AND part_1.stands_still}
           ],
           LAMBDA part_2 : {'interval_start': TRY_CAST(CASE WHEN part_2.is_late THEN before.interval_start ELSE sample.interval_start END AS TIMESTAMPTZ), 'min_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.min_offset ELSE sample.min_offset END AS BIGINT), 'max_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.max_offset ELSE sample.max_offset END AS BIGINT), 'consumer_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.consumer_offset ELSE sample.consumer_offset END AS BIGINT), 'pull_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.pull_offset ELSE sample.pull_offset END AS BIGINT), 'last_timestamp': TRY_CAST(CASE WHEN part_2.is_late THEN before.last_timestamp ELSE sample.last_timestamp END AS TIMESTAMPTZ), 'oldest_unconsumed_at': TRY_CAST(CASE
             WHEN part_2.is_late
@@ -123,15 +135,16 @@ WITH samples AS (
             WHEN part_2.stays
             THEN before.committed_offset
           END AS BIGINT), 'first_seen_at': TRY_CAST(CASE
-            WHEN part_2.starts OR (
-              part_2.goes_on AND NOT part_1.unbroken
+            WHEN part_2.starts
+            OR (
+              part_2.goes_on AND NOT part_2.unbroken AND NOT part_2.stood_still
             )
             THEN sample.max_offset_read_at
             WHEN part_2.goes_on OR part_2.stays
             THEN before.first_seen_at
           END AS TIMESTAMPTZ), 'sample_count': TRY_CAST(CASE
             WHEN part_2.starts OR (
-              part_2.goes_on AND NOT part_1.unbroken
+              part_2.goes_on AND NOT part_2.unbroken
             )
             THEN 1
             WHEN part_2.goes_on
@@ -192,7 +205,7 @@ WITH samples AS (
             THEN GREATEST(
               CASE WHEN part_1.windows_on = 0 THEN before.longest_pause_ms END,
               CASE
-                WHEN part_1.advanced
+                WHEN part_1.advanced AND NOT part_1.missed
                 THEN (
                   EPOCH_US(sample.max_offset_read_at) - EPOCH_US(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
                 ) // 1000
