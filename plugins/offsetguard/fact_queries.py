@@ -21,7 +21,16 @@ from offsetguard.fact_rows import record_of
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters, parameters_of
-from offsetguard.tables import LANDED, PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE, ColumnType
+from offsetguard.intervals import INTERVAL_LENGTH
+from offsetguard.tables import (
+    BROKER_FACTS,
+    BROKER_SNAPSHOTS,
+    LANDED,
+    PUBLISHED,
+    QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
+    ColumnType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +55,7 @@ class Moment(NamedTuple):
     round_number: int  # of the newest, from 0
     interval_start: datetime
     now: datetime
+    base_round_number: int | None = None  # of the round that growing counters are compared with
 
 
 class FactQueries:
@@ -83,6 +93,8 @@ class FactQueries:
         for relation in texts.relations_of(name) - self._there:
             if relation == QUEUE_STATE.name:
                 self._give_state()
+            elif relation == f"{BROKER_FACTS.name}{HISTORY}":
+                self._give_replicas_before()
             elif relation in texts.names():
                 self._give(relation)
                 self._engine.keep(relation, self._parameters)
@@ -112,6 +124,17 @@ class FactQueries:
             "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = folded.interval_start",
         )
 
+    def _give_replicas_before(self) -> None:
+        """Give what the base rounds saw of replicas as the facts of an earlier interval."""
+        self._give_table(BROKER_SNAPSHOTS.name)
+        before = self._parameters["interval_start"] - INTERVAL_LENGTH
+        self._engine.view(
+            f"{BROKER_FACTS.name}{HISTORY}",
+            f"SELECT one.* REPLACE (moment.cluster AS cluster, TIMESTAMPTZ '{before.isoformat()}' AS interval_start) "
+            f"FROM {BROKER_SNAPSHOTS.name}_rounds AS one "
+            "JOIN intervals AS moment ON one.round_number = moment.base_round_number",
+        )
+
     def _give_table(self, relation: str) -> None:
         name = relation.removesuffix(HISTORY)
         table, rounds = _TABLES[name], f"{name}_rounds"
@@ -134,6 +157,7 @@ def _intervals(moments: Sequence[Moment]) -> pa.Table:
         "interval_start": arrow_array(ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
         "now": arrow_array(ColumnType.TIMESTAMP, [one.now for one in moments]),
         "round_number": arrow_array(ColumnType.INT64, [one.round_number for one in moments]),
+        "base_round_number": arrow_array(ColumnType.INT64, [one.base_round_number for one in moments]),
     }
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 

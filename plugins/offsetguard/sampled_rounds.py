@@ -20,7 +20,6 @@ from offsetguard.known_figures import growth, milliseconds_between, per_second, 
 from offsetguard.rate_facts import hit_ratio
 from offsetguard.snapshot_facts import facts_from_snapshot, rows_of
 from offsetguard.tables import (
-    BROKER_SNAPSHOTS,
     GROUP_SNAPSHOTS,
     QUEUE_SNAPSHOTS,
     TOPIC_QUEUE_SNAPSHOTS,
@@ -34,13 +33,12 @@ if TYPE_CHECKING:
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
     from offsetguard.fact_queries import MomentQueries
-    from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, TopicFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts, TopicFacts
     from offsetguard.tables import Table
 
 COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _TOPIC_QUEUE = ("topic", "broker_name", "queue_id")
-_REPLICA = ("broker_name", "broker_id")
 _Key = tuple[Any, ...]
 
 
@@ -56,7 +54,10 @@ def facts_of_moments(
     rounds: Sequence[Snapshot], moments: Sequence[tuple[int, datetime]], config: Config
 ) -> Iterator[IntervalFacts]:
     """Yield the facts of each moment: how many of the rounds were over, and up to when ages count; in order of time."""
-    asked = [Moment(count - 1, rounds[count - 1].manifest.interval_start, now) for count, now in moments]
+    asked = [
+        Moment(count - 1, rounds[count - 1].manifest.interval_start, now, base_round(rounds[:count]))
+        for count, now in moments
+    ]
     queries = FactQueries([one.tables for one in rounds], asked, config.judgement)
     for place, (count, now) in enumerate(moments):
         yield _facts_of(rounds[:count], config, now, queries.about(place))
@@ -91,7 +92,7 @@ def base_round(rounds: Sequence[Snapshot]) -> int | None:
 
 
 def _with_rates(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot) -> IntervalFacts:
-    """Add messages per second of topics and groups, the share that matches a filter, and how commit logs grew.
+    """Add messages per second of topics and groups, and the share that matches a filter.
 
     `since`: the rounds from the one that the last is compared with on, without the last.
     """
@@ -108,12 +109,10 @@ def _with_rates(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot)
     ends = _by_key(last, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE)
     ends_before = _rows_before(since, ends, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE, ("max_offset",))
     written = _added_up(_rates(ends_before, ends, "max_offset", "read_at"), 1)
-    replicas = _by_key(since[0], BROKER_SNAPSHOTS, _REPLICA)
     return replace(
         facts,
         groups=tuple(_rated_group(one, produced, consumed) for one in facts.groups),
         topics=tuple(_rated_topic(one, written) for one in facts.topics),
-        brokers=tuple(_grown(one, replicas.get((one.broker_name, one.broker_id))) for one in facts.brokers),
     )
 
 
@@ -175,14 +174,6 @@ def _rated_group(
 
 def _rated_topic(topic: TopicFacts, produced: Mapping[_Key, float | None]) -> TopicFacts:
     return replace(topic, produce_tps=produced.get((topic.topic,)))
-
-
-def _grown(broker: BrokerFacts, before: Row | None) -> BrokerFacts:
-    if before is None:
-        return broker
-    grown = growth(broker.commit_log_max_offset, before["commit_log_max_offset"])
-    since_ms = milliseconds_between(before["read_at"], broker.read_at)
-    return replace(broker, commit_log_growth=grown, commit_log_growth_ms=None if grown is None else since_ms)
 
 
 def _with_counters(groups: Iterable[GroupFacts], rounds: Iterable[Snapshot]) -> Iterable[GroupFacts]:

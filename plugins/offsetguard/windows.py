@@ -14,7 +14,7 @@ The order of judging, most severe first; the first that fits is the verdict:
 
 Of a POP group committed means handed out: its lag is what waits to be handed out, and lag 0 does not mean done.
 Works on the folded state (`queue_state.py`), the only thing that the pipeline keeps; unknown samples are not in it, and
-nothing unknown is ever taken for zero. Every queue that is not OK is a suspect (`queue_sums`, `queue_state`).
+nothing unknown is ever taken for zero. Every queue that is not OK is a suspect (`facts/queue_curves.sql`).
 """
 
 from __future__ import annotations

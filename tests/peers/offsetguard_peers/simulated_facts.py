@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, TopicFacts, TrafficHour
+from offsetguard.facts.queues import QueueSums
 from offsetguard.known_figures import sum_if_all_known, sum_of_known
-from offsetguard.queue_sums import QueueFigures, sums_over
 from offsetguard_peers.weekly_groups import STEP_S, Kind
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 BROKERS = ("broker-a", "broker-b")
 MOST_CACHED = 1_000  # pullThresholdForQueue
 STEPS_PER_CYCLE = 60 // STEP_S
+_LAGS = ("lag", "effective_lag", "inflight", "available", "lost")
+_AGES = ("lag_ms", "inflight_ms", "available_ms", "lost_ms")
 
 
 def gap(broker: str, first_missed_at: datetime | None) -> CollectionGap:
@@ -66,7 +68,7 @@ def held(group: WeeklyGroup, minute: int, row: Row) -> Row:
 def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> GroupFacts:
     """Give the facts of a group in its topic; its clients are asked when a queue is a suspect."""
     online = int(group.online[minute * STEPS_PER_CYCLE])
-    sums = sums_over([QueueFigures(row) for row in figures])
+    sums = _sums(figures)
     produced, consumed = (sum_of_known(row[name] for row in figures) for name in ("produce_tps", "consume_tps"))
     in_detail = bool(sums.suspect_queue_count and online)
     filtered = group.kind is Kind.FILTERED
@@ -119,9 +121,15 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
     )
 
 
+def _sums(figures: Sequence[Row]) -> QueueSums:
+    lags = {name: sum_of_known(row[name] for row in figures) for name in _LAGS}
+    ages = {name: max((row[name] for row in figures if row[name] is not None), default=None) for name in _AGES}
+    return QueueSums(suspect_queue_count=sum(row["suspect"] for row in figures), **lags, **ages)
+
+
 def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> TopicFacts:
     """Give the facts of a group's topic."""
-    sums = sums_over([QueueFigures(row) for row in figures])
+    sums = _sums(figures)
     usual = group.usual[minute // 60]
     return TopicFacts(
         topic=group.topic,
