@@ -7,20 +7,28 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from offsetguard.known_figures import epoch_ms
 from offsetguard.offsets import QueueOffsets
 from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import QueueState, Sample
-from offsetguard.time_lag import lag_in_time, producer_curve
+from offsetguard.time_lag import Basis, TimeLag, lag_in_time, producer_curve
 from offsetguard.windows import judge_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from offsetguard.config import WindowPolicy
+    from offsetguard.time_lag import Point
     from offsetguard.verdicts import QueueVerdict
     from offsetguard.window_rules import QueueContext
 
+_LATEST_MS = 253_402_300_799_999  # the end of the year 9999
+_POINT = pa.struct([("max_offset", pa.int64()), ("at_ms", pa.int64())])
+_CURVES = pa.schema(
+    [("cluster", pa.string()), ("places", pa.list_(pa.int64())), ("points", pa.list_(_POINT)), ("now_ms", pa.int64())]
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -51,6 +59,34 @@ def explain_queue(
     state = state or QueueState(now, Sample())
     lag_ms = _lag_ms(state, known, now_ms)
     return judge_window(state, replace(context, lag_ms=lag_ms), policy, now)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenCurve:
+    """The producer curve of a queue, and the offset whose age is asked for; None = not known."""
+
+    points: Sequence[Point]  # as `producer_curve` makes them
+    offset: int | None
+    now_ms: int
+
+
+def explain_time_lags(given: Sequence[GivenCurve]) -> list[TimeLag]:
+    """Return the age of the message at each offset, as `facts/time_lags.sql` says it."""
+    from offsetguard.facts.duckdb_engine import DuckDBEngine  # noqa: PLC0415 0.3 s, and most commands make no facts
+
+    engine = DuckDBEngine()
+    rows = [
+        {
+            "cluster": str(number),
+            "places": [one.offset],
+            "points": [{"max_offset": offset, "at_ms": min(at_ms, _LATEST_MS)} for offset, at_ms in one.points],
+            "now_ms": one.now_ms,
+        }
+        for number, one in enumerate(given)
+    ]
+    engine.add("queue_curves", pa.Table.from_pylist(rows, schema=_CURVES))
+    found = {row["cluster"]: row["ages"][0] for row in engine.run("time_lags").to_pylist()}
+    return [TimeLag(age["lag_ms"], Basis(age["basis"])) for age in (found[row["cluster"]] for row in rows)]
 
 
 def _one_of_each_moment(samples: Sequence[GivenSample]) -> list[GivenSample]:

@@ -9,8 +9,8 @@ A message that was written between two samples is taken to have been written whe
 - Before the curve there is one extrapolation, along the line from the first point to the last, and by no more than the
   time that the curve spans; what lies further back is unknown: None, never infinite.
 
-Times are whole milliseconds since 1970. The arithmetic on offsets and times is that of 64-bit floats, here and in Spark
-(`offsetguard_spark/facts/time_lag.py`), so that both give the same milliseconds.
+Facts have it of `facts/time_lags.sql`; here it is for verdicts, which ask for other moments than that of the facts.
+Times are whole milliseconds since 1970. The arithmetic on offsets and times is that of 64-bit floats in both.
 """
 
 from __future__ import annotations

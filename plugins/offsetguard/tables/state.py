@@ -1,6 +1,7 @@
 """The folded window of every queue of a consumer group: what a re-reading of its last samples would give.
 
-`offsetguard/queue_fold.py` says how a row is made of the row before and one new sample, and why that is enough.
+`facts/queue_state.sql` says how a row is made of the row before and one new sample, `queue_state.py` why that is
+enough.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.explained import GivenCurve, explain_time_lags
 from offsetguard.offsets import QueueOffsets
 from offsetguard.time_lag import Basis, lag_in_time, lag_ms, producer_curve
 from offsetguard_peers.for_each import for_each
@@ -21,9 +22,16 @@ POINTS = st.lists(st.tuples(st.none() | st.integers(0, 1000), st.none() | st.int
 @for_each("case", CASES, name_of=lambda case: case["name"])
 def test_the_table_of_cases(case) -> None:
     curve = [(offset, at_s * 1000) for offset, at_s in case["curve"]]
-    found = lag_ms(curve, case["offset"], NOW_MS)
+    (found,) = explain_time_lags([GivenCurve(curve, case["offset"], NOW_MS)])
     expected_ms = None if case["lag_s"] is None else case["lag_s"] * 1000
     assert (found.lag_ms, found.basis) == (expected_ms, Basis(case["basis"]))
+
+
+@given(points=POINTS, offsets=st.lists(st.none() | st.integers(0, 1200), min_size=1))
+def test_rules_take_the_same_age_from_a_window_as_facts_have(points, offsets) -> None:
+    curve = producer_curve(points)
+    found = explain_time_lags([GivenCurve(curve, offset, NOW_MS) for offset in offsets])
+    assert found == [lag_ms(curve, offset, NOW_MS) for offset in offsets]
 
 
 @given(points=POINTS, offset=st.integers(0, 1200), further=st.integers(0, 1200))
