@@ -27,6 +27,7 @@ from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     LANDED,
     PUBLISHED,
+    QUEUE_FACTS,
     QUEUE_SNAPSHOTS,
     QUEUE_STATE,
     ColumnType,
@@ -45,6 +46,14 @@ if TYPE_CHECKING:
 HISTORY = "_history"
 _TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}
 _READ_AT = ("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at")
+_RATES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster", "consumer_group", "topic", "broker_name")),
+        ("queue_id", pa.int32()),
+        ("produce_tps", pa.float64()),
+        ("consume_tps", pa.float64()),
+    ]
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATER = timedelta(milliseconds=1)
 
@@ -84,6 +93,21 @@ class FactQueries:
             for row in self._engine.run(name, self._parameters).to_pylist():
                 made[row["cluster"]].append(row)
         return self._made[name][str(moment)]
+
+    def rate_queues(self, rates: Sequence[Row]) -> None:
+        """Let groups have these rates of their queues instead of those between the newest two samples.
+
+        `rates`: rows with the key of a queue, `cluster` being a moment's place, `produce_tps` and `consume_tps`.
+        """
+        self.rows(QUEUE_FACTS.name, 0)  # queues keep their own
+        self._engine.add("own_figures", self._engine.run("queue_figures", self._parameters))
+        self._engine.add("queue_rates", pa.Table.from_pylist(list(rates), schema=_RATES))
+        self._engine.view(
+            "queue_figures",
+            "SELECT one.* REPLACE (rated.produce_tps AS produce_tps, rated.consume_tps AS consume_tps) "
+            "FROM own_figures AS one LEFT JOIN queue_rates AS rated "
+            "USING (cluster, consumer_group, topic, broker_name, queue_id)",
+        )
 
     def have(self, table: Table) -> bool:
         """Whether any of the rounds has a row of a table: of most there is nothing to ask about log lines."""
