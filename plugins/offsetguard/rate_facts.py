@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 READ = "GROUP_GET_NUMS"
-WRITTEN = "TOPIC_PUT_NUMS"
 POP = "pop"  # of `consumption`
 LEAST_COMMITTED_TPS = 0.5  # 30 messages in the minute that the brokers' rates cover: fewer say nothing of a share
 
