@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, TopicFacts, TrafficHour
 from offsetguard.facts.queues import QueueSums
-from offsetguard.known_figures import sum_if_all_known, sum_of_known
+from offsetguard.known_figures import sum_of_known
 from offsetguard_peers.weekly_groups import STEP_S, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from offsetguard.intervals import Interval
     from offsetguard_peers.weekly_groups import WeeklyGroup
@@ -98,7 +98,7 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
         send_back_tps=0.0,
         filtered=filtered,
         hit_ratio=0.1 if filtered else None,
-        consumer_offset_total=sum_if_all_known(row["consumer_offset"] for row in figures),
+        consumer_offset_total=_sum_if_all_known(row["consumer_offset"] for row in figures),
         counted_at=figures[0]["consumer_offset_read_at"],
         subscription_expressions=("rare" if filtered else "*",) if online else None,
         subscriptions_differ=False if online else None,
@@ -121,6 +121,11 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
     )
 
 
+def _sum_if_all_known(values: Iterable[int | None]) -> int | None:
+    of_all = list(values)
+    return None if None in of_all else sum_of_known(of_all)
+
+
 def _sums(figures: Sequence[Row]) -> QueueSums:
     lags = {name: sum_of_known(row[name] for row in figures) for name in _LAGS}
     ages = {name: max((row[name] for row in figures if row[name] is not None), default=None) for name in _AGES}
@@ -136,12 +141,12 @@ def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Topi
         topic_kind="normal",
         queue_count=len(figures),
         consumer_group_count=1,
-        message_count=sum_if_all_known(
+        message_count=_sum_if_all_known(
             None if row["max_offset"] is None or row["min_offset"] is None else row["max_offset"] - row["min_offset"]
             for row in figures
         ),
         **asdict(sums),
-        max_offset_total=sum_if_all_known(row["max_offset"] for row in figures),
+        max_offset_total=_sum_if_all_known(row["max_offset"] for row in figures),
         produce_tps=sum_of_known(row["produce_tps"] for row in figures),
         broker_count=min(len(BROKERS), len(figures)),
         read_queue_count=len(figures),
