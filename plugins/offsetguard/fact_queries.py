@@ -21,7 +21,17 @@ from offsetguard.fact_rows import record_of
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters, parameters_of
-from offsetguard.tables import LANDED, PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE, ColumnType
+from offsetguard.intervals import INTERVAL_LENGTH
+from offsetguard.tables import (
+    BROKER_FACTS,
+    BROKER_SNAPSHOTS,
+    LANDED,
+    PUBLISHED,
+    QUEUE_FACTS,
+    QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
+    ColumnType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +46,14 @@ if TYPE_CHECKING:
 HISTORY = "_history"
 _TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}
 _READ_AT = ("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at")
+_RATES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster", "consumer_group", "topic", "broker_name")),
+        ("queue_id", pa.int32()),
+        ("produce_tps", pa.float64()),
+        ("consume_tps", pa.float64()),
+    ]
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATER = timedelta(milliseconds=1)
 
@@ -46,6 +64,7 @@ class Moment(NamedTuple):
     round_number: int  # of the newest, from 0
     interval_start: datetime
     now: datetime
+    base_round_number: int | None = None  # of the round that growing counters are compared with
 
 
 class FactQueries:
@@ -75,6 +94,21 @@ class FactQueries:
                 made[row["cluster"]].append(row)
         return self._made[name][str(moment)]
 
+    def rate_queues(self, rates: Sequence[Row]) -> None:
+        """Let groups have these rates of their queues instead of those between the newest two samples.
+
+        `rates`: rows with the key of a queue, `cluster` being a moment's place, `produce_tps` and `consume_tps`.
+        """
+        self.rows(QUEUE_FACTS.name, 0)  # queues keep their own
+        self._engine.add("own_figures", self._engine.run("queue_figures", self._parameters))
+        self._engine.add("queue_rates", pa.Table.from_pylist(list(rates), schema=_RATES))
+        self._engine.view(
+            "queue_figures",
+            "SELECT one.* REPLACE (rated.produce_tps AS produce_tps, rated.consume_tps AS consume_tps) "
+            "FROM own_figures AS one LEFT JOIN queue_rates AS rated "
+            "USING (cluster, consumer_group, topic, broker_name, queue_id)",
+        )
+
     def have(self, table: Table) -> bool:
         """Whether any of the rounds has a row of a table: of most there is nothing to ask about log lines."""
         return any(len(one.get(table.name, ())) for one in self._rounds)
@@ -83,6 +117,8 @@ class FactQueries:
         for relation in texts.relations_of(name) - self._there:
             if relation == QUEUE_STATE.name:
                 self._give_state()
+            elif relation == f"{BROKER_FACTS.name}{HISTORY}":
+                self._give_replicas_before()
             elif relation in texts.names():
                 self._give(relation)
                 self._engine.keep(relation, self._parameters)
@@ -112,6 +148,17 @@ class FactQueries:
             "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = folded.interval_start",
         )
 
+    def _give_replicas_before(self) -> None:
+        """Give what the base rounds saw of replicas as the facts of an earlier interval."""
+        self._give_table(BROKER_SNAPSHOTS.name)
+        before = self._parameters["interval_start"] - INTERVAL_LENGTH
+        self._engine.view(
+            f"{BROKER_FACTS.name}{HISTORY}",
+            f"SELECT one.* REPLACE (moment.cluster AS cluster, TIMESTAMPTZ '{before.isoformat()}' AS interval_start) "
+            f"FROM {BROKER_SNAPSHOTS.name}_rounds AS one "
+            "JOIN intervals AS moment ON one.round_number = moment.base_round_number",
+        )
+
     def _give_table(self, relation: str) -> None:
         name = relation.removesuffix(HISTORY)
         table, rounds = _TABLES[name], f"{name}_rounds"
@@ -134,6 +181,7 @@ def _intervals(moments: Sequence[Moment]) -> pa.Table:
         "interval_start": arrow_array(ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
         "now": arrow_array(ColumnType.TIMESTAMP, [one.now for one in moments]),
         "round_number": arrow_array(ColumnType.INT64, [one.round_number for one in moments]),
+        "base_round_number": arrow_array(ColumnType.INT64, [one.base_round_number for one in moments]),
     }
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 

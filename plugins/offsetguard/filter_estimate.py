@@ -116,7 +116,7 @@ def measure(
 ) -> Measured | None:
     """Return what was counted in the last minute; None when neither way is known, or nothing went by.
 
-    `hit_ratio`: handed out / committed per second (`rate_facts.hit_ratio`).
+    `hit_ratio`: handed out / committed per second (`facts/group_facts.sql`).
     """
     if committed_tps is None or committed_tps < 0:
         return None

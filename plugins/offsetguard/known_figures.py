@@ -1,4 +1,4 @@
-"""Sums, extremes and answers over figures of which some are unknown (None): the rules of SQL's aggregates, once."""
+"""Sums and growth of figures of which some are unknown (None)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,6 @@ def sum_of_known(values: Iterable[Number | None]) -> Number | None:
     """Sum over the values that are known; None when none is (as SQL's SUM)."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def sum_if_all_known(values: Iterable[int | None]) -> int | None:
-    """Sum over all values; None when one is unknown, or there is none."""
-    of_all = list(values)
-    return None if None in of_all else sum_of_known(of_all)
-
-
-def any_of(answers: Iterable[bool | None]) -> bool | None:
-    """Whether one of them is true; None when none is and one is unknown."""
-    known = list(answers)
-    if any(known):
-        return True
-    return None if None in known else False
 
 
 def epoch_ms(moment: datetime | None) -> int | None:

@@ -8,9 +8,12 @@ A position that is not known is None, never 0, and every figure made from it is 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offsetguard.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class MessageQueue(NamedTuple):  # the key of many mappings: hashed and compared in a quarter of a record's time
@@ -82,3 +85,8 @@ class QueueOffsets:
 
 def _difference(high: int | None, low: int | None) -> int | None:
     return None if high is None or low is None else high - low
+
+
+def offsets_of(row: Mapping[str, Any]) -> QueueOffsets:
+    """Return the four offsets of a `queue_snapshots` row."""
+    return QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"])

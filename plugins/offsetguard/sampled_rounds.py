@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.known_figures import growth, milliseconds_between, per_second, sum_of_known
-from offsetguard.rate_facts import hit_ratio
 from offsetguard.snapshot_facts import facts_from_snapshot, rows_of
 from offsetguard.tables import (
-    BROKER_SNAPSHOTS,
     GROUP_SNAPSHOTS,
     QUEUE_SNAPSHOTS,
     TOPIC_QUEUE_SNAPSHOTS,
@@ -34,13 +32,12 @@ if TYPE_CHECKING:
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
     from offsetguard.fact_queries import MomentQueries
-    from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, TopicFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts, TopicFacts
     from offsetguard.tables import Table
 
 COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _TOPIC_QUEUE = ("topic", "broker_name", "queue_id")
-_REPLICA = ("broker_name", "broker_id")
 _Key = tuple[Any, ...]
 
 
@@ -56,8 +53,13 @@ def facts_of_moments(
     rounds: Sequence[Snapshot], moments: Sequence[tuple[int, datetime]], config: Config
 ) -> Iterator[IntervalFacts]:
     """Yield the facts of each moment: how many of the rounds were over, and up to when ages count; in order of time."""
-    asked = [Moment(count - 1, rounds[count - 1].manifest.interval_start, now) for count, now in moments]
+    asked = [
+        Moment(count - 1, rounds[count - 1].manifest.interval_start, now, base_round(rounds[:count]))
+        for count, now in moments
+    ]
     queries = FactQueries([one.tables for one in rounds], asked, config.judgement)
+    rates = (_queue_rates(rounds[:count], queries.about(place)) for place, (count, _) in enumerate(moments))
+    queries.rate_queues([row | {"cluster": str(place)} for place, some in enumerate(rates) for row in some])
     for place, (count, now) in enumerate(moments):
         yield _facts_of(rounds[:count], config, now, queries.about(place))
 
@@ -74,7 +76,7 @@ def _facts_of(rounds: Sequence[Snapshot], config: Config, now: datetime, queries
     )
     base = base_round(rounds)
     if base is not None:
-        facts = _with_rates(facts, rounds[base:-1], last)
+        facts = _with_written(facts, rounds[base:-1], last)
         facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
     return facts
 
@@ -90,12 +92,13 @@ def base_round(rounds: Sequence[Snapshot]) -> int | None:
     return far_back[-1] if far_back else next((place for place, _ in seen), None)
 
 
-def _with_rates(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot) -> IntervalFacts:
-    """Add messages per second of topics and groups, the share that matches a filter, and how commit logs grew.
-
-    `since`: the rounds from the one that the last is compared with on, without the last.
-    """
-    filtered = {(one.consumer_group, one.topic) for one in facts.groups if one.filtered}
+def _queue_rates(rounds: Sequence[Snapshot], queries: MomentQueries) -> Iterator[Row]:
+    """Yield how fast each queue of the last round was written and consumed since the one that it is compared with."""
+    base = base_round(rounds)
+    if base is None:
+        return
+    since, last = rounds[base:-1], rounds[-1]
+    filtered = {(row["consumer_group"], row["topic"]) for row in queries.rows("subscribed") if row["filtered"]}
     queues = _by_key(last, QUEUE_SNAPSHOTS, _QUEUE)
     before = _rows_before(since, queues, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset",))
     # A group commits some time after it has started. What it consumed and what was written is then of the same time.
@@ -103,18 +106,18 @@ def _with_rates(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot)
     if filtered:  # brokers count a minute of what a filter let through: less time says nothing of its share
         in_base = _by_key(since[0], QUEUE_SNAPSHOTS, _QUEUE)
         before |= {queue: in_base.get(queue) for queue in queues if queue[:2] in filtered}
-    consumed = _added_up(_rates(before, queues, "consumer_offset", "consumer_offset_read_at"), 2)
-    produced = _added_up(_rates(before, queues, "max_offset", "max_offset_read_at"), 2)
+    consumed = _rates(before, queues, "consumer_offset", "consumer_offset_read_at")
+    produced = _rates(before, queues, "max_offset", "max_offset_read_at")
+    for queue in queues:
+        yield dict(zip(_QUEUE, queue, strict=True)) | {"produce_tps": produced[queue], "consume_tps": consumed[queue]}
+
+
+def _with_written(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot) -> IntervalFacts:
+    """Add messages per second of topics; `since`: the rounds from the base round on, without the last."""
     ends = _by_key(last, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE)
     ends_before = _rows_before(since, ends, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE, ("max_offset",))
     written = _added_up(_rates(ends_before, ends, "max_offset", "read_at"), 1)
-    replicas = _by_key(since[0], BROKER_SNAPSHOTS, _REPLICA)
-    return replace(
-        facts,
-        groups=tuple(_rated_group(one, produced, consumed) for one in facts.groups),
-        topics=tuple(_rated_topic(one, written) for one in facts.topics),
-        brokers=tuple(_grown(one, replicas.get((one.broker_name, one.broker_id))) for one in facts.brokers),
-    )
+    return replace(facts, topics=tuple(_rated_topic(one, written) for one in facts.topics))
 
 
 def _by_key(one: Snapshot, table: Table, key: Sequence[str]) -> dict[_Key, Row]:
@@ -156,33 +159,8 @@ def _added_up(rates: Mapping[_Key, float | None], parts: int) -> dict[_Key, floa
     return {key: sum_of_known(some) for key, some in found.items()}
 
 
-def _rated_group(
-    group: GroupFacts,
-    produced: Mapping[_Key, float | None],
-    consumed: Mapping[_Key, float | None],
-) -> GroupFacts:
-    pair = group.consumer_group, group.topic
-    consume_tps = consumed.get(pair)
-    share = hit_ratio(
-        filtered=group.filtered,
-        consumption=group.consumption,
-        get_tps=group.get_tps,
-        unseen_rate_count=group.unseen_rate_count,
-        consume_tps=consume_tps,
-    )
-    return replace(group, produce_tps=produced.get(pair), consume_tps=consume_tps, hit_ratio=share)
-
-
 def _rated_topic(topic: TopicFacts, produced: Mapping[_Key, float | None]) -> TopicFacts:
     return replace(topic, produce_tps=produced.get((topic.topic,)))
-
-
-def _grown(broker: BrokerFacts, before: Row | None) -> BrokerFacts:
-    if before is None:
-        return broker
-    grown = growth(broker.commit_log_max_offset, before["commit_log_max_offset"])
-    since_ms = milliseconds_between(before["read_at"], broker.read_at)
-    return replace(broker, commit_log_growth=grown, commit_log_growth_ms=None if grown is None else since_ms)
 
 
 def _with_counters(groups: Iterable[GroupFacts], rounds: Iterable[Snapshot]) -> Iterable[GroupFacts]:

@@ -18,8 +18,7 @@ from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.config import Config
 from offsetguard.errors import BrokerRefused
 from offsetguard.intervals import Interval
-from offsetguard.offsets import OffsetOrderViolation
-from offsetguard.queue_sums import offsets_of
+from offsetguard.offsets import OffsetOrderViolation, offsets_of
 from offsetguard.rocketmq.requests import PullMessage
 from offsetguard.rocketmq.signing import Credentials
 from offsetguard.snapshot_facts import facts_from_snapshot

@@ -11,8 +11,7 @@ import click
 from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.sampling import SamplingPlan, take_samples
 from offsetguard.errors import RocketMQError
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_sums import offsets_of
+from offsetguard.offsets import MessageQueue, QueueOffsets, offsets_of
 from offsetguard.rocketmq.client import RocketMQClient
 from offsetguard.rocketmq.publish_route import queues_to_write
 from offsetguard.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.rate_facts import READ
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     )
 
 _INT64_END = 2**63
+_READ = "GROUP_GET_NUMS"  # messages that a group was handed out
 GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
@@ -126,7 +125,7 @@ def _counting_since(
     reading: BrokerReading, item: StatsItem, answer: Answer[BrokerStats], earlier: Mapping[CountedPlace, datetime]
 ) -> datetime | None:
     """Of rates of reading only: since when a replica serves a group is asked for, of other rates it is not."""
-    if item.stats_name != READ or answer.body is None or answer.body.minute.tps <= 0:
+    if item.stats_name != _READ or answer.body is None or answer.body.minute.tps <= 0:
         return None
     place = (reading.broker_name, reading.replica.broker_id, item.stats_name, item.stats_key)
     return earlier.get(place) or answer.at

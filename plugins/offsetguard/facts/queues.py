@@ -1,4 +1,4 @@
-"""One suspect queue of a consumer group."""
+"""One suspect queue of a consumer group, and what several queues have in all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,25 @@ if TYPE_CHECKING:
     from offsetguard.offsets import MessageQueue, QueueOffsets
     from offsetguard.queue_state import QueueState
     from offsetguard.verdicts import QueueVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSums:
+    """The columns LAGS of `tables/columns.py`, and how many queues are suspect; None: nothing is known.
+
+    Sums are over what is known; ages are the greatest known.
+    """
+
+    suspect_queue_count: int | None = None
+    lag: int | None = None
+    effective_lag: int | None = None
+    inflight: int | None = None
+    available: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None
+    inflight_ms: int | None = None
+    available_ms: int | None = None
+    lost_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

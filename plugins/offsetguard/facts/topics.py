@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.queue_sums import QueueSums
+from offsetguard.facts.queues import QueueSums
 
 if TYPE_CHECKING:
     from datetime import datetime

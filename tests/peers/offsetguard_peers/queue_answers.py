@@ -11,13 +11,12 @@ from offsetguard.collect.landing import arrow_schema
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.queue_state import Sample
-from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, QUEUE_FACTS, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from offsetguard.intervals import Interval
     from offsetguard.tables import Table
 
 Row = dict[str, Any]
@@ -65,33 +64,6 @@ def figures_of(states: Sequence[Row], now: datetime) -> list[Row]:
     for step in ("clients", "group_clients", "queue_curves", "time_lags"):
         engine.keep(step, parameters)
     return _in_order(engine.run("queue_figures", parameters))
-
-
-class StandingQueues:
-    """Queues whose windows go on from snapshot to snapshot, without clients that tell of them."""
-
-    def __init__(self) -> None:
-        self._engine = DuckDBEngine()
-        self._state = _table(QUEUE_STATE, [])
-        for table in (CLIENT_SNAPSHOTS, CLIENT_QUEUE_SNAPSHOTS):
-            self._engine.add(table.name, _table(table, []))
-        for step in ("clients", "group_clients", "held_queues", "queue_holders"):
-            self._engine.keep(step)
-
-    def fold(self, rows: Sequence[Row], interval: Interval) -> tuple[list[Row], list[Row]]:
-        """Return the `queue_figures` and `queue_facts` rows after a snapshot; `rows` are of `queue_snapshots`."""
-        engine, parameters = self._engine, fold_parameters(interval.start)
-        engine.add(f"{QUEUE_STATE.name}_before", self._state)
-        engine.add(QUEUE_SNAPSHOTS.name, _table(QUEUE_SNAPSHOTS, rows))
-        self._state = engine.run(QUEUE_STATE.name, parameters)
-        engine.add(QUEUE_STATE.name, self._state)
-        of = {"cluster": rows[0]["cluster"], "interval_start": interval.start, "now": interval.end}
-        engine.add("intervals", pa.Table.from_pylist([of]))
-        for step in ("queue_curves", "time_lags"):
-            engine.keep(step, parameters)
-        figures = engine.run("queue_figures", parameters)
-        engine.add("queue_figures", figures)
-        return figures.to_pylist(), engine.run(QUEUE_FACTS.name, parameters).to_pylist()
 
 
 def _table(table: Table, rows: Sequence[Row]) -> pa.Table:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, TopicFacts, TrafficHour
-from offsetguard.known_figures import sum_if_all_known, sum_of_known
-from offsetguard.queue_sums import QueueFigures, sums_over
+from offsetguard.facts.queues import QueueSums
+from offsetguard.known_figures import sum_of_known
 from offsetguard_peers.weekly_groups import STEP_S, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from offsetguard.intervals import Interval
     from offsetguard_peers.weekly_groups import WeeklyGroup
@@ -23,6 +23,8 @@ MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 BROKERS = ("broker-a", "broker-b")
 MOST_CACHED = 1_000  # pullThresholdForQueue
 STEPS_PER_CYCLE = 60 // STEP_S
+_LAGS = ("lag", "effective_lag", "inflight", "available", "lost")
+_AGES = ("lag_ms", "inflight_ms", "available_ms", "lost_ms")
 
 
 def gap(broker: str, first_missed_at: datetime | None) -> CollectionGap:
@@ -66,7 +68,7 @@ def held(group: WeeklyGroup, minute: int, row: Row) -> Row:
 def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> GroupFacts:
     """Give the facts of a group in its topic; its clients are asked when a queue is a suspect."""
     online = int(group.online[minute * STEPS_PER_CYCLE])
-    sums = sums_over([QueueFigures(row) for row in figures])
+    sums = _sums(figures)
     produced, consumed = (sum_of_known(row[name] for row in figures) for name in ("produce_tps", "consume_tps"))
     in_detail = bool(sums.suspect_queue_count and online)
     filtered = group.kind is Kind.FILTERED
@@ -96,7 +98,7 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
         send_back_tps=0.0,
         filtered=filtered,
         hit_ratio=0.1 if filtered else None,
-        consumer_offset_total=sum_if_all_known(row["consumer_offset"] for row in figures),
+        consumer_offset_total=_sum_if_all_known(row["consumer_offset"] for row in figures),
         counted_at=figures[0]["consumer_offset_read_at"],
         subscription_expressions=("rare" if filtered else "*",) if online else None,
         subscriptions_differ=False if online else None,
@@ -119,21 +121,32 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
     )
 
 
+def _sum_if_all_known(values: Iterable[int | None]) -> int | None:
+    of_all = list(values)
+    return None if None in of_all else sum_of_known(of_all)
+
+
+def _sums(figures: Sequence[Row]) -> QueueSums:
+    lags = {name: sum_of_known(row[name] for row in figures) for name in _LAGS}
+    ages = {name: max((row[name] for row in figures if row[name] is not None), default=None) for name in _AGES}
+    return QueueSums(suspect_queue_count=sum(row["suspect"] for row in figures), **lags, **ages)
+
+
 def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> TopicFacts:
     """Give the facts of a group's topic."""
-    sums = sums_over([QueueFigures(row) for row in figures])
+    sums = _sums(figures)
     usual = group.usual[minute // 60]
     return TopicFacts(
         topic=group.topic,
         topic_kind="normal",
         queue_count=len(figures),
         consumer_group_count=1,
-        message_count=sum_if_all_known(
+        message_count=_sum_if_all_known(
             None if row["max_offset"] is None or row["min_offset"] is None else row["max_offset"] - row["min_offset"]
             for row in figures
         ),
         **asdict(sums),
-        max_offset_total=sum_if_all_known(row["max_offset"] for row in figures),
+        max_offset_total=_sum_if_all_known(row["max_offset"] for row in figures),
         produce_tps=sum_of_known(row["produce_tps"] for row in figures),
         broker_count=min(len(BROKERS), len(figures)),
         read_queue_count=len(figures),

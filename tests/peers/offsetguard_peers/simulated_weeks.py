@@ -6,6 +6,7 @@ Of what a cycle does, this leaves out only the machines: brokers, Spark, tables.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from offsetguard.collect.landing import table_of
 from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
 from offsetguard.config.judgement import Judgement
 from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.fact_rows import queue_facts_of
 from offsetguard.facts import ClusterFacts, IntervalFacts, OffsetMoveFacts, UnseenBrokerFacts
 from offsetguard.intervals import Interval
-from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
-from offsetguard_peers.queue_answers import StandingQueues
+from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES, QUEUE_FACTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.simulated_facts import (
     BROKERS,
     MONDAY,
@@ -39,9 +40,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from offsetguard.collect.landing import Row
+    from offsetguard.fact_queries import MomentQueries, Tables
     from offsetguard_peers.weekly_groups import Counts, WeeklyGroup
 
 CLUSTER = "weeks"
+_AT_ONCE = 60  # cycles
+_LOOK_BACK = 120  # rounds that the windows are folded of, as the pipeline rebuilds them (`queue_state.LOOK_BACK`)
 _COLUMNS = (
     "pull_offset",
     "pull_offset_read_at",
@@ -61,32 +65,59 @@ class SimulatedWeek:
     missing: frozenset[int] = frozenset()
     unseen: frozenset[tuple[int, str]] = frozenset()
     away: Mapping[str, Collection[int]] = field(default_factory=dict)
-    _queues: StandingQueues = field(default_factory=StandingQueues)
     _before: dict[tuple[str, int], Row] = field(default_factory=dict)  # the last row of each queue
-    _moves: list[Row] = field(default_factory=list)
+    _rounds: deque[Tables] = field(default_factory=deque)  # that windows are folded of and moves looked back for
 
     def cycles(self, first: int, last: int) -> Iterator[tuple[int, IntervalFacts]]:
         """Yield (minute of the week, facts) of each cycle that takes place; windows go on from call to call."""
-        for minute in range(first, last):
-            all_away = all(minute in self.away.get(group.name, ()) for group in self.groups) and self.groups
-            if minute not in self.missing and not all_away:
-                yield minute, self._facts(minute)
+        minutes = [minute for minute in range(first, last) if minute not in self.missing]
+        for begin in range(0, len(minutes), _AT_ONCE):
+            yield from self._facts_of(minutes[begin : begin + _AT_ONCE])
 
-    def _facts(self, minute: int) -> IntervalFacts:
+    def _facts_of(self, minutes: Sequence[int]) -> Iterator[tuple[int, IntervalFacts]]:
+        """Yield the facts of some cycles: a query costs as much for many of them as for one."""
+        while len(self._rounds) > _LOOK_BACK:
+            self._rounds.popleft()
+        before = len(self._rounds)
+        self._rounds.extend(self._round(minute) for minute in minutes)
+        intervals = [Interval(MONDAY + timedelta(minutes=minute)) for minute in minutes]
+        moments = [Moment(before + place, one.start, one.end) for place, one in enumerate(intervals)]
+        queries = FactQueries(list(self._rounds), moments, Judgement())
+        for place, minute in enumerate(minutes):
+            yield minute, self._facts(minute, intervals[place], queries.about(place))
+
+    def _round(self, minute: int) -> Tables:
         interval = Interval(MONDAY + timedelta(minutes=minute))
-        unseen = frozenset(broker for at, broker in self.unseen if at == minute)
-        gone = [self._unseen_since(minute, broker, interval) for broker in sorted(unseen)]
+        unseen = self._unseen(minute)
         earlier = dict(self._before)
-        by_name = {group.name: group for group in self.groups if minute not in self.away.get(group.name, ())}
-        seen = by_name.values()
-        rows = [self._row(group, n, minute, interval, unseen) for group in seen for n in range(group.queue_count)]
-        figures, suspects = self._queues.fold(rows, interval)
-        of_group = {name: [row for row in figures if row["consumer_group"] == name] for name in by_name}
-        groups = [group_facts(group, minute, of_group[group.name]) for group in seen]
-        topics = [topic_facts(group, minute, of_group[group.name]) for group in seen]
-        suspects = [row for row in suspects if row["consumer_group"] in by_name]
+        rows = [
+            self._row(group, n, minute, interval, unseen)
+            for group in self._seen(minute)
+            for n in range(group.queue_count)
+        ]
+        moves = _moves(earlier, self._before, interval)
+        return {
+            QUEUE_SNAPSHOTS.name: table_of(QUEUE_SNAPSHOTS, rows),
+            OFFSET_MOVES.name: table_of(OFFSET_MOVES, moves),
+        }
+
+    def _seen(self, minute: int) -> list[WeeklyGroup]:
+        return [group for group in self.groups if minute not in self.away.get(group.name, ())]
+
+    def _unseen(self, minute: int) -> frozenset[str]:
+        return frozenset(broker for at, broker in self.unseen if at == minute)
+
+    def _facts(self, minute: int, interval: Interval, queries: MomentQueries) -> IntervalFacts:
+        unseen = self._unseen(minute)
+        gone = [self._unseen_since(minute, broker, interval) for broker in sorted(unseen)]
+        of_group = defaultdict(list)
+        for row in queries.rows("queue_figures"):
+            of_group[row["consumer_group"]].append(row)
+        by_name = {group.name: group for group in self._seen(minute)}
+        groups = [group_facts(group, minute, of_group[name]) for name, group in by_name.items()]
+        topics = [topic_facts(group, minute, of_group[name]) for name, group in by_name.items()]
+        suspects = queries.rows(QUEUE_FACTS.name)
         queues = [queue_facts_of(row | held(by_name[row["consumer_group"]], minute, row)) for row in suspects]
-        self._moves += _moves(earlier, self._before, interval)
         answered = len(BROKERS) - len(unseen)
         return IntervalFacts(
             cluster=CLUSTER,
@@ -97,21 +128,12 @@ class SimulatedWeek:
             topics=tuple(topics),
             brokers=tuple(broker_facts(name, interval.start, answered=name not in unseen) for name in BROKERS),
             cluster_facts=ClusterFacts(len(BROKERS), len(BROKERS), answered, len(topics), len(groups)),
-            offset_moves=self._offset_moves(interval),
+            offset_moves=queries.records(OFFSET_MOVE_FACTS, OffsetMoveFacts),
             unseen_broker_names=unseen,
             unseen_brokers=tuple(gone),
             gaps=tuple(gap(one.broker_name, one.unseen_since) for one in gone),
             traffic_hours=tuple(traffic_hours(self.groups, minute, interval)),
         )
-
-    def _offset_moves(self, interval: Interval) -> tuple[OffsetMoveFacts, ...]:
-        window = timedelta(milliseconds=Judgement().offset_move_window_ms)
-        recent = [move for move in self._moves if move["moved_at"] >= interval.end - window]
-        if not recent:
-            return ()
-        moment = Moment(0, interval.start, interval.end)
-        queries = FactQueries([{OFFSET_MOVES.name: recent}], [moment], Judgement())
-        return queries.about(0).records(OFFSET_MOVE_FACTS, OffsetMoveFacts)
 
     def _unseen_since(self, minute: int, broker: str, interval: Interval) -> UnseenBrokerFacts:
         first = minute

@@ -14,8 +14,8 @@ from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
 from offsetguard.intervals import Interval
 from offsetguard.known_figures import sum_of_known
+from offsetguard.offsets import offsets_of
 from offsetguard.queue_state import Sample
-from offsetguard.queue_sums import offsets_of
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard_peers import queue_answers

@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
+from offsetguard.config.judgement import Judgement
+from offsetguard.fact_queries import FactQueries, Moment
 from offsetguard.facts import GroupFacts
 from offsetguard.intervals import Interval
-from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_FACTS, QUEUE_SNAPSHOTS
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    QUEUE_SNAPSHOTS,
+)
 from offsetguard_peers.fact_answers import answers
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -90,3 +99,45 @@ def test_a_replica_that_was_not_seen_is_counted_and_never_zero() -> None:
     assert (rates.get_tps, rates.unseen_rate_count, rates.reads_moved_to_slave) == (7.0, 2, None)
     nothing = rates_of([], {}, ["broker-a"])
     assert (nothing.get_tps, nothing.unseen_rate_count, nothing.reads_moved_to_slave) == (None, None, None)
+
+
+FILTERED: Row = {
+    "expression": "a",
+    "consumption": "classic",
+    "get_tps": 12.0,
+    "listed_slaves": 0,
+    "consume_tps": 100.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "ratio"),
+    [
+        ({}, 0.12),
+        ({"get_tps": 0.0}, 0.0),
+        ({"get_tps": 130.0}, 1.0),
+        ({"consumption": None}, 0.12),
+        ({"expression": "*"}, None),
+        ({"expression": None}, None),
+        ({"consumption": "pop"}, None),
+        ({"get_tps": None}, None),
+        ({"listed_slaves": 1}, None),
+        ({"consume_tps": None}, None),
+        ({"consume_tps": 0.2}, None),
+    ],
+)
+def test_the_hit_ratio_is_what_was_handed_out_of_what_was_passed(change: Row, ratio: float | None) -> None:
+    given = FILTERED | change
+    key = {"consumer_group": "g", "topic": "t", "broker_name": "b", "queue_id": 0}
+    subscription = given["expression"] and [f"t {given['expression']}"]
+    rows = {
+        QUEUE_SNAPSHOTS.name: [key | {"origin": "broker"}],
+        CLIENT_SNAPSHOTS.name: [{"consumer_group": "g", "client_id": "c", "subscriptions": subscription}],
+        GROUP_SNAPSHOTS.name: [{"consumer_group": "g", "consumption": given["consumption"]}],
+        BROKER_SNAPSHOTS.name: [{"broker_name": "b", "broker_id": one} for one in range(given["listed_slaves"] + 1)],
+        BROKER_STATS.name: [] if given["get_tps"] is None else [_read("b", 0, given["get_tps"])],
+    }
+    queries = FactQueries([rows], [Moment(0, INTERVAL.start, INTERVAL.end)], Judgement())
+    queries.rate_queues([key | {"cluster": "0", "produce_tps": None, "consume_tps": given["consume_tps"]}])
+    (facts,) = queries.about(0).records(GROUP_FACTS, GroupFacts)
+    assert facts.hit_ratio == ratio

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from offsetguard.topic_facts import topic_facts
+from offsetguard.facts import TopicFacts
+from offsetguard.intervals import Interval
+from offsetguard.tables import TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+from offsetguard_peers.fact_answers import answers
 
 Row = dict[str, Any]
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+
+
+def topic_facts(rows: list[Row], of_brokers: list[Row]) -> list[TopicFacts]:
+    tables = {TOPIC_QUEUE_SNAPSHOTS.name: rows, TOPIC_SETTINGS.name: of_brokers}
+    return answers(TOPIC_FACTS, TopicFacts, tables, INTERVAL)
 
 
 def settings(read: int, write: int, broker_name: str = "broker-a") -> Row:
@@ -42,7 +52,7 @@ def queues(*max_offsets: int | None, broker_name: str = "broker-a") -> list[Row]
     ],
 )
 def test_queues_between_read_and_write_numbers_are_told_apart(why: str, read: int, write: int, ends, expected) -> None:
-    (topic,) = topic_facts([], queues(*ends), [settings(read, write)], [])
+    (topic,) = topic_facts(queues(*ends), [settings(read, write)])
     found = (
         topic.unreadable_queue_count,
         topic.unwritten_queue_count,
@@ -54,7 +64,7 @@ def test_queues_between_read_and_write_numbers_are_told_apart(why: str, read: in
 
 def test_brokers_that_err_in_both_directions_are_added_up_apart() -> None:
     rows = [*queues(1, 2), *queues(3, 0, broker_name="broker-b")]
-    (topic,) = topic_facts([], rows, [settings(1, 2), settings(2, 1, "broker-b")], [])
+    (topic,) = topic_facts(rows, [settings(1, 2), settings(2, 1, "broker-b")])
     assert topic.read_write_differ
     assert (topic.read_queue_count, topic.write_queue_count) == (3, 3)
     assert (topic.unreadable_message_count, topic.unwritten_queues_used) == (2, False)
