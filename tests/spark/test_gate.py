@@ -211,6 +211,24 @@ def test_a_queue_in_trouble_that_is_no_suspect_keeps_readers_away(spark, snapsho
     assert gate(written, snapshot).problems == ()
 
 
+def test_figures_that_cannot_be_compared_are_neither_good_nor_bad(spark, snapshot, tmp_path) -> None:
+    """A lag at the end of the number range; a state that was not folded."""
+    clean(snapshot)
+    most = 2**63 - 1
+    report = gate(with_facts(written_rows(spark, snapshot, tmp_path), lag=most, effective_lag=most), snapshot)
+    assert report.problems == ()
+    for id_ in ("OG-V03", "OG-V04", "OG-V09", "OG-V10", "OG-V14"):
+        assert (result(report, id_).rows_checked, result(report, id_).violations) == (0, 0)
+
+
+def test_facts_that_were_not_written_at_all_keep_readers_away(spark, snapshot, tmp_path) -> None:
+    clean(snapshot)
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
+    del written.frames[GROUP_FACTS]
+    problems = gate(written, snapshot).problems
+    assert problems[0].endswith(": queues in group_facts: 0 instead of 2 (queues in queue_snapshots)")
+
+
 def test_when_most_rows_of_a_table_are_corrupt_nothing_is_published(spark, snapshot, tmp_path) -> None:
     snapshot.broker()
     for queue_id in range(40):
