@@ -97,7 +97,8 @@ def by_hand(spark: SparkSession, workspace: Workspace, config: Config, interval:
         plain.write(fact.table, fact.make(sources))
     sources.release()
     written = PlainTables(spark, interval, folder, (*with_rows, QUEUE_STATE, *(fact.table for fact in facts)))
-    gate = check_written(written, landed, manifest, previous=Interval(interval.start - timedelta(minutes=1)))
+    previous = Interval(interval.start - timedelta(minutes=1))
+    gate = check_written(written, landed, manifest, folder / "data-docs", previous=previous)
     gate.raise_problems()
     transaction = {"cluster": CLUSTER, "interval_start": interval.start}
     results = [transaction | asdict(result) for result in gate.results]

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from cycle_by_hand import CLUSTER, by_hand
 
-import offsetguard_expectations.suites  # noqa: F401 - before the clock starts: the second cycle of a process has it
+import offsetguard_expectations.checkpoint  # noqa: F401 - before the clock starts: the second cycle of a process has it
 from offsetguard.collect.landing import land
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config

@@ -27,6 +27,11 @@ class Figure:
         """Name it, for examples."""
         return f"{self.what} in {self.table.name}"
 
+    @property
+    def parameter(self) -> str:
+        """Its name where suites of other tables are given it."""
+        return f"{self.table.name}_{self.what.replace(' ', '_')}"
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -56,10 +61,6 @@ class Agreement:
             f"{self.figure.formula} of {self.figure.table.name} {relation}"
             f" {self.expected.formula} of {self.expected.table.name}"
         )
-
-    def holds(self, found: int, expected: int) -> bool:
-        """Whether two figures agree."""
-        return found <= expected if self.at_most else found == expected
 
     def example(self, found: int, expected: int) -> str:
         """Return the line that shows a violation."""

@@ -27,8 +27,9 @@ _INTRODUCTION = """\
 
 Made from `expectations/offsetguard_expectations/` by `python -m offsetguard_expectations.reference`; edit there.
 
-Each interval, Spark checks these on everything that was written, in one query, before anybody reads it. A violation
-means one of three things:
+Each interval, Great Expectations evaluates these on everything that was written, in one Spark job for each table,
+before anybody reads it; `expectations/README.md` shows how to use them in a GX project of your own. A violation means
+one of three things:
 
 - **trouble**: the row is right and the cluster is not. The row stays, is marked, and becomes a finding.
 - **corrupt**: the row cannot be right. It goes to the table `quarantine` with the id, and no figure is made from it.

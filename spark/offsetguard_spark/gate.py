@@ -1,16 +1,18 @@
-"""The gate: everything that a run wrote to its branches is read back, counted and judged, before any reader sees it.
+"""The gate: Great Expectations evaluates everything that a run wrote to its branches, before any reader sees it.
 
-One query counts the rows of every table, what every invariant finds in them, and the figures that must agree across
-tables; a second one, only when something is violated, fetches examples. What the counts mean is decided here, by
-plain numbers:
+Every table is one Spark job; one more fetches examples where something is violated. What was counted is judged here,
+by plain numbers:
 
-results    of each invariant and agreement, for `invariant_results` and the Data Docs
-problems   why the interval may not be published: rows lost or doubled between landing and writing, a corrupt row that
-           was written, figures that contradict each other, so many corrupt rows that the snapshot was misread
+results      of each invariant and agreement that was checked, for `invariant_results` and the Data Docs
+problems     why the interval may not be published: rows lost or doubled between landing and writing, a corrupt row that
+             was written, figures that contradict each other, so many corrupt rows that the snapshot was misread
+not checked  what could not be evaluated; nothing is published then either
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,25 +24,37 @@ from offsetguard.errors import PublishError
 from offsetguard.facts import InvariantResult
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard_expectations.agreement import Agreement
+from offsetguard_expectations.conservation import conservation_of, is_reason, quarantined_of, row_count_of
 from offsetguard_expectations.corrupt_share import MAX_CORRUPT_SHARE, stops_publication
+from offsetguard_expectations.findings import Count
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS
-from offsetguard_spark.counting import Counted, Counting, Sought, count_all, find_examples
-from offsetguard_spark.invariants import UNDECODABLE, example_of, invariants_of
+from offsetguard_expectations.run_report import InvariantOutcome, RunReport
+from offsetguard_spark.examples import Sought, find_examples
+from offsetguard_spark.invariants import example_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from offsetguard.collect.manifest import Manifest
     from offsetguard.intervals import Interval
     from offsetguard_expectations.agreement import Figure
+    from offsetguard_expectations.findings import Findings
     from offsetguard_expectations.invariants import Check
 
+AT_ONCE = 4  # tables: small ones mostly wait for Spark
+TAG = "gate"  # of the Spark jobs
 SHOWN_PROBLEM_EXAMPLES = 3
 _CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
-_FIGURES = tuple(dict.fromkeys(figure for one in AGREEMENTS for figure in (one.figure, one.expected)))
+_BY_ID = {check.id: check for check in ALL}
+_ONE_JOB = {
+    # Adaptive execution would make a job of every exchange; each of them moves a row.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 class Written(Protocol):
@@ -91,43 +105,65 @@ class GateReport:
 
     cluster: str
     interval: Interval
-    results: tuple[InvariantResult, ...]  # one per invariant and agreement, in their order
+    results: tuple[InvariantResult, ...]  # one per invariant and agreement that was checked, in their order
     rows: dict[str, int]  # table name -> rows written; the results themselves are written after the gate
     problems: tuple[str, ...]  # why nothing may be published; empty: publish
+    not_checked: dict[str, str]  # id of what could not be evaluated -> why; empty: publish
 
     def raise_problems(self) -> None:
-        """Raise PublishError naming every problem, if there is one."""
+        """Raise PublishError naming every problem, or what was not checked, if there is one."""
         if self.problems:
             raise PublishError(
                 f"{self.cluster} {self.interval.name}: nothing was published: " + "; ".join(self.problems)
             )
+        if self.not_checked:  # violations are published as what they are; what was not checked is not
+            reasons = "; ".join(dict.fromkeys(self.not_checked.values()))
+            raise PublishError(
+                f"invariants without a result: {', '.join(self.not_checked)}; nothing published: {reasons}"
+            )
+
+    @property
+    def run_report(self) -> RunReport:
+        """What the Data Docs show."""
+        found = {one.invariant_id: one for one in self.results}
+        outcomes = (
+            InvariantOutcome(check, found[check.id].rows_checked, found[check.id].violations, found[check.id].examples)
+            if check.id in found
+            else InvariantOutcome(check, 0, 0, (), not_checked_because=self.not_checked[check.id])
+            for check in ALL
+        )
+        return RunReport(self.cluster, self.interval, tuple(outcomes), self.problems)
 
 
 def check_written(
     written: Written,
     landed: Mapping[str, Landed],
     manifest: Manifest,
+    data_docs_folder: Path,
     *,
     previous: Interval | None,
     max_corrupt_share: float = MAX_CORRUPT_SHARE,
 ) -> GateReport:
-    """Count and judge what was written. Raises nothing: the Data Docs of a run that stops here are made first.
+    """Evaluate and judge what was written, and write its page to `<data_docs_folder>/<cluster>/`.
 
+    Raises no problem that it finds: `raise_problems` does. A repeated run replaces its own page and no other.
     `previous`: the newest interval of the cluster that was published before this one.
     """
-    rows = {table: written.read(table) for table in written.tables if table != INVARIANT_RESULTS}
-    rows[MANIFEST] = manifest_row(written.spark, manifest, landed, previous)
-    counts = _Counts(rows, count_all(written.spark, [_counting(table, one) for table, one in rows.items()]))
-    examples = find_examples(written.spark, _sought(rows, counts))
-    results = tuple(_result(check, counts, examples) for check in ALL)
-    problems = (
-        *_not_conserved(landed, counts),
-        *_corrupt_written(counts),
-        *_defects(results),
-        *_too_many_corrupt(results, counts, max_corrupt_share),
-    )
-    row_counts = {table.name: counts.rows(table) for table in PUBLISHED if table != INVARIANT_RESULTS}
-    return GateReport(written.cluster, written.interval, results, row_counts, problems)
+    from offsetguard_expectations.checkpoint import validate  # noqa: PLC0415 - seconds, which `publish` spends waiting
+
+    spark = written.spark
+    rows = {table: written.read(table) for table in _tables_to_read(written)}
+    rows[MANIFEST] = manifest_row(spark, manifest, landed, previous)
+    reports = []
+
+    def judge(findings: Findings) -> RunReport:
+        reports.append(_Judgement(written, rows, landed, findings, max_corrupt_share).report())
+        return reports[0].run_report
+
+    expected = {table: landed[table.name].row_count - landed[table.name].duplicate_count for table in LANDED}
+    with _one_job_per_query(spark), ThreadPoolExecutor(AT_ONCE, initializer=spark.addTag, initargs=(TAG,)) as pool:
+        validate(written.interval, rows, expected, judge, data_docs_folder / written.cluster, pool=pool)
+    return reports[0]
 
 
 def manifest_row(
@@ -152,134 +188,143 @@ def manifest_row(
     return spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(MANIFEST)))
 
 
-class _Counts:
-    """The counts by what they were asked for."""
+def _tables_to_read(written: Written) -> list[Table]:
+    """Return what was written, and besides what must agree with it; a state that was not folded is not compared."""
+    agreeing = (one.figure.table for one in AGREEMENTS if one.expected.table in written.tables)
+    besides = (QUARANTINE, *(table for table in agreeing if table != QUEUE_STATE))
+    return [table for table in dict.fromkeys((*written.tables, *besides)) if table != INVARIANT_RESULTS]
 
-    def __init__(self, tables: Mapping[Table, DataFrame], counted: Mapping[str, Counted]) -> None:
-        self._tables = tables
-        self._counted = counted
-        self._conditions = {
-            (table.name, condition): count
-            for table in tables
-            for condition, count in zip(_conditions(table), counted[table.name].conditions, strict=True)
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What the findings mean."""
+
+    written: Written
+    tables: Mapping[Table, DataFrame]
+    landed: Mapping[str, Landed]
+    findings: Findings
+    max_corrupt_share: float
+
+    def report(self) -> GateReport:
+        not_checked = self._not_checked()
+        examples = find_examples(self._sought(not_checked))
+        results = tuple(self._result(check, examples) for check in ALL if check.id not in not_checked)
+        problems = (
+            *self._not_conserved(),
+            *self._corrupt_written(),
+            *self._defects(results),
+            *self._too_many_corrupt(results),
+        )
+        row_counts = {table.name: self._rows(table) for table in PUBLISHED if table != INVARIANT_RESULTS}
+        return GateReport(self.written.cluster, self.written.interval, results, row_counts, problems, not_checked)
+
+    def _not_checked(self) -> dict[str, str]:
+        """Return what was not evaluated, and the agreements of figures that were not."""
+        found = self.findings.not_checked
+        behind = {
+            one.id: found[str(figure)]
+            for one in AGREEMENTS
+            for figure in (one.figure, one.expected)
+            if str(figure) in found
         }
-        self._figures = {
-            figure: value
-            for table in tables
-            for figure, value in zip(_figures(table), counted[table.name].figures, strict=True)
-        }
+        return found | behind
 
-    def rows(self, table: Table) -> int:
-        return self._counted[table.name].row_count if table in self._tables else 0
+    def _rows(self, table: Table) -> int:
+        return self.findings.figures.get(row_count_of(table).parameter) or 0
 
-    def meeting(self, table: Table, condition: str) -> int:
-        return self._conditions.get((table.name, condition), 0)
+    def _quarantined_rows(self, table: Table) -> int:
+        return self.findings.figures.get(quarantined_of(table).parameter) or 0
 
-    def figure(self, figure: Figure) -> int | None:
+    def _figure(self, figure: Figure) -> int | None:
         """Return a figure; a state that this run did not fold says nothing of its interval."""
-        return self._figures.get(figure, None if figure.table == QUEUE_STATE else 0)
+        return self.findings.figures.get(figure.parameter, None if figure.table == QUEUE_STATE else 0)
 
-    def quarantined(self, invariant: Invariant) -> int:
-        return self.meeting(QUARANTINE, _is_reason(invariant.id))
+    def _quarantined(self, invariant: Invariant) -> int:
+        return self.findings.count(QUARANTINE.name, invariant.id).violations
 
-    def quarantined_rows(self, table: Table) -> int:
-        return self.meeting(QUARANTINE, _is_first_reason(table))
+    def _sought(self, not_checked: Mapping[str, str]) -> list[Sought]:
+        sought = []
+        for one in ROW_INVARIANTS:
+            if one.id in not_checked:
+                continue
+            if one.violation_means is ViolationMeans.CORRUPT:
+                if count := self._quarantined(one):
+                    sought.append(Sought(one.id, self.tables[QUARANTINE], is_reason(one.id), F.col("reason"), count))
+            elif count := self.findings.count(one.table.name, one.id).violations:
+                sought.append(Sought(one.id, self.tables[one.table], one.violated_when, example_of(one), count))
+        return sought
 
+    def _result(self, check: Check, examples: Mapping[str, tuple[str, ...]]) -> InvariantResult:
+        if isinstance(check, Agreement):
+            return self._agreement_result(check)
+        count = self.findings.count(check.table.name, check.id)
+        if check.violation_means is ViolationMeans.CORRUPT:  # rows that break it are not in the table any more
+            quarantined = self._quarantined(check)
+            count = Count(count.checked + quarantined, quarantined)
+        name, means = check.table.name, check.violation_means.value
+        return InvariantResult(check.id, name, means, count.checked, count.violations, examples.get(check.id, ()))
 
-def _conditions(table: Table) -> tuple[str, ...]:
-    if table == QUARANTINE:
-        ids = (*(one.id for one in _CORRUPT), UNDECODABLE)
-        return (*map(_is_reason, ids), *map(_is_first_reason, LANDED))
-    return tuple(condition for one in invariants_of(table) for condition in (one.speaks_about, one.violated_when))
+    def _agreement_result(self, check: Agreement) -> InvariantResult:
+        count = self.findings.count(check.table.name, check.id)
+        name, means = check.table.name, check.violation_means.value
+        if not self._rows(check.figure.table) + self._rows(check.expected.table):  # nothing to agree on
+            return InvariantResult(check.id, name, means, rows_checked=0, violations=0)
+        found, expected = self._figure(check.figure), self._figure(check.expected)
+        if not count.violations or found is None or expected is None:
+            return InvariantResult(check.id, name, means, count.checked, count.violations)
+        shown = (check.example(found, expected),)
+        return InvariantResult(check.id, name, means, count.checked, count.violations, shown)
 
+    def _not_conserved(self) -> list[str]:
+        """Every landed row is written or in quarantine, once; those that repeat a key excepted."""
+        problems = []
+        for table in LANDED:
+            if self.findings.count(QUARANTINE.name, conservation_of(table)).violations:
+                found = self.landed[table.name]
+                problems.append(
+                    f"{table.name}: {self._rows(table)} rows written and {self._quarantined_rows(table)} in quarantine,"
+                    f" {found.row_count - found.duplicate_count} landed"
+                )
+        return problems
 
-def _is_reason(invariant_id: str) -> str:
-    return f"invariant_id = '{invariant_id}'"
+    def _corrupt_written(self) -> list[str]:
+        return [
+            f"{one.table.name}: {count} corrupt rows were written ({one.id})"
+            for one in _CORRUPT
+            if (count := self.findings.count(one.table.name, one.id).violations)
+        ]
 
+    def _defects(self, results: tuple[InvariantResult, ...]) -> list[str]:
+        return [
+            f"{result.invariant_id} {_BY_ID[result.invariant_id].violation}: "
+            + "; ".join(result.examples[:SHOWN_PROBLEM_EXAMPLES])
+            for result in results
+            if _BY_ID[result.invariant_id].violation_means is ViolationMeans.DEFECT and result.violations
+        ]
 
-def _is_first_reason(table: Table) -> str:
-    return f"table_name = '{table.name}' AND reason_number = 1"
-
-
-def _figures(table: Table) -> tuple[Figure, ...]:
-    return tuple(figure for figure in _FIGURES if figure.table.name == table.name)
-
-
-def _counting(table: Table, rows: DataFrame) -> Counting:
-    return Counting(table.name, rows, _conditions(table), tuple(figure.aggregate for figure in _figures(table)))
-
-
-def _sought(rows: Mapping[Table, DataFrame], counts: _Counts) -> list[Sought]:
-    sought = []
-    for one in ROW_INVARIANTS:
-        if one.violation_means is ViolationMeans.CORRUPT:
-            if count := counts.quarantined(one):
-                sought.append(Sought(one.id, rows[QUARANTINE], _is_reason(one.id), F.col("reason"), count))
-        elif count := counts.meeting(one.table, one.violated_when):
-            sought.append(Sought(one.id, rows[one.table], one.violated_when, example_of(one), count))
-    return sought
-
-
-def _result(check: Check, counts: _Counts, examples: Mapping[str, tuple[str, ...]]) -> InvariantResult:
-    if isinstance(check, Agreement):
-        return _agreement_result(check, counts)
-    checked = counts.meeting(check.table, check.speaks_about)
-    violations = counts.meeting(check.table, check.violated_when)
-    if check.violation_means is ViolationMeans.CORRUPT:  # rows that break it are not in the table any more
-        violations = counts.quarantined(check)
-        checked += violations
-    shown = examples.get(check.id, ())
-    return InvariantResult(check.id, check.table.name, check.violation_means.value, checked, violations, shown)
-
-
-def _agreement_result(check: Agreement, counts: _Counts) -> InvariantResult:
-    found, expected = counts.figure(check.figure), counts.figure(check.expected)
-    has_rows = counts.rows(check.figure.table) + counts.rows(check.expected.table) > 0
-    name, means = check.table.name, check.violation_means.value
-    if found is None or expected is None or not has_rows:
-        return InvariantResult(check.id, name, means, rows_checked=0, violations=0)
-    if check.holds(found, expected):
-        return InvariantResult(check.id, name, means, rows_checked=1, violations=0)
-    return InvariantResult(check.id, name, means, 1, 1, (check.example(found, expected),))
-
-
-def _not_conserved(landed: Mapping[str, Landed], counts: _Counts) -> list[str]:
-    """Every landed row is written or in quarantine, once; those that repeat a key excepted."""
-    problems = []
-    for table in LANDED:
-        found = landed[table.name]
-        expected = found.row_count - found.duplicate_count
-        written, quarantined = counts.rows(table), counts.quarantined_rows(table)
-        if written + quarantined != expected:
-            problems.append(f"{table.name}: {written} rows written and {quarantined} in quarantine, {expected} landed")
-    return problems
-
-
-def _corrupt_written(counts: _Counts) -> list[str]:
-    return [
-        f"{one.table.name}: {count} corrupt rows were written ({one.id})"
-        for one in _CORRUPT
-        if (count := counts.meeting(one.table, one.violated_when))
-    ]
+    def _too_many_corrupt(self, results: tuple[InvariantResult, ...]) -> list[str]:
+        problems = []
+        for result in results:
+            check = _BY_ID[result.invariant_id]
+            if not isinstance(check, Invariant) or not check.stops_publication or check not in _CORRUPT:
+                continue
+            rows = self._rows(check.table) + self._quarantined_rows(check.table)
+            if stops_publication(result.violations, rows, self.max_corrupt_share):
+                problems.append(
+                    f"{check.id} {check.violation}: {result.violations} of {rows} rows of {check.table.name},"
+                    f" more than {self.max_corrupt_share:.0%}: " + "; ".join(result.examples[:SHOWN_PROBLEM_EXAMPLES])
+                )
+        return problems
 
 
-def _defects(results: tuple[InvariantResult, ...]) -> list[str]:
-    return [
-        f"{check.id} {check.violation}: " + "; ".join(result.examples[:SHOWN_PROBLEM_EXAMPLES])
-        for check, result in zip(ALL, results, strict=True)
-        if check.violation_means is ViolationMeans.DEFECT and result.violations
-    ]
-
-
-def _too_many_corrupt(results: tuple[InvariantResult, ...], counts: _Counts, max_share: float) -> list[str]:
-    problems = []
-    for check, result in zip(ALL, results, strict=True):
-        if not isinstance(check, Invariant) or not check.stops_publication or check not in _CORRUPT:
-            continue
-        rows = counts.rows(check.table) + counts.quarantined_rows(check.table)
-        if stops_publication(result.violations, rows, max_share):
-            problems.append(
-                f"{check.id} {check.violation}: {result.violations} of {rows} rows of {check.table.name},"
-                f" more than {max_share:.0%}: " + "; ".join(result.examples[:SHOWN_PROBLEM_EXAMPLES])
-            )
-    return problems
+@contextmanager
+def _one_job_per_query(spark: SparkSession) -> Iterator[None]:
+    before = {name: spark.conf.get(name) for name in _ONE_JOB}
+    changed = {name: value for name, value in _ONE_JOB.items() if before[name] != value}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            spark.conf.set(name, str(before[name]))

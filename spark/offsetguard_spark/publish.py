@@ -6,9 +6,8 @@ tables     tables that are missing are created, those of an earlier release get 
 write      sound rows, and corrupt ones to quarantine, each to a branch of its table; what is and was empty is skipped
 state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
 facts      made of what was written, to branches as well
-gate       everything that was written is read back, counted and judged by all invariants, in one query
+gate       Great Expectations evaluates all invariants on what was written and tells it in Data Docs; a stopped run ends
 results    the invariants' results, to their branch
-document   meanwhile Great Expectations validates what the gate found and tells it in Data Docs; a stopped run ends
 forward    every table's main state becomes the branch; readers do not look at it
 show       one `published_intervals` row with the snapshot id of every table: the moment from which readers see them
 history    the pages of each invariant's last day are renewed, if that is due
@@ -21,12 +20,10 @@ from __future__ import annotations
 import importlib
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
-from offsetguard.errors import PublishError
 from offsetguard.reading.catalog import check_catalog_is_there
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
@@ -38,7 +35,7 @@ from offsetguard_spark.branches import Branches, drop_left_over
 from offsetguard_spark.cycle_rows import recorded_cycle
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.forwarding import Forwarding
-from offsetguard_spark.gate import check_written
+from offsetguard_spark.gate import TAG, check_written
 from offsetguard_spark.interval_state import fold_interval
 from offsetguard_spark.landed import check_landed, check_moment, check_same_snapshot
 from offsetguard_spark.publish_report import PublishReport
@@ -49,10 +46,8 @@ from offsetguard_spark.tables import load_tables, prepare_tables
 from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from concurrent.futures import Executor, Future
+    from collections.abc import Callable, Mapping
     from datetime import datetime
-    from types import ModuleType
 
     from pyspark.sql import SparkSession
     from sqlalchemy import Engine
@@ -102,13 +97,11 @@ class Publisher:
                 landed = check_landed(folder, manifest)
             with ThreadPoolExecutor(1) as background:
                 # Importing GX takes seconds of one core; while Spark starts and writes, this process mostly waits.
-                suites = background.submit(importlib.import_module, "offsetguard_expectations.suites")
+                background.submit(importlib.import_module, "offsetguard_expectations.checkpoint")  # the gate imports it
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
                     suit_row_count(spark, sum(manifest.row_counts.values()))
-                return self._publish(
-                    spark, manifest, interval, lock, landed=landed, now=now, background=background, suites=suites
-                )
+                return self._publish(spark, manifest, interval, lock, landed=landed, now=now)
 
     def _publish(
         self,
@@ -119,8 +112,6 @@ class Publisher:
         *,
         landed: Mapping[str, LandedTable],
         now: datetime,
-        background: Executor,
-        suites: Future[ModuleType],
     ) -> PublishReport:
         step = self.progress.step
         newest = published_intervals.newest(self.engine, manifest.cluster)
@@ -138,13 +129,12 @@ class Publisher:
         with step("facts", "making facts of what was written"):
             sources = FactSources(spark, manifest.cluster, interval, self.config, branches, row_counts, state)
             rows.write_facts(sources)
-        with step("gate", "checking what was written"), tagged(spark, "gate"):
-            gate = check_written(branches, landed, manifest, previous=previous.interval if previous else None)
-        documented = background.submit(lambda: self._document(gate, suites.result()))
-        with step("results", "writing the results of the invariants"), self._telling_of_both(documented):
+        with step("gate", "checking what was written and writing Data Docs"), tagged(spark, TAG):
+            newest_before = previous.interval if previous else None
+            gate = check_written(branches, landed, manifest, self.workspace.data_docs_folder, previous=newest_before)
+            gate.raise_problems()
+        with step("results", "writing the results of the invariants"):
             rows.write_results(gate.results)
-        with step("document", "validating the results and writing Data Docs"):
-            documented.result()
         report = self._report(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
             lock.check()
@@ -165,31 +155,6 @@ class Publisher:
             states = load_tables(self.workspace)
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
         return Branches(spark, self.workspace, cluster, interval, run_id, states)
-
-    @contextmanager
-    def _telling_of_both(self, documented: Future[None]) -> Iterator[None]:
-        """When what is done within fails, say as well whether Data Docs failed meanwhile: only one error is raised."""
-        try:
-            yield
-        except Exception:
-            if (other := documented.exception()) is not None:
-                self.progress.say(f"document: failed, too: {other}")
-            raise
-
-    def _document(self, gate: GateReport, suites: ModuleType) -> None:
-        """Let GX validate the results and write their page; raises PublishError unless the interval may be shown."""
-        validation = suites.validate(
-            gate.cluster,
-            gate.interval.start,
-            gate.results,
-            self.workspace.data_docs_folder,
-            not_published_because=gate.problems,
-        )
-        gate.raise_problems()
-        if validation.not_checked_ids:  # violations are published as what they are; what was not checked is not
-            raise PublishError(
-                f"invariants without a result: {', '.join(validation.not_checked_ids)}; nothing published"
-            )
 
     def _renew_history(self, gate: GateReport) -> None:
         """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""

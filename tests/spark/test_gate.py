@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import re
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -29,14 +30,16 @@ from offsetguard.tables import (
     ColumnType,
     Table,
 )
-from offsetguard_expectations.invariants import ALL
-from offsetguard_spark.counting import MAX_EXAMPLES, Counting, Sought, count_all, find_examples
+from offsetguard_expectations.invariants import AGREEMENTS, ALL
+from offsetguard_spark.examples import MAX_EXAMPLES, Sought, find_examples
 from offsetguard_spark.gate import GateReport, check_written
-from offsetguard_spark.invariants import corrupt_invariants_of, example_of, invariants_of, mark, quarantine_rows
+from offsetguard_spark.invariants import corrupt_invariants_of, invariants_of, mark, quarantine_rows
 from offsetguard_spark.invariants import sound_rows as sound
+from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -68,6 +71,7 @@ class WrittenRows:
     spark: SparkSession
     cluster: str
     interval: Interval
+    data_docs_folder: Path
     frames: dict[Table, DataFrame] = field(default_factory=dict)
 
     @property
@@ -75,7 +79,7 @@ class WrittenRows:
         return tuple(self.frames)
 
     def read(self, table: Table) -> DataFrame:
-        return self.frames[table]
+        return self.frames.get(table) or self.spark.createDataFrame([], spark_schema(table))
 
     def put(self, table: Table, *rows: dict[str, Any]) -> None:
         filled_in = FILLED_IN | {ColumnType.TIMESTAMP: self.interval.start}
@@ -84,9 +88,9 @@ class WrittenRows:
         self.frames[table] = self.spark.createDataFrame(table_of(table, [key | row for row in rows]))
 
 
-def written_rows(spark: SparkSession, snapshot: Any) -> WrittenRows:
+def written_rows(spark: SparkSession, snapshot: Any, folder: Path) -> WrittenRows:
     """Write a snapshot as a run does: sound rows, quarantine, and facts that agree with them."""
-    written = WrittenRows(spark, snapshot.cluster, snapshot.interval)
+    written = WrittenRows(spark, snapshot.cluster, snapshot.interval, folder)
     marked = {}
     for table in LANDED:
         if rows := snapshot.rows[table.name]:
@@ -100,7 +104,9 @@ def written_rows(spark: SparkSession, snapshot: Any) -> WrittenRows:
 def gate(written: WrittenRows, snapshot: Any, **more: Any) -> GateReport:
     landed = {name: LandedRows(len(rows)) for name, rows in snapshot.rows.items()}
     previous = Interval(snapshot.interval.start - timedelta(minutes=1))
-    return check_written(written, landed, snapshot.manifest(), **({"previous": previous} | more))
+    return check_written(
+        written, landed, snapshot.manifest(), written.data_docs_folder, **({"previous": previous} | more)
+    )
 
 
 def result(report: GateReport, id_: str) -> InvariantResult:
@@ -130,9 +136,9 @@ def with_facts(written: WrittenRows, **changes: Any) -> WrittenRows:
     return written
 
 
-def test_a_sound_interval_has_a_result_of_every_invariant_and_no_problem(spark, snapshot) -> None:
+def test_a_sound_interval_has_a_result_of_every_invariant_and_no_problem(spark, snapshot, tmp_path) -> None:
     clean(snapshot)
-    report = gate(with_facts(written_rows(spark, snapshot)), snapshot)
+    report = gate(with_facts(written_rows(spark, snapshot, tmp_path)), snapshot)
     report.raise_problems()
     assert [one.invariant_id for one in report.results] == [check.id for check in ALL]
     assert {one.invariant_id: one.examples for one in report.results if one.violations} == {}
@@ -141,11 +147,11 @@ def test_a_sound_interval_has_a_result_of_every_invariant_and_no_problem(spark, 
     assert {"OG-I01", "OG-S01", "OG-Q01", "OG-Q11", "OG-F02", "OG-V01", "OG-V04"} <= checked
 
 
-def test_corrupt_rows_are_counted_where_they_are_and_never_stop_a_run_by_ones(spark, snapshot) -> None:
+def test_corrupt_rows_are_counted_where_they_are_and_never_stop_a_run_by_ones(spark, snapshot, tmp_path) -> None:
     clean(snapshot)
     snapshot.queue("billing", "orders", 2, (0, -5, 100), last_timestamp=snapshot.read_at + timedelta(days=300))
     snapshot.add("undecodable_records", source="events", position=1, reason="not JSON", body_base64="")
-    written = with_facts(written_rows(spark, snapshot))
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
     report = gate(written, snapshot)
     assert report.problems == ()
     negative, future = result(report, "OG-Q11"), result(report, "OG-Q13")
@@ -159,11 +165,11 @@ def test_corrupt_rows_are_counted_where_they_are_and_never_stop_a_run_by_ones(sp
     assert reasons["OG-Q11"]["rule_version"] == by_id["OG-Q11"].rule_version
 
 
-def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(spark, snapshot) -> None:
+def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(spark, snapshot, tmp_path) -> None:
     """Rows doubled, one made corrupt, the quarantine doubled, a queue and its lag taken from the group: all at once."""
     clean(snapshot)
     snapshot.add("undecodable_records", source="events", position=1, reason="not JSON", body_base64="")
-    written = with_facts(written_rows(spark, snapshot), queue_count=1, lag=119, effective_lag=119, lost=-1)
+    written = with_facts(written_rows(spark, snapshot, tmp_path), queue_count=1, lag=119, effective_lag=119, lost=-1)
     topic_queues, quarantine = written.frames[TOPIC_QUEUE_SNAPSHOTS], written.frames[QUARANTINE]
     written.frames[TOPIC_QUEUE_SNAPSHOTS] = topic_queues.withColumn("min_offset", F.expr("min_offset - queue_id"))
     written.frames[QUEUE_SNAPSHOTS] = written.frames[QUEUE_SNAPSHOTS].unionAll(written.frames[QUEUE_SNAPSHOTS])
@@ -194,10 +200,10 @@ def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(s
         report.raise_problems()
 
 
-def test_a_queue_in_trouble_that_is_no_suspect_keeps_readers_away(spark, snapshot) -> None:
+def test_a_queue_in_trouble_that_is_no_suspect_keeps_readers_away(spark, snapshot, tmp_path) -> None:
     clean(snapshot)
     snapshot.rows["queue_snapshots"][0] |= {"min_offset": 50}
-    written = with_facts(written_rows(spark, snapshot))
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
     assert "OG-V05" in gate(written, snapshot).problems[0]
     with_facts(written, suspect_queue_count=1)
     row = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "queue_id": 0}
@@ -205,11 +211,29 @@ def test_a_queue_in_trouble_that_is_no_suspect_keeps_readers_away(spark, snapsho
     assert gate(written, snapshot).problems == ()
 
 
-def test_when_most_rows_of_a_table_are_corrupt_nothing_is_published(spark, snapshot) -> None:
+def test_figures_that_cannot_be_compared_are_neither_good_nor_bad(spark, snapshot, tmp_path) -> None:
+    """A lag at the end of the number range; a state that was not folded."""
+    clean(snapshot)
+    most = 2**63 - 1
+    report = gate(with_facts(written_rows(spark, snapshot, tmp_path), lag=most, effective_lag=most), snapshot)
+    assert report.problems == ()
+    for id_ in ("OG-V03", "OG-V04", "OG-V09", "OG-V10", "OG-V14"):
+        assert (result(report, id_).rows_checked, result(report, id_).violations) == (0, 0)
+
+
+def test_facts_that_were_not_written_at_all_keep_readers_away(spark, snapshot, tmp_path) -> None:
+    clean(snapshot)
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
+    del written.frames[GROUP_FACTS]
+    problems = gate(written, snapshot).problems
+    assert problems[0].endswith(": queues in group_facts: 0 instead of 2 (queues in queue_snapshots)")
+
+
+def test_when_most_rows_of_a_table_are_corrupt_nothing_is_published(spark, snapshot, tmp_path) -> None:
     snapshot.broker()
     for queue_id in range(40):
         snapshot.topic_queue("orders", queue_id, -1 if queue_id < 21 else 0, 100)
-    written = written_rows(spark, snapshot)
+    written = written_rows(spark, snapshot, tmp_path)
     written.put(TOPIC_FACTS, {"topic": "orders", "queue_count": 19, "consumer_group_count": 0})
     written.put(BROKER_FACTS, {"broker_name": "broker-a", "listed": True, "topic_queue_count": 19})
     written.put(CLUSTER_FACTS, {"topic_queue_count": 19})
@@ -220,10 +244,10 @@ def test_when_most_rows_of_a_table_are_corrupt_nothing_is_published(spark, snaps
     assert gate(written, snapshot, max_corrupt_share=0.6).problems == ()
 
 
-def test_gaps_in_time_unknown_brokers_and_a_half_seen_cluster_are_told_and_published(spark, snapshot) -> None:
+def test_gaps_in_time_unknown_brokers_and_a_half_seen_cluster_are_told_and_published(spark, snapshot, tmp_path) -> None:
     clean(snapshot)
     snapshot.manifest_extra = {"master_broker_names": ("broker-b",), "unseen_broker_names": ("broker-b",)}
-    written = with_facts(written_rows(spark, snapshot))
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
     written.frames[BROKER_FACTS] = written.frames[BROKER_FACTS].withColumn("listed", F.lit(False))
     report = gate(written, snapshot, previous=Interval(snapshot.interval.start - timedelta(hours=1)))
     report.raise_problems()
@@ -233,50 +257,95 @@ def test_gaps_in_time_unknown_brokers_and_a_half_seen_cluster_are_told_and_publi
     assert not result(gate(written, snapshot, previous=None), "OG-I01").rows_checked
 
 
-# --- one query, whatever the number ----------------------------------------------------------------------------------
+# --- Data Docs --------------------------------------------------------------------------------------------------------
+
+
+HOSTILE = "<script>alert('G1')</script>"
+
+
+def test_the_page_names_and_shows_violations_with_hostile_names_escaped(spark, snapshot, tmp_path) -> None:
+    clean(snapshot)
+    snapshot.rows["queue_snapshots"][0] |= {"consumer_group": HOSTILE, "min_offset": 50}
+    snapshot.queue("billing", "orders", 2, (0, -5, 100))
+    gate(with_facts(written_rows(spark, snapshot, tmp_path)), snapshot)
+    folder = tmp_path / "demo"
+    assert {file.name for file in folder.iterdir()} == {"index.html", "20261121T103900Z.html"}
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    by_id = {check.id: check for check in ALL}
+    assert page.index(by_id["OG-Q01"].violation) < page.index(by_id["OG-Q11"].violation)
+    assert "&lt;script&gt;alert(&#39;G1&#39;)&lt;/script&gt; in orders broker-a/0" in page
+    assert "<script" not in page
+    assert "Why nothing was published" in page, "a queue in trouble is not among the suspects"
+    assert "OG-V05 A queue in trouble is not among the suspects: " in page
+
+
+def test_what_great_expectations_could_not_evaluate_is_not_checked_and_never_good(spark, snapshot, tmp_path) -> None:
+    clean(snapshot)
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
+    written.frames[QUEUE_SNAPSHOTS] = written.frames[QUEUE_SNAPSHOTS].drop("pull_offset")
+    report = gate(written, snapshot)
+    of_it = re.compile(r"pull_offset\b")
+    missing = {check.id for check in ALL} - {one.invariant_id for one in report.results}
+    assert missing == {
+        *(one.id for one in invariants_of(QUEUE_SNAPSHOTS) if of_it.search(one.violated_when)),
+        *(one.id for one in AGREEMENTS if of_it.search(one.figure.aggregate + one.expected.aggregate)),
+    }
+    assert missing <= report.not_checked.keys()
+    with pytest.raises(PublishError, match=r"invariants without a result: OG-Q02, .*nothing published: .*pull_offset"):
+        report.raise_problems()
+    assert not report.run_report.success
+    assert "Whether they hold is unknown." in (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_gate_opens_no_connection_and_writes_no_progress_bar(
+    spark, snapshot, tmp_path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    clean(snapshot)
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
+    opened: list[Any] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:
+            opened.extend([arguments] if "127.0.0.1" not in str(arguments) else [])  # Spark's
+
+    sys.addaudithook(watch)  # cannot be removed again: it goes quiet instead
+    gate(written, snapshot)
+    watching = False
+    assert opened == []
+    assert capfd.readouterr().err == ""
+
+
+# --- one query a table, whatever the number ---------------------------------------------------------------------------
 
 
 @contextmanager
-def counted_jobs(spark: SparkSession, group: str) -> Iterator[list[int]]:
-    """Give the ids of the jobs that Spark's own listener saw in the block; filled in when it ends."""
-    context = spark.sparkContext
-    context.setJobGroup(group, group)
+def counted_jobs(spark: SparkSession) -> Iterator[list[int]]:
+    """Give the ids of the jobs that Spark's own listener saw in the block, of all threads; filled in when it ends."""
+    tracker = spark.sparkContext.statusTracker()
+    before = set(tracker.getJobIdsForGroup(None))
     jobs: list[int] = []
-    try:
-        yield jobs
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", "")
-        jobs += context.statusTracker().getJobIdsForGroup(group)
+    yield jobs
+    jobs += set(tracker.getJobIdsForGroup(None)) - before
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
-def test_the_number_of_jobs_grows_neither_with_invariants_nor_with_tables(spark, snapshot, adaptive: str) -> None:
+def test_there_is_a_job_for_each_table_and_one_for_all_examples(spark, snapshot, tmp_path, adaptive: str) -> None:
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     clean(snapshot)
-    snapshot.queue("billing", "orders", 2, (50, 40, 30))
-    rows = spark.createDataFrame(table_of(QUEUE_SNAPSHOTS, snapshot.rows["queue_snapshots"]))
-    jobs = {}
-    for number in (11, 40):
-        base = invariants_of(QUEUE_SNAPSHOTS)[:5]
-        invariants = [
-            dataclasses.replace(
-                base[at % 5], id=f"OG-X{at}", applies_when=f"({base[at % 5].applies_when}) AND {at} >= 0"
-            )
-            for at in range(number)
-        ]
-        asked = tuple(condition for one in invariants for condition in (one.speaks_about, one.violated_when))
-        with counted_jobs(spark, f"counting {number} {adaptive}") as jobs[number]:
-            counted = count_all(spark, [Counting("queues", rows, asked)])["queues"]
-            broken = [one for one, n in zip(invariants, counted.conditions[1::2], strict=True) if n]
-            find_examples(spark, [Sought(one.id, rows, one.violated_when, example_of(one), 1) for one in broken])
-        assert len(broken) == number * 3 // 5 + (number % 5 > 0)
-    assert {number: len(ids) for number, ids in jobs.items()} == {11: 2, 40: 2}
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
+    tables = len(written.tables) + 1  # and the manifest
+    with counted_jobs(spark) as sound_rows:
+        report = gate(written, snapshot)
+    assert not [one for one in report.results if one.violations]
+    assert len(sound_rows) == tables
 
-    written = with_facts(written_rows(spark, snapshot))
-    with counted_jobs(spark, f"gate {adaptive}") as of_gate:
+    snapshot.queue("billing", "orders", 2, (50, 40, 30))
+    written = with_facts(written_rows(spark, snapshot, tmp_path))
+    with counted_jobs(spark) as of_violations:
         report = gate(written, snapshot)
     assert len([one for one in report.results if one.violations]) > 5
-    assert len(of_gate) == 2
+    assert len(of_violations) == tables + 1
     assert spark.conf.get("spark.sql.adaptive.enabled") == adaptive
 
 
@@ -289,7 +358,7 @@ def test_examples_are_few_and_the_same_in_every_run_even_when_every_row_violates
         Sought("frequent", rows, "TRUE", line, 10**9),
         Sought("elsewhere", spark.range(1).selectExpr("'x' AS line"), "line = 'x'", line, 1),
     ]
-    found = find_examples(spark, sought)
+    found = find_examples(sought)
     assert found["few"] == tuple(f"queue {number:05}" for number in range(4_990, 5_000))
     assert found["rare"] == tuple(f"queue {number:05}" for number in range(MAX_EXAMPLES))
     assert found["elsewhere"] == ("x",)

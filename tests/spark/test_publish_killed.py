@@ -56,7 +56,6 @@ STEPS_BEFORE_SHOWN = (
     "facts",
     "gate",
     "results",
-    "document",
     "forward",
     "show",
 )

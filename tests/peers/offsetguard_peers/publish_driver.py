@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-_PRELOADED = ["offsetguard_spark.publish_job", "offsetguard_expectations.suites", "pyspark.sql.connect.session"]
+_PRELOADED = ["offsetguard_spark.publish_job", "offsetguard_expectations.checkpoint", "pyspark.sql.connect.session"]
 
 
 @dataclass(frozen=True)

@@ -1,147 +1,104 @@
-"""The gate itself: Great Expectations over the invariants' results, and over the data for the order invariants.
-
-The only tests that import Great Expectations, which takes 5 s.
-"""
+"""The suites in plain Great Expectations: on pandas frames, as its own users open them. Importing it takes 5 s."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
-import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
 import great_expectations.expectations as gxe
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.errors import PublishError
-from offsetguard.facts import InvariantResult
+from offsetguard.collect.landing import arrow_schema, table_of
 from offsetguard.offsets import OffsetOrderViolation
-from offsetguard_expectations.invariants import ALL, ROW_INVARIANTS
-from offsetguard_expectations.suites import validate
+from offsetguard.tables import QUEUE_SNAPSHOTS, ColumnType
+from offsetguard_expectations.invariants import ROW_INVARIANTS
+from offsetguard_expectations.suites import suite
+from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.examples import examples
+from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from offsetguard.tables import Table
+    from offsetguard_expectations.invariant import Invariant
 
-START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
-HOSTILE = "<script>alert('G1')</script> in orders broker-a/0"
-BY_ID = {check.id: check for check in ALL}
+CASE_FILE = read_cases(Path(__file__).parent / "cases" / "invariants.yml")
+README = (Path(__file__).parents[3] / "expectations" / "README.md").read_text(encoding="utf-8")
 ROW_INVARIANTS_BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
 
 
-def results(**violations: int) -> list[InvariantResult]:
-    """Results of all invariants on 10 rows each; `OG_Q01=3`: that one is violated by three."""
-    return [
-        InvariantResult(
-            invariant.id,
-            invariant.table.name,
-            invariant.violation_means.value,
-            10,
-            count := violations.get(invariant.id.replace("-", "_"), 0),
-            (HOSTILE,) if count else (),
-        )
-        for invariant in ALL
-    ]
+@pytest.fixture(scope="module")
+def batches() -> gx.core.batch_definition.BatchDefinition[Any]:
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    asset = context.data_sources.add_pandas("dirty").add_dataframe_asset("queue_snapshots")
+    return asset.add_batch_definition_whole_dataframe("rows")
 
 
-def test_a_good_interval_passes_and_has_its_page(tmp_path: Path) -> None:
-    report = validate("production", START, results(), tmp_path)
-    assert (report.success, report.violated_ids, report.not_checked_ids) == (True, (), ())
-    assert report.data_docs_index == tmp_path / "production" / "index.html"
-    assert report.data_docs_page == tmp_path / "production" / "20261121T103900Z.html"
-    assert f"All {len(ALL)} invariants hold" in report.data_docs_page.read_text()
+def validate(batches: Any, table: Table, frame: pd.DataFrame) -> dict[str, Any]:
+    found = batches.get_batch({"dataframe": frame}).validate(suite(table.name))
+    return {result.expectation_config.meta["id"]: result for result in found.results}
 
 
-def test_an_interval_without_any_row_does_not_pass(tmp_path: Path) -> None:
-    empty = [InvariantResult(one.id, one.table.name, one.violation_means.value, 0, 0) for one in ALL]
-    assert not validate("production", START, empty, tmp_path).success
+def typed_row(table: Table, changes: dict[str, Any]) -> dict[str, Any]:
+    row = {}
+    for column in table.columns:
+        healthy = CASE_FILE["healthy_by_column"].get(column.name, CASE_FILE["healthy_by_type"][column.type])
+        value = changes.get(column.name, healthy)
+        is_moment = column.type is ColumnType.TIMESTAMP and value is not None
+        row[column.name] = datetime.fromisoformat(value).replace(tzinfo=UTC) if is_moment else value
+    return row
 
 
-def test_violations_are_named_and_shown_with_hostile_names_escaped(tmp_path: Path) -> None:
-    report = validate("production", START, results(OG_Q12=2, OG_Q01=3), tmp_path)
-    assert not report.success
-    assert report.violated_ids == ("OG-Q01", "OG-Q12")
-    page = report.data_docs_index.read_text()
-    assert page.index(BY_ID["OG-Q01"].violation) < page.index(BY_ID["OG-Q12"].violation)
-    assert "&lt;script&gt;alert(&#39;G1&#39;)&lt;/script&gt; in orders broker-a/0" in page
-    assert "<script" not in page
+@for_each("invariant", ROW_INVARIANTS, name_of=lambda invariant: invariant.id)
+def test_every_case_is_counted_as_its_verdict_says(batches: Any, invariant: Invariant) -> None:
+    cases = CASE_FILE["cases"][invariant.id]
+    frame = pd.DataFrame([typed_row(invariant.table, case["row"]) for case in cases])
+    result = validate(batches, invariant.table, frame)[invariant.id]
+    verdicts = [case["verdict"] for case in cases]
+    assert result.result == {
+        "element_count": len(verdicts) - verdicts.count("not spoken about"),
+        "unexpected_count": verdicts.count("violated"),
+    }
+    assert result.success == ("violated" not in verdicts)
 
 
-def test_the_page_of_an_interval_that_was_not_published_begins_with_the_reasons(tmp_path: Path) -> None:
-    why = (f"OG-V01 Groups do not stand for all queues: {HOSTILE}",)
-    report = validate("production", START, results(), tmp_path, not_published_because=why)
-    assert not report.success
-    page = report.data_docs_page.read_text()
-    assert "Not published" in page
-    assert "Why nothing was published" in page
-    assert "OG-V01 Groups do not stand for all queues: &lt;script&gt;" in page
+@for_each("table", list(dict.fromkeys(one.table for one in ROW_INVARIANTS)), name_of=lambda table: table.name)
+def test_a_table_without_rows_violates_nothing(batches: Any, table: Table) -> None:
+    found = validate(batches, table, arrow_schema(table).empty_table().to_pandas())
+    assert {(one.success, *one.result.values()) for one in found.values()} == {(True, 0, 0)}
+    assert list(found) == [one.id for one in ROW_INVARIANTS if one.table == table]
 
 
-@pytest.mark.parametrize("missing", [{"OG-S01"}, set(BY_ID)])
-def test_an_invariant_without_a_result_fails_the_gate(tmp_path: Path, missing: set[str]) -> None:
-    given_results = [result for result in results() if result.invariant_id not in missing]
-    report = validate("production", START, given_results, tmp_path)
-    assert not report.success
-    assert set(report.not_checked_ids) == missing
-    assert "The Spark job gave no result for this invariant." in report.data_docs_page.read_text()
+def test_numbers_as_floats_and_further_columns_do_not_matter(batches: Any) -> None:
+    rows = [typed_row(QUEUE_SNAPSHOTS, {"consumer_offset": value, "min_offset": 50}) for value in (None, 40, 60)]
+    frame = pd.DataFrame(rows).assign(of_mine="x")
+    assert frame["consumer_offset"].dtype == "float64"
+    assert validate(batches, QUEUE_SNAPSHOTS, frame)["OG-Q01"].result == {"element_count": 2, "unexpected_count": 1}
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda found: [*found, found[0]], f"repeated ids ['{ALL[0].id}']"),
-        (lambda found: [*found, InvariantResult("OG-X99", "t", "trouble", 1, 0)], "unknown ids ['OG-X99']"),
-    ],
-)
-def test_results_of_another_version_are_refused(
-    tmp_path: Path, change: Callable[[list[InvariantResult]], list[InvariantResult]], named: str
+def test_what_cannot_be_evaluated_never_succeeds(batches: Any) -> None:
+    frame = pd.DataFrame([typed_row(QUEUE_SNAPSHOTS, {})]).drop(columns="pull_offset")
+    found = validate(batches, QUEUE_SNAPSHOTS, frame)
+    assert {one.success for one in found.values()} == {False}
+    assert {str(one.result) for one in found.values()} == {"{}"}
+
+
+def test_the_lines_of_the_readme_validate_a_pandas_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(PublishError) as refused:
-        validate("production", START, change(results()), tmp_path)
-    assert named in str(refused.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_page_that_gx_could_not_build_is_an_error_and_readers_keep_the_old_one(tmp_path: Path) -> None:
-    """GX logs what goes wrong while it renders, and goes on; here a text that no file can hold."""
-    good = validate("production", START, results(), tmp_path)
-    before = good.data_docs_index.read_text()
-    broken = [InvariantResult("OG-Q01", "queue_snapshots", "trouble", 10, 1, ("\ud800",))]
-    with pytest.raises(PublishError, match="Data Docs of cluster production"):
-        validate("production", START + timedelta(minutes=1), broken, tmp_path)
-    assert good.data_docs_index.read_text() == before
-    assert {file.name for file in (tmp_path / "production").iterdir()} == {"index.html", good.data_docs_page.name}
-
-
-def test_a_rerun_and_a_backfill_leave_the_newest_run_in_the_index(tmp_path: Path) -> None:
-    newest = validate("production", START, results(OG_L01=1), tmp_path)
-    validate("production", START - timedelta(hours=1), results(OG_Q05=1), tmp_path)
-    assert BY_ID["OG-L01"].violation in newest.data_docs_index.read_text()
-    again = validate("production", START, results(), tmp_path)
-    assert f"All {len(ALL)} invariants hold" in again.data_docs_index.read_text()
-    assert '20261121T093900Z.html" class="bad"' in again.data_docs_index.read_text()
-
-
-def test_a_cycle_opens_no_connection_and_writes_no_progress_bar(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    opened: list[str] = []
-    watching = True
-
-    def watch(event: str, _: tuple[Any, ...]) -> None:
-        if watching and event in {"socket.connect", "socket.getaddrinfo", "socket.sendto"}:
-            opened.append(event)
-
-    sys.addaudithook(watch)  # cannot be removed again: it goes quiet instead
-    validate("production", START, results(OG_Q01=1), tmp_path)
-    watching = False
-    assert opened == []
-    assert capfd.readouterr().err == ""
+    rows = [typed_row(QUEUE_SNAPSHOTS, {"min_offset": 50, "consumer_offset": offset}) for offset in (40, 60)]
+    pq.write_table(table_of(QUEUE_SNAPSHOTS, rows), tmp_path / "queue_snapshots.parquet")
+    monkeypatch.chdir(tmp_path)
+    exec(re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0], {})  # noqa: S102 - lines of ours
+    assert "OG-Q01 {'element_count': 2, 'unexpected_count': 1}" in capsys.readouterr().out
 
 
 # --- plain GX over the data says the same as our SQL -----------------------------------------------------------------
@@ -168,14 +125,6 @@ def plain_suite(**null_handling: Any) -> gx.ExpectationSuite:
             for high, low in PAIRS.values()
         ],
     )
-
-
-@pytest.fixture(scope="module")
-def batches() -> gx.core.batch_definition.BatchDefinition[Any]:
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}
-    asset = context.data_sources.add_pandas("dirty").add_dataframe_asset("queue_snapshots")
-    return asset.add_batch_definition_whole_dataframe("rows")
 
 
 def judged_by_gx(

@@ -1,0 +1,263 @@
+"""One Checkpoint over all tables that a run wrote: GX evaluates their suites, and one action tells it in Data Docs.
+
+To the invariants of each table come the figures that must agree across tables. What one table's figures are is given
+to the suites of the others as suite parameters, so a table is validated after those that it is compared with, and side
+by side with all others. The quarantine comes last: with the rows that were written it makes up what landed.
+
+GX catches whatever goes wrong while it evaluates: that is "not checked" here, never passed. The action sends nothing,
+since GX would swallow its failure.
+
+With `suites.py` the only file that imports great_expectations (5 s).
+"""
+
+from __future__ import annotations
+
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Any, Literal
+
+import great_expectations as gx
+from great_expectations.checkpoint.actions import ActionContext, ValidationAction
+from great_expectations.compatibility.pydantic import PrivateAttr
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.types.base import (
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
+
+from offsetguard.errors import PublishError
+from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE
+from offsetguard_expectations.conservation import (
+    conservation_of,
+    is_reason,
+    quarantined_of,
+    row_count_of,
+    unwritten_of,
+)
+from offsetguard_expectations.findings import Count, Findings
+from offsetguard_expectations.invariant import EVERY_ROW, ViolationMeans
+from offsetguard_expectations.invariants import AGREEMENTS, ROW_INVARIANTS
+from offsetguard_expectations.run_page import render_run_page
+from offsetguard_expectations.site import publish_page, recent_runs
+from offsetguard_expectations.suites import (
+    ExpectFigureToBeBetween,
+    ExpectInvariantToHold,
+    invariant_expectation,
+    severity_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import Executor, Future
+    from pathlib import Path
+
+    from great_expectations.checkpoint.checkpoint import CheckpointResult
+    from great_expectations.core.expectation_validation_result import (
+        ExpectationSuiteValidationResult,
+        ExpectationValidationResult,
+    )
+    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.expectations.expectation import Expectation
+
+    from offsetguard.intervals import Interval
+    from offsetguard.tables import Table
+    from offsetguard_expectations.agreement import Agreement, Figure
+    from offsetguard_expectations.run_report import RunReport
+
+_CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
+_COMPARED = tuple(dict.fromkeys(figure for one in AGREEMENTS for figure in (one.figure, one.expected)))
+
+
+def validate(
+    interval: Interval,
+    frames: Mapping[Table, Any],
+    landed: Mapping[Table, int],
+    judge: Callable[[Findings], RunReport],
+    cluster_folder: Path,
+    *,
+    pool: Executor,
+) -> None:
+    """Validate Spark frames, a table each, in a pool's threads; `judge` what was found and write the page of the run.
+
+    `landed`: rows of each landed table, those that repeat a key left out.
+    """
+    context = _context()
+    assets = [{"name": one.name, "type": "dataframe", "batch_definitions": [{"name": one.name}]} for one in frames]
+    options: dict[str, Any] = {"persist": False, "assets": assets}  # each asset that came later would cost 10 ms
+    source = context.data_sources.add_spark("written", **options)
+    definitions = []
+    for table in frames:
+        data = source.get_asset(table.name).get_batch_definition(table.name)
+        suite = context.suites.add(gx.ExpectationSuite(table.name, expectations=list(_expectations(table))))
+        definition = gx.ValidationDefinition(name=table.name, data=data, suite=suite)
+        definitions.append(context.validation_definitions.add(definition))
+    page = WriteDataDocs()
+    page._judge, page._cluster_folder = judge, cluster_folder
+    checkpoint = WrittenTables(name="written", validation_definitions=definitions, actions=[page])
+    checkpoint._pool = pool
+    checkpoint.run(
+        batch_parameters={table.name: frame for table, frame in frames.items()},
+        expectation_parameters=_parameters(landed),
+        run_id=RunIdentifier(run_name=interval.name, run_time=interval.start),
+    )
+
+
+class WrittenTables(gx.Checkpoint):
+    """GX's own loop validates one table after the other, and has the same frame for each."""
+
+    _pool: Any = PrivateAttr()
+
+    def _run_validation_definitions(
+        self,
+        batch_parameters: dict[str, Any],
+        expectation_parameters: dict[str, Any],
+        result_format: Any,
+        run_id: RunIdentifier,
+    ) -> dict[Any, ExpectationSuiteValidationResult]:
+        """Run each as soon as those have ended that it needs. `batch_parameters`: the frame of each, by name."""
+        definitions = {one.name: one for one in self.validation_definitions}
+        running: dict[str, Future[ExpectationSuiteValidationResult]] = {}
+
+        def run(name: str, needed: list[Future[ExpectationSuiteValidationResult]]) -> ExpectationSuiteValidationResult:
+            for other in needed:
+                other.result()
+            found = definitions[name].run(
+                checkpoint_id=self.id,
+                batch_parameters={"dataframe": batch_parameters[name]},
+                expectation_parameters=expectation_parameters,
+                result_format=result_format,
+                run_id=run_id,
+            )
+            _give_on(found, expectation_parameters)
+            return found
+
+        needs = _needs(definitions)
+        for name in TopologicalSorter(needs).static_order():  # so nobody waits for what stands behind him in the queue
+            running[name] = self._pool.submit(run, name, [running[other] for other in needs[name]])
+        return {
+            self._build_result_key(definitions[name], run_id, found.result().batch_id): found.result()
+            for name, found in running.items()
+        }
+
+
+class WriteDataDocs(ValidationAction):
+    """Judges what was found and writes the page of the run."""
+
+    type: Literal["offsetguard_data_docs"] = "offsetguard_data_docs"
+    name: str = "data_docs"
+    _judge: Any = PrivateAttr()
+    _cluster_folder: Any = PrivateAttr()
+
+    def run(self, checkpoint_result: CheckpointResult, action_context: ActionContext | None = None) -> dict[str, str]:
+        """Do what a Checkpoint asks for. Raises PublishError when the page cannot be written."""
+        report = self._judge(read_findings(checkpoint_result.run_results.values()))
+        try:
+            html = render_run_page(report, recent_runs(self._cluster_folder))
+            index = publish_page(self._cluster_folder, report.interval, html)
+        except OSError as error:
+            raise PublishError(f"Data Docs of cluster {report.cluster}: cannot be written: {error}") from error
+        return {"index": str(index)}
+
+
+def read_findings(validations: Iterable[ExpectationSuiteValidationResult]) -> Findings:
+    """Read numbers back from GX's results."""
+    findings = Findings()
+    for validation in validations:
+        for result in validation.results:
+            meta: dict[str, Any] = result.expectation_config.meta  # type: ignore[union-attr]
+            if (why := _exception_message(result)) is not None:
+                findings.not_checked[meta["id"]] = why
+                continue
+            count = Count(result.result["element_count"], result.result["unexpected_count"])
+            findings.counts[validation.suite_name, meta["id"]] = count
+            if "figure" in meta:
+                findings.figures[meta["figure"]] = result.result["observed_value"]
+    return findings
+
+
+def _expectations(table: Table) -> Iterator[Expectation]:
+    yield from (invariant_expectation(one) for one in ROW_INVARIANTS if one.table.name == table.name)
+    for figure in (row_count_of(table), *(one for one in _COMPARED if one.table.name == table.name)):
+        yield _figure_expectation(figure, str(figure))
+    yield from (_agreement_expectation(one) for one in AGREEMENTS if one.table.name == table.name)
+    if table == QUARANTINE:
+        yield from _quarantine_expectations()
+
+
+def _quarantine_expectations() -> Iterator[Expectation]:
+    for one in _CORRUPT:
+        yield ExpectInvariantToHold(
+            table_name=QUARANTINE.name,
+            speaks_about=EVERY_ROW,
+            violated_when=is_reason(one.id),
+            description=one.title,
+            severity=severity_of(one),
+            meta={"id": one.id},
+        )
+    for table in LANDED:
+        yield _figure_expectation(quarantined_of(table), str(quarantined_of(table)))
+        unwritten = {"$PARAMETER": unwritten_of(table)}
+        yield _figure_expectation(quarantined_of(table), conservation_of(table), unwritten, unwritten)
+
+
+def _agreement_expectation(agreement: Agreement) -> ExpectFigureToBeBetween:
+    expected = {"$PARAMETER": agreement.expected.parameter}
+    return _figure_expectation(agreement.figure, agreement.id, None if agreement.at_most else expected, expected)
+
+
+def _figure_expectation(
+    figure: Figure, id_: str, min_value: Any = None, max_value: Any = None
+) -> ExpectFigureToBeBetween:
+    meta = {"id": id_, "figure": figure.parameter}
+    return ExpectFigureToBeBetween(
+        aggregate=figure.aggregate, min_value=min_value, max_value=max_value, description=id_, meta=meta
+    )
+
+
+def _needs(names: Iterable[str]) -> dict[str, set[str]]:
+    """Return by table the tables whose figures its suite is given."""
+    needs: dict[str, set[str]] = {name: set() for name in names}
+    for one in AGREEMENTS:
+        if {one.figure.table.name, one.expected.table.name} <= needs.keys():
+            needs[one.figure.table.name].add(one.expected.table.name)
+    if QUARANTINE.name in needs:
+        needs[QUARANTINE.name] |= {table.name for table in LANDED if table.name in needs}
+    return needs
+
+
+def _parameters(landed: Mapping[Table, int]) -> dict[str, Any]:
+    """Return what the figures are of tables that are not validated: a state that was not folded says nothing."""
+    without_rows = {one.parameter: None if one.table == QUEUE_STATE else 0 for one in _COMPARED}
+    return without_rows | {unwritten_of(table): count for table, count in landed.items()}
+
+
+def _give_on(validation: ExpectationSuiteValidationResult, parameters: dict[str, Any]) -> None:
+    """Make a table's figures the parameters of the suites behind it; one that could not be made compares nothing."""
+    figures = read_findings([validation]).figures
+    name = validation.suite_name
+    parameters |= {one.parameter: figures.get(one.parameter) for one in _COMPARED if one.table.name == name}
+    for table in LANDED:
+        if table.name == name:
+            written = figures.get(row_count_of(table).parameter)
+            parameters[unwritten_of(table)] = None if written is None else parameters[unwritten_of(table)] - written
+
+
+def _context() -> EphemeralDataContext:
+    """Everything in memory, nothing from the environment, nothing to the network."""
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+        data_docs_sites={},
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def _exception_message(result: ExpectationValidationResult) -> str | None:
+    """GX keeps one record, or one per metric that failed. Of a page of Spark's plan or stack trace the first line."""
+    info: dict[str, Any] = result.exception_info or {}
+    records = [info, *(record for record in info.values() if isinstance(record, dict))]
+    raised = [record for record in records if record.get("raised_exception")]
+    return (
+        (str(raised[0].get("exception_message")).strip() or "for no reason given").splitlines()[0] if raised else None
+    )
