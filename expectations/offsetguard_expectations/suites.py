@@ -270,5 +270,5 @@ def _typed(frame: Any, table: Table) -> pa.Table:
 
 
 def _without_zone(type_: pa.DataType) -> pa.DataType:
-    """Return a time of UTC as DuckDB has it by itself: what it does with zones is in an extension to be downloaded."""
+    """Return a time of UTC without its zone: what DuckDB makes of it then depends on no session's time zone."""
     return pa.timestamp(type_.unit) if pa.types.is_timestamp(type_) else type_

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """Relations by name, as temporary views of a session, and the queries over them; nothing is read before it must.
-
-    The same interface as `offsetguard.facts.duckdb_engine.DuckDBEngine`.
-    """
+    """Relations by name, as temporary views of a session, and the queries over them; nothing is read before it must."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -29,11 +26,3 @@ class SparkEngine:
         """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names."""
         text = texts.spark_text(name)
         return self._spark.sql(text, args={one: (parameters or {})[one] for one in texts.parameters_of(text)})
-
-    def keep(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
-        """Run a query that other queries read by its name, now.
-
-        A checkpoint and not `persist`, which keeps the rows but leaves the plan: each reader would be planned with all
-        of it again, which takes longer than a small interval's rows do.
-        """
-        self.add(name, self.run(name, parameters).localCheckpoint(eager=True))

@@ -77,7 +77,7 @@ PARTS = (
     Part(
         "versions",
         "real brokers of every version: client, collector, details, logs, POP, state files, the source matrix",
-        "20",
+        "10",
         (
             tests(
                 *SPREAD,
@@ -102,10 +102,10 @@ PARTS = (
     ),
     Part("engines", "a job by spark-submit, Spark Connect and spark://", "4", (tests("tests/spark/test_engines.py"),)),
     Part(
-        "tls-acl", "brokers with TLS and access control, of every version", "4", (tests("tests/live", "-k", GUARDED),)
+        "tls-acl", "brokers with TLS and access control, of every version", "2", (tests("tests/live", "-k", GUARDED),)
     ),
     Part("postgres", "the store and deliverers on PostgreSQL", "1", (tests("tests/unit", "-m", "postgres"),)),
-    Part("airflow", "DAGs, connections and pages in Airflow", "2", (tests("tests/airflow", "-m", "not browser"),)),
+    Part("airflow", "DAGs, connections and pages in Airflow", "1", (tests("tests/airflow", "-m", "not browser"),)),
     Part("browser", "Airflow's pages opened in Chromium", "1", (tests("tests/airflow", "-m", "browser"),)),
     Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "5", (tests("tests/live/test_end_to_end.py"),)),
     Part(
