@@ -50,5 +50,5 @@ class Nothing:
 def test_an_interval_without_lines_or_clients_reads_and_writes_nothing(
     config, row_counts: dict[str, int], earlier_lines: bool, work: tuple[bool, bool]
 ) -> None:
-    sources = FactSources(None, "demo", INTERVAL, config, Nothing(earlier_lines), row_counts)  # type: ignore[arg-type]
+    sources = FactSources(None, "demo", INTERVAL, config, Nothing(earlier_lines), row_counts, None)  # type: ignore[arg-type]
     assert (has_log_lines(sources), has_subscriptions(sources)) == work

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from offsetguard.facts.parameters import KEPT_FOR
 from offsetguard.queue_fold import window_of, windows_of
-from offsetguard.queue_state import WINDOW, QueueState, Sample, curve
+from offsetguard.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
 from offsetguard_peers.for_each import for_each
@@ -171,12 +171,20 @@ def test_points_are_samples_and_reach_back_to_the_first_one_or_beyond_the_window
     assert not times or times[0] == sorted(life)[-2]
 
 
+def rounds_were_missed(before: QueueState, at: datetime) -> bool:
+    if before.seen_at is None or not before.points:
+        return False
+    apart, usual = at - before.seen_at, before.seen_at - before.points[0].at
+    return apart > MISSED_AFTER and apart > 1.5 * usual
+
+
 @given(SAMPLES)
 def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(drawn) -> None:
     samples, state, pauses = sequence(drawn), None, []
     for (at, _), after in zip(samples, after_each(samples), strict=True):
         before, state = state, after
-        if before is not None and state.advanced_at == at and state.recreated_at != at:
+        advanced = before is not None and state.advanced_at == at and state.recreated_at != at
+        if before is not None and advanced and not rounds_were_missed(before, at):
             moments = (before.advanced_at, before.end_reached_at, before.first_seen_at)
             pauses.append((at, (at - max(moment for moment in moments if moment)) // timedelta(milliseconds=1)))
         if state.recreated_at == at:
