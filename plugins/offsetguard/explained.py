@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from offsetguard.known_figures import epoch_ms
 from offsetguard.offsets import QueueOffsets
-from offsetguard.queue_fold import window_of
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.time_lag import Basis, TimeLag, lag_in_time, producer_curve
 from offsetguard.windows import judge_window
@@ -44,21 +45,42 @@ class GivenSample:
     last_timestamp_ms: int | None = None  # store time of the message before consumer_offset
 
 
-def explain_queue(
-    samples: Sequence[GivenSample], context: QueueContext, policy: WindowPolicy, now_ms: int
-) -> QueueVerdict:
-    """Return the verdict on a queue of which these samples are known, given in any order.
+@dataclass(frozen=True, slots=True)
+class GivenQueue:
+    """A queue of which some samples are known, in any order, and as of when it is judged by what."""
 
-    Samples from the future, and those older than the window, are left out; of several of one moment one counts.
-    """
-    window, now = timedelta(milliseconds=policy.window_ms), _moment(now_ms)
-    known = _one_of_each_moment([one for one in samples if one.at_ms <= now_ms])
-    within = [one for one in known if one.at_ms >= now_ms - policy.window_ms]
-    commits_seen = any(one.consumer_offset is not None for one in within)
-    state = window_of(((_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in within), window)
+    samples: Sequence[GivenSample]
+    context: QueueContext
+    policy: WindowPolicy
+    now_ms: int
+
+    def known(self) -> list[GivenSample]:
+        """Return its samples in order of time: none from the future, and of several of one moment one."""
+        return _one_of_each_moment([one for one in self.samples if one.at_ms <= self.now_ms])
+
+    def history(self) -> list[tuple[datetime, Sample]]:
+        """Return what its window is folded of."""
+        within = [one for one in self.known() if one.at_ms >= self.now_ms - self.policy.window_ms]
+        commits_seen = any(one.consumer_offset is not None for one in within)
+        return [(_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in within]
+
+
+def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:
+    """Return the verdicts on queues: one query for all whose windows are equally long."""
+    of_length: dict[int, dict[int, list[tuple[datetime, Sample]]]] = defaultdict(dict)
+    for number, one in enumerate(given):
+        of_length[one.policy.window_ms][number] = one.history()
+    states: dict[int, QueueState] = {}
+    for window_ms, histories in of_length.items():
+        states |= windows_of(histories, timedelta(milliseconds=window_ms))
+    return [_judged(one, states.get(number)) for number, one in enumerate(given)]
+
+
+def _judged(given: GivenQueue, state: QueueState | None) -> QueueVerdict:
+    now = _moment(given.now_ms)
     state = state or QueueState(now, Sample())
-    lag_ms = _lag_ms(state, known, now_ms)
-    return judge_window(state, replace(context, lag_ms=lag_ms), policy, now)
+    context = replace(given.context, lag_ms=_lag_ms(state, given.known(), given.now_ms))
+    return judge_window(state, context, given.policy, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ def windows_of(
     if not rows:
         return {}
     found = folded(pa.Table.from_pylist(rows, schema=arrow_schema(QUEUE_SNAPSHOTS)), window)
-    return {keys[row["queue_id"]]: QueueState.from_row(row) for row in found.to_pylist()}
+    windows = {row["queue_id"]: QueueState.from_row(row) for row in found.to_pylist()}
+    return {key: windows[number] for number, key in enumerate(keys) if number in windows}
 
 
 def window_of(samples: Iterable[tuple[datetime, Sample]], window: timedelta = WINDOW) -> QueueState | None:

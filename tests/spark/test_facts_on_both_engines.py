@@ -16,6 +16,7 @@ from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import parameters_of
 from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers import generated_intervals
+from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.generated_queues import SPAN
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import spark_schema
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-INTERVALS = 300
+INTERVALS = 300 if is_thorough() else 60
 SEED = time_ns()
 START, END = generated_intervals.INTERVAL.start, generated_intervals.INTERVAL.end
 TABLES = {table.name: table for table in PUBLISHED}

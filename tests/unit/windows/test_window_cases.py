@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from offsetguard.config import GroupPolicy, WindowPolicy
 from offsetguard.constraints import read_python
-from offsetguard.explained import GivenSample, explain_queue
+from offsetguard.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.queue_state import WINDOW
-from offsetguard.verdicts import State
+from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.window_rules import WINDOW_RULES, QueueContext
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
@@ -63,11 +63,20 @@ def context_of(case: dict[str, Any]) -> QueueContext:
     )
 
 
-@for_each("case", CASES, name_of=lambda case: case["why"])
-def test_the_table_of_cases(case: dict[str, Any]) -> None:
+def given(case: dict[str, Any]) -> GivenQueue:
     samples = samples_of(case)
-    policy = WindowPolicy(**case.get("policy", {}))
-    verdict = explain_queue(samples, context_of(case), policy, now_ms_of(case, samples))
+    return GivenQueue(samples, context_of(case), WindowPolicy(**case.get("policy", {})), now_ms_of(case, samples))
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, QueueVerdict]:
+    """Return the verdict on each case, by why it is one: a query costs as much for all as for one."""
+    return dict(zip((case["why"] for case in CASES), explain_queues([given(case) for case in CASES]), strict=True))
+
+
+@for_each("case", CASES, name_of=lambda case: case["why"])
+def test_the_table_of_cases(verdicts: dict[str, QueueVerdict], case: dict[str, Any]) -> None:
+    verdict = verdicts[case["why"]]
     found = {name: getattr(verdict, name) for name in case["expect"]}
     assert found == case["expect"], (verdict.rule, verdict.reason, dict(verdict.figures))
     assert verdict.state is WINDOW_RULES[verdict.rule].state

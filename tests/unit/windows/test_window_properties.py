@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from offsetguard.config import WindowPolicy
-from offsetguard.explained import GivenSample, explain_queue
+from offsetguard.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.queue_state import QueueState, Sample
-from offsetguard.verdicts import State
+from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.window_rules import QueueContext
 from offsetguard.windows import judge_window
 from offsetguard_peers.queue_answers import figures_of, states_of
@@ -61,6 +61,11 @@ def living(drawn: list[tuple[int, int, int, bool]]) -> list[GivenSample]:
 
 
 ANY = SAMPLES | GROWING.map(living)
+
+
+def explain_queue(samples: list[GivenSample], context: QueueContext, policy: WindowPolicy, now_ms: int) -> QueueVerdict:
+    (verdict,) = explain_queues([GivenQueue(samples, context, policy, now_ms)])
+    return verdict
 
 
 def last_ms(samples: list[GivenSample]) -> int:
