@@ -24,7 +24,7 @@ from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.chinese_text import english_words
 from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.for_each import for_each
-from offsetguard_peers.rule_cases import config_of, facts_of
+from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,11 @@ CHINESE = Locale.of("zh", "Asia/Shanghai")
 HOSTILE = "</td><script>\u202e{lag_ms:duration}\r\nBcc: <!channel> %s"
 NAMES = frozenset({"operations", "demo", "orders", *rules_by_id()})
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folded() -> None:
+    fold_ahead(case["facts"] for path in CASES for case in cases(path))
 
 
 def cases(path: Path) -> list[dict[str, Any]]:

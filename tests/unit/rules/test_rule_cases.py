@@ -21,7 +21,7 @@ from offsetguard.rules.registry import ALL_RULES, RULE_FILES, judge, look
 from offsetguard.rules.unseen_facts import OF_THE_ROUND
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
-from offsetguard_peers.rule_cases import config_of, facts_of
+from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
 
 if TYPE_CHECKING:
     from offsetguard.rules.rule import CannotTell, Finding
@@ -55,6 +55,11 @@ def _untold(entry: CannotTell, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 CASE_FILES = {file.stem: read_cases(file) for file in sorted(CASES.glob("*.yml"))}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folded() -> None:
+    fold_ahead(case["facts"] for cases in CASE_FILES.values() for case in cases)
 
 
 def _cases(*saying: str) -> list[Any]:
