@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.facts.parameters import KEPT_FOR
@@ -16,6 +16,7 @@ from offsetguard.queue_fold import window_of, windows_of
 from offsetguard.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
+from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.queue_answers import figures_of, states_of, stepped
 
@@ -96,6 +97,7 @@ def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_folding_a_sample_twice_changes_nothing(drawn) -> None:
     samples = sequence(drawn)
     states = states_of([samples] * len(samples))
@@ -111,6 +113,7 @@ def test_a_late_sample_changes_nothing() -> None:
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_folding_sample_by_sample_gives_what_all_at_once_give(drawn) -> None:
     samples, states = sequence(drawn), []
     for one in samples:
@@ -126,6 +129,7 @@ def test_a_rebuilt_state_is_the_folded_one_in_whatever_order_the_samples_come(dr
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -> None:
     samples = [one for _, one in sequence(drawn) if one.max_offset is not None]
     # Offsets before and after a recreated queue cannot be compared.
@@ -156,6 +160,7 @@ def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_points_are_samples_and_reach_back_to_the_first_one_or_beyond_the_window(drawn) -> None:
     samples = [one for _, one in sequence(drawn)]
     state = folded(sequence(drawn))
@@ -179,6 +184,7 @@ def rounds_were_missed(before: QueueState, at: datetime) -> bool:
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(drawn) -> None:
     samples, state, pauses = sequence(drawn), None, []
     for (at, _), after in zip(samples, after_each(samples), strict=True):
@@ -197,6 +203,7 @@ def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(draw
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(drawn) -> None:
     state = folded(sequence(drawn))
     points = curve(state)
@@ -209,6 +216,7 @@ def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(d
 
 
 @given(SAMPLES)
+@settings(max_examples=examples(0.3))
 def test_whatever_was_wrong_within_the_window_keeps_the_queue_a_suspect(drawn) -> None:
     samples, state, wrong = sequence(drawn), None, []
     for (at, one), after in zip(samples, after_each(samples), strict=True):
