@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 WINDOW = timedelta(minutes=30)
 MISSED_PARTS = 12
-"""Two readings further apart than such a part of the window (150 s), and than readings were before, have missed rounds
-between them: what lies there is no rhythm of a group. One round that fails now and then is none of that."""
+"""Two readings further apart than such a part of the window (150 s), and than 2.5 times what readings lay apart before,
+have missed rounds between them: what lies there is no rhythm of a group. One round that fails is none of that."""
 MISSED_AFTER = WINDOW / MISSED_PARTS
 
 

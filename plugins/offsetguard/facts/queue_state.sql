@@ -8,8 +8,8 @@
 --   queue that comes back later starts anew;
 -- - unseen (the broker did not answer, or its commits were not read, or it was read no later than the newest one):
 --   becomes the newest sample, counted as unknown; everything folded stays. Unknown is never zero;
--- - behind missed rounds (further from the newest seen one than :missed_us, and than readings were before): the fold
---   goes on, and counts samples anew: what lies between tells neither a pause nor a pace of the group. A backlog before
+-- - behind missed rounds (further from the newest seen one than :missed_us, and than 2.5 times what readings lay apart
+--   before: two in a row are missing): the fold goes on, and counts samples anew: what lies between tells neither a pause nor a pace of the group. A backlog before
 --   which the same offset is committed has stood still all the while;
 -- - recreated or truncated (max offset moved back): offsets before and after cannot be compared. The fold starts anew,
 --   and keeps when that was and the max offset before.
@@ -43,7 +43,7 @@ WITH folded AS (
     COALESCE(
       UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) > :missed_us
       AND (UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at)) * 2
-        > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 3,
+        > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 5,
       FALSE
     ) AS missed,
     COALESCE(

@@ -180,7 +180,7 @@ def rounds_were_missed(before: QueueState, at: datetime) -> bool:
     if before.seen_at is None or not before.points:
         return False
     apart, usual = at - before.seen_at, before.seen_at - before.points[0].at
-    return apart > MISSED_AFTER and apart > 1.5 * usual
+    return apart > MISSED_AFTER and apart > 2.5 * usual
 
 
 @given(SAMPLES)

@@ -36,7 +36,7 @@ WITH folded AS (
         EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
       ) * 2 > (
         EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
-      ) * 3,
+      ) * 5,
       FALSE
     ) AS missed,
     COALESCE(

@@ -64,7 +64,7 @@ WITH samples AS (
               EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
             ) * 2 > (
               EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
-            ) * 3,
+            ) * 5,
             FALSE
           ), 'stands_still': COALESCE(
             sample.consumer_offset = before.committed_offset
