@@ -20,25 +20,27 @@ nothing unknown is ever taken for zero. Every queue that is not OK is a suspect 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from offsetguard import forecasts
 from offsetguard.queue_fold import windows_of
-from offsetguard.queue_state import Sample
+from offsetguard.queue_state import QueueState, Sample
 from offsetguard.text import render_text
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.window_figures import WindowFigures
 from offsetguard.window_rules import POP, WINDOW_RULES, QueueContext, first_rule
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from offsetguard.config import Config, EffectivePolicy, WindowPolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
     from offsetguard.forecasts import Forecast
-    from offsetguard.queue_state import QueueState
+    from offsetguard.offsets import QueueOffsets
     from offsetguard.verdicts import Figure
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def judge_window(window: QueueState, context: QueueContext, policy: WindowPolicy, now: datetime) -> QueueVerdict:
@@ -60,18 +62,15 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions = forecasts.retentions(facts, config)
     states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
-    own = windows_of(
-        {place: [_only_sample(one, facts)] for place, one in enumerate(facts.queues) if one.window is None}
-    )
     judged = []
-    for place, queue in enumerate(facts.queues):
+    for queue in facts.queues:
         pair = queue.consumer_group, queue.message_queue.topic
         context = replace(
             contexts.get(pair, _NOTHING_KNOWN),
             lag_ms=queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
         )
-        window = queue.window or own[place]
+        window = queue.window or _own_window(queue, facts)
         verdict = judge_window(window, context, policies[queue.consumer_group], facts.now)
         states[pair][verdict.state] += 1
         judged.append(replace(queue, verdict=verdict))
@@ -122,21 +121,30 @@ def _context(group: GroupFacts) -> QueueContext:
     )
 
 
-def _only_sample(queue: QueueFacts, facts: IntervalFacts) -> tuple[datetime, Sample]:
-    """Return the one sample that facts without a window are; whether a commit is missing or unknown is not told."""
-    offsets = queue.offsets
-    known = offsets.max_offset is not None and offsets.consumer_offset is not None
-    read_at = facts.now if known else None
+def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
+    """Return the window that facts without one are: a single sample, read now; release 0.1 kept no windows."""
+    known = queue.offsets.max_offset is not None and queue.offsets.consumer_offset is not None
+    state = _window_of_one(queue.offsets, known=known)
+    moments: dict[str, Any] = {one.name: facts.now for one in fields(QueueState) if getattr(state, one.name) == _EPOCH}
+    sample = replace(state.sample, last_timestamp=queue.last_timestamp)
+    if known:
+        sample = replace(sample, consumer_offset_read_at=facts.now, max_offset_read_at=facts.now)
+    return replace(state, sample=sample, **(moments | {"interval_start": facts.interval.start}))
+
+
+@lru_cache(maxsize=10_000)
+def _window_of_one(offsets: QueueOffsets, *, known: bool) -> QueueState:
+    """Return the window of one sample, read in 1970; whether a commit is missing or unknown is not told."""
+    read_at = _EPOCH if known else None
     sample = Sample(
         min_offset=offsets.min_offset,
         max_offset=offsets.max_offset,
         consumer_offset=offsets.consumer_offset,
         pull_offset=offsets.pull_offset,
-        last_timestamp=queue.last_timestamp,
         consumer_offset_read_at=read_at,
         max_offset_read_at=read_at,
     )
-    return facts.interval.start, sample
+    return windows_of({offsets: [(_EPOCH, sample)]})[offsets]
 
 
 @dataclass(frozen=True, slots=True)
