@@ -100,7 +100,7 @@ PARTS = (
             (sys.executable, "-m", "offsetguard_peers.delivery_kills", "--kills", "50"),
         ),
     ),
-    Part("engines", "a job by spark-submit, Spark Connect and spark://", "4", (tests("tests/spark/test_engines.py"),)),
+    Part("engines", "a job by spark-submit, Spark Connect and spark://", "2", (tests("tests/spark/test_engines.py"),)),
     Part(
         "tls-acl", "brokers with TLS and access control, of every version", "2", (tests("tests/live", "-k", GUARDED),)
     ),
