@@ -45,11 +45,6 @@ def windows_of(
     return {key: windows[number] for number, key in enumerate(keys) if number in windows}
 
 
-def window_of(samples: Iterable[tuple[datetime, Sample]], window: timedelta = WINDOW) -> QueueState | None:
-    """Return the window of one queue; None: there is no sample."""
-    return windows_of({"": samples}, window).get("")
-
-
 def folded(history: pa.Table, window: timedelta = WINDOW) -> pa.Table:
     """Return the `queue_state` rows of `queue_snapshots` rows, of an interval one per queue."""
     from offsetguard.facts.duckdb_engine import DuckDBEngine  # noqa: PLC0415 0.3 s, and most commands make no facts

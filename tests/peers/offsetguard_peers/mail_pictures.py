@@ -28,12 +28,12 @@ from offsetguard.pipeline.daily_reports import write_daily_reports
 from offsetguard.pipeline.deliver import deliver_due
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.pipeline.sending import Channels
-from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 from offsetguard.store.database import open_database
 from offsetguard_peers.chromium import open_page
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.inbox_page import InboxPage
+from offsetguard_peers.queue_answers import window_of
 from offsetguard_peers.smtp_server import SmtpServer
 
 if TYPE_CHECKING:

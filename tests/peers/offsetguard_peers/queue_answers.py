@@ -10,13 +10,15 @@ import pyarrow as pa
 from offsetguard.collect.landing import arrow_schema
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import Sample
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from offsetguard.queue_state import QueueState
     from offsetguard.tables import Table
 
 Row = dict[str, Any]
@@ -24,6 +26,11 @@ History = list[tuple["datetime", Sample]]
 """Samples with the starts of their intervals, in any order."""
 
 _KEY = {"broker_name": "b", "topic": "t", "queue_id": 0, "consumer_group": "g"}
+
+
+def window_of(samples: Iterable[tuple[datetime, Sample]]) -> QueueState | None:
+    """Return the window of one queue; None: there is no sample."""
+    return windows_of({"": samples}).get("")
 
 
 def states_of(histories: Sequence[History]) -> list[Row]:

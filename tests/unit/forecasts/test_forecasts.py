@@ -16,10 +16,10 @@ from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
 from offsetguard.delete_hours import delete_hours
 from offsetguard.facts import BrokerFacts, BrokerMark
 from offsetguard.forecasts import Basis, Forecast
-from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.write_rates import WriteRates
+from offsetguard_peers.queue_answers import window_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000

@@ -15,11 +15,11 @@ from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.pipeline.judge import judge_interval
-from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
 from offsetguard_peers.for_each import for_each
+from offsetguard_peers.queue_answers import window_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -12,9 +12,9 @@ from offsetguard.intervals import Interval
 from offsetguard.messages.view import LAG_POINTS
 from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.outlooks import Outlooks
-from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 from offsetguard_peers.examples import examples
+from offsetguard_peers.queue_answers import window_of
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -12,11 +12,11 @@ from offsetguard.config import Config
 from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts, QueueFacts
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_fold import window_of
 from offsetguard.queue_state import Sample
 from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
 from offsetguard.rules.blocked_queues import blocked_queues
 from offsetguard.rules.rule import Severity
+from offsetguard_peers.queue_answers import window_of
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end

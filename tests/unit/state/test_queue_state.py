@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.facts.parameters import KEPT_FOR
-from offsetguard.queue_fold import window_of, windows_of
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
-from offsetguard_peers.queue_answers import figures_of, states_of, stepped
+from offsetguard_peers.queue_answers import figures_of, states_of, stepped, window_of
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
