@@ -107,7 +107,7 @@ def explain_time_lags(given: Sequence[GivenCurve]) -> list[TimeLag]:
         for number, one in enumerate(given)
     ]
     engine.add("queue_curves", pa.Table.from_pylist(rows, schema=_CURVES))
-    found = {row["cluster"]: row["ages"][0] for row in engine.run("time_lags").to_pylist()}
+    found = {row["cluster"]: row["ages"][0] for row in engine.rows("time_lags")}
     return [TimeLag(age["lag_ms"], Basis(age["basis"])) for age in (found[row["cluster"]] for row in rows)]
 
 

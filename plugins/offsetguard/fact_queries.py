@@ -90,7 +90,7 @@ class FactQueries:
         if name not in self._made:
             self._give(name)
             made = self._made[name] = defaultdict(list)
-            for row in self._engine.run(name, self._parameters).to_pylist():
+            for row in self._engine.rows(name, self._parameters):
                 made[row["cluster"]].append(row)
         return self._made[name][str(moment)]
 
@@ -100,7 +100,7 @@ class FactQueries:
         `rates`: rows with the key of a queue, `cluster` being a moment's place, `produce_tps` and `consume_tps`.
         """
         self.rows(QUEUE_FACTS.name, 0)  # queues keep their own
-        self._engine.add("own_figures", self._engine.run("queue_figures", self._parameters))
+        self._engine.rename("queue_figures", "own_figures")
         self._engine.add("queue_rates", pa.Table.from_pylist(list(rates), schema=_RATES))
         self._engine.view(
             "queue_figures",
@@ -114,7 +114,9 @@ class FactQueries:
         return any(len(one.get(table.name, ())) for one in self._rounds)
 
     def _give(self, name: str) -> None:
-        for relation in texts.relations_of(name) - self._there:
+        for relation in texts.relations_of(name):
+            if relation in self._there:
+                continue
             if relation == QUEUE_STATE.name:
                 self._give_state()
             elif relation == f"{BROKER_FACTS.name}{HISTORY}":
@@ -139,13 +141,13 @@ class FactQueries:
         self._engine.add("sound_queues", pa.concat_tables(parts))
         self._engine.view(f"{QUEUE_SNAPSHOTS.name}{HISTORY}", _of_moments("sound_queues", "<="))
         parameters = fold_parameters(taken_at[-1], first_interval_start=taken_at[0])
-        self._engine.add("folded", self._engine.run(texts.QUEUE_WINDOWS, parameters))
+        self._engine.keep(texts.QUEUE_WINDOWS, parameters)
         self._engine.add("rounds", _rounds(taken_at))
         self._engine.view(
             QUEUE_STATE.name,
-            "SELECT folded.* REPLACE (moment.interval_start AS interval_start) FROM folded "
+            f"SELECT one.* REPLACE (moment.interval_start AS interval_start) FROM {texts.QUEUE_WINDOWS} AS one "
             "JOIN intervals AS moment USING (cluster) "
-            "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = folded.interval_start",
+            "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = one.interval_start",
         )
 
     def _give_replicas_before(self) -> None:

@@ -31,7 +31,7 @@ def windows_of(
     Samples are given with the starts of their intervals, in any order, one of each interval.
     """
     keys = list(histories)
-    rows = [
+    rows: list[Row] = [
         {"cluster": "", "broker_name": "", "topic": "", "queue_id": number, "consumer_group": ""}
         | {"interval_start": interval_start}
         | {name: getattr(sample, name) for name in _SAMPLE}
@@ -40,16 +40,11 @@ def windows_of(
     ]
     if not rows:
         return {}
-    found = folded(pa.Table.from_pylist(rows, schema=arrow_schema(QUEUE_SNAPSHOTS)), window)
-    windows = {row["queue_id"]: QueueState.from_row(row) for row in found.to_pylist()}
-    return {key: windows[number] for number, key in enumerate(keys) if number in windows}
-
-
-def folded(history: pa.Table, window: timedelta = WINDOW) -> pa.Table:
-    """Return the `queue_state` rows of `queue_snapshots` rows, of an interval one per queue."""
     from offsetguard.facts.duckdb_engine import DuckDBEngine  # noqa: PLC0415 0.3 s, and most commands make no facts
 
     engine = DuckDBEngine()
-    engine.add(f"{QUEUE_SNAPSHOTS.name}_history", history)
-    starts = history["interval_start"].to_pylist()
-    return engine.run(QUEUE_WINDOWS, fold_parameters(max(starts), first_interval_start=min(starts), window=window))
+    engine.add(f"{QUEUE_SNAPSHOTS.name}_history", pa.Table.from_pylist(rows, schema=arrow_schema(QUEUE_SNAPSHOTS)))
+    starts = [row["interval_start"] for row in rows]
+    parameters = fold_parameters(max(starts), first_interval_start=min(starts), window=window)
+    windows = {row["queue_id"]: QueueState.from_row(row) for row in engine.rows(QUEUE_WINDOWS, parameters)}
+    return {key: windows[number] for number, key in enumerate(keys) if number in windows}

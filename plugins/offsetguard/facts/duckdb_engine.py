@@ -24,22 +24,38 @@ class DuckDBEngine:
         self._connection = _database().cursor()  # which has relations of its own
 
     def add(self, name: str, rows: pa.Table) -> None:
-        """Let queries read `rows` by a name; one that was there before is replaced."""
+        """Let queries read `rows` by a name."""
         self._connection.register(name, rows)
 
     def view(self, name: str, query: str) -> None:
         """Let queries read by a name what another one gives, in DuckDB's SQL."""
         self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query}")
 
-    def run(self, name: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+    def rows(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Return the rows of `facts/NAME.sql`. Of `parameters` those count that the text names."""
-        text = texts.duckdb_text(name)
-        values = {one: (parameters or {})[one] for one in texts.parameters_of(text)}
-        return self._connection.sql(text, params=values).to_arrow_table()
+        result = self._connection.execute(_statement(name), _of_text(name, parameters))
+        columns = [column[0] for column in result.description]
+        return [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
 
     def keep(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
         """Run a query that other queries read by its name."""
-        self.add(name, self.run(name, parameters))
+        self._connection.execute(_statement(name, kept=True), _of_text(name, parameters))
+
+    def rename(self, kept: str, name: str) -> None:
+        """Let what is kept have another name."""
+        self._connection.execute(f"ALTER TABLE {kept} RENAME TO {name}")
+
+
+def _of_text(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {one: (parameters or {})[one] for one in texts.parameters_of(texts.duckdb_text(name))}
+
+
+@cache
+def _statement(name: str, *, kept: bool = False) -> duckdb.Statement:
+    """Return a query, or what keeps its rows: parsed once, since a text takes longer to parse than small rows take."""
+    text = texts.duckdb_text(name)
+    (statement,) = _database().extract_statements(f"CREATE TEMP TABLE {name} AS {text}" if kept else text)
+    return statement
 
 
 @cache

@@ -39,7 +39,7 @@ def states_of(histories: Sequence[History]) -> list[Row]:
     engine.add(f"{QUEUE_SNAPSHOTS.name}_history", _table(QUEUE_SNAPSHOTS, sample_rows(histories)))
     starts = [start for history in histories for start, _ in history]
     parameters = fold_parameters(max(starts), first_interval_start=min(starts))
-    return _in_order(engine.run("queue_windows", parameters))
+    return _in_order(engine.rows("queue_windows", parameters))
 
 
 def stepped(before: Sequence[Row], history: History) -> list[Row]:
@@ -47,7 +47,7 @@ def stepped(before: Sequence[Row], history: History) -> list[Row]:
     engine = DuckDBEngine()
     engine.add(f"{QUEUE_STATE.name}_before", _table(QUEUE_STATE, before))
     engine.add(QUEUE_SNAPSHOTS.name, _table(QUEUE_SNAPSHOTS, sample_rows([[one] for one in history])))
-    return _in_order(engine.run(QUEUE_STATE.name, fold_parameters(max(start for start, _ in history))))
+    return _in_order(engine.rows(QUEUE_STATE.name, fold_parameters(max(start for start, _ in history))))
 
 
 def sample_rows(histories: Sequence[History]) -> list[Row]:
@@ -70,7 +70,7 @@ def figures_of(states: Sequence[Row], now: datetime) -> list[Row]:
     engine.add(CLIENT_SNAPSHOTS.name, _table(CLIENT_SNAPSHOTS, []))
     for step in ("clients", "group_clients", "queue_curves", "time_lags"):
         engine.keep(step, parameters)
-    return _in_order(engine.run("queue_figures", parameters))
+    return _in_order(engine.rows("queue_figures", parameters))
 
 
 def _table(table: Table, rows: Sequence[Row]) -> pa.Table:
@@ -78,5 +78,5 @@ def _table(table: Table, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
 
 
-def _in_order(rows: pa.Table) -> list[Row]:
-    return sorted(rows.to_pylist(), key=lambda row: int(row["cluster"]))
+def _in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: int(row["cluster"]))

@@ -65,8 +65,8 @@ def one_week(counts: Mapping[str, int], at: datetime, before: list[Row]) -> dict
     engine.add("topic_facts_history", table_of(TOPIC_FACTS, [begun | {"topic": topic} for topic in counts]))
     engine.add("group_facts_history", table_of(GROUP_FACTS, []))
     engine.add("traffic_baselines_history", table_of(TRAFFIC_BASELINES, before))
-    made = engine.run(TRAFFIC_BASELINES.name, parameters_of(Judgement(), at, at))
-    return {row["topic"]: row for row in made.to_pylist()}
+    made = engine.rows(TRAFFIC_BASELINES.name, parameters_of(Judgement(), at, at))
+    return {row["topic"]: row for row in made}
 
 
 def some_weeks(random: Random, most: int) -> list[int]:
