@@ -1,14 +1,20 @@
 """How many examples hypothesis tries: few where everybody waits for them, many in `make test-all`.
 
 `OFFSETGUARD_EXAMPLES=thorough` or `pytest --hypothesis-profile thorough` choose the many. A test whose examples are
-slow or quick says `@settings(max_examples=examples(0.2))`: a fifth of what the profile has.
+slow or quick says `@settings(max_examples=examples(0.2))`: a fifth of what the profile has. Where one query is what
+takes long, `@together(...)` gives a test ten examples at once.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 QUICK, THOROUGH = "quick", "thorough"
 THOROUGH_EXAMPLES = 200
@@ -31,3 +37,9 @@ def is_thorough() -> bool:
 def examples(times: float) -> int:
     """Return a test's own number of examples: so many times that of the profile, and two at least."""
     return max(2, round(settings().max_examples * times))
+
+
+def together(*drawn: st.SearchStrategy[Any]) -> Callable[[Callable[[list[Any]], None]], Callable[[], None]]:
+    """Give a test a list of ten tuples of what is drawn, a fifth as often: a query takes as long for ten as for one."""
+    of_ten = given(st.lists(st.tuples(*drawn), min_size=10, max_size=10))
+    return lambda test: settings(max_examples=examples(0.2))(of_ten(test))

@@ -28,12 +28,12 @@ from offsetguard.pipeline.daily_reports import write_daily_reports
 from offsetguard.pipeline.deliver import deliver_due
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.pipeline.sending import Channels
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import Sample
 from offsetguard.store.database import open_database
 from offsetguard_peers.chromium import open_page
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.inbox_page import InboxPage
-from offsetguard_peers.queue_answers import window_of
 from offsetguard_peers.smtp_server import SmtpServer
 
 if TYPE_CHECKING:
@@ -138,30 +138,33 @@ class Stage:
 
     def _facts(self, minute: int) -> IntervalFacts:
         interval = Interval(START + minute * MINUTE)
-        queues = tuple(queue for group in self._groups for queue in self._queues(group, minute, interval))
+        queues = tuple(self._queues(minute, interval))
         groups = tuple(self._group(one, minute, queues) for one in self._groups)
         return IntervalFacts(CLUSTER, interval, interval.end, queues=queues, groups=groups)
 
-    def _queues(self, group: StagedGroup, minute: int, interval: Interval) -> Iterator[QueueFacts]:
+    def _queues(self, minute: int, interval: Interval) -> Iterator[QueueFacts]:
         read_at = interval.start + timedelta(seconds=5)
-        for n in range(group.queue_count):
-            queue = MessageQueue(group.topic, f"broker-{'ab'[n % 2]}", n // 2)
-            written, committed = group.written(n, minute), group.committed(n, minute)
-            last_at = START + committed / group.written(n, 1) * MINUTE  # what was consumed last, was written then
-            lag_ms = (read_at - last_at) // timedelta(milliseconds=1) if written > committed else 0
-            sample = Sample(
-                min_offset=0,
-                max_offset=written,
-                consumer_offset=committed,
-                last_timestamp=last_at,
-                oldest_unconsumed_at=last_at if written > committed else None,
-                consumer_offset_read_at=read_at,
-                max_offset_read_at=read_at,
-            )
-            key = (group.name, queue)
-            self._samples[key].append((interval.start, sample))
-            state = window_of(self._samples[key])
-            yield QueueFacts(group.name, queue, sample.offsets, last_at, lag_ms, window=state)
+        newest: dict[tuple[str, MessageQueue], tuple[Sample, int]] = {}
+        for group in self._groups:
+            for n in range(group.queue_count):
+                written, committed = group.written(n, minute), group.committed(n, minute)
+                last_at = START + committed / group.written(n, 1) * MINUTE  # what was consumed last, was written then
+                sample = Sample(
+                    min_offset=0,
+                    max_offset=written,
+                    consumer_offset=committed,
+                    last_timestamp=last_at,
+                    oldest_unconsumed_at=last_at if written > committed else None,
+                    consumer_offset_read_at=read_at,
+                    max_offset_read_at=read_at,
+                )
+                key = (group.name, MessageQueue(group.topic, f"broker-{'ab'[n % 2]}", n // 2))
+                self._samples[key].append((interval.start, sample))
+                lag_ms = (read_at - last_at) // timedelta(milliseconds=1) if written > committed else 0
+                newest[key] = sample, lag_ms
+        for (group_name, queue), state in windows_of({key: self._samples[key] for key in newest}).items():
+            sample, lag_ms = newest[group_name, queue]
+            yield QueueFacts(group_name, queue, sample.offsets, sample.last_timestamp, lag_ms, window=state)
 
     def _group(self, group: StagedGroup, minute: int, queues: Iterable[QueueFacts]) -> GroupFacts:
         own = [one for one in queues if one.consumer_group == group.name]

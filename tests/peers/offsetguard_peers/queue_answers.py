@@ -42,12 +42,14 @@ def states_of(histories: Sequence[History]) -> list[Row]:
     return _in_order(engine.rows("queue_windows", parameters))
 
 
-def stepped(before: Sequence[Row], history: History) -> list[Row]:
-    """Return the states after one more snapshot; `before` and the samples belong together by their places."""
+def stepped(before: Sequence[Row], newest: Sequence[History]) -> list[Row]:
+    """Return the states after one more snapshot, of each queue one sample or none; what belongs together by places."""
     engine = DuckDBEngine()
     engine.add(f"{QUEUE_STATE.name}_before", _table(QUEUE_STATE, before))
-    engine.add(QUEUE_SNAPSHOTS.name, _table(QUEUE_SNAPSHOTS, sample_rows([[one] for one in history])))
-    return _in_order(engine.rows(QUEUE_STATE.name, fold_parameters(max(start for start, _ in history))))
+    engine.add(QUEUE_SNAPSHOTS.name, _table(QUEUE_SNAPSHOTS, sample_rows(newest)))
+    return _in_order(
+        engine.rows(QUEUE_STATE.name, fold_parameters(max(start for samples in newest for start, _ in samples)))
+    )
 
 
 def sample_rows(histories: Sequence[History]) -> list[Row]:
@@ -60,11 +62,14 @@ def sample_rows(histories: Sequence[History]) -> list[Row]:
     ]
 
 
-def figures_of(states: Sequence[Row], now: datetime) -> list[Row]:
-    """Return the `queue_figures` row of each state, as of `now`."""
+def figures_of(states: Sequence[Row], moments: Sequence[datetime]) -> list[Row]:
+    """Return the `queue_figures` row of each state, as of the moment at its place."""
     engine = DuckDBEngine()
-    parameters = fold_parameters(now)
-    intervals = [{"cluster": one["cluster"], "interval_start": one["interval_start"], "now": now} for one in states]
+    parameters = fold_parameters(max(moments))
+    intervals = [
+        {"cluster": one["cluster"], "interval_start": one["interval_start"], "now": now}
+        for one, now in zip(states, moments, strict=True)
+    ]
     engine.add("intervals", pa.Table.from_pylist(intervals))
     engine.add(QUEUE_STATE.name, _table(QUEUE_STATE, states))
     engine.add(CLIENT_SNAPSHOTS.name, _table(CLIENT_SNAPSHOTS, []))

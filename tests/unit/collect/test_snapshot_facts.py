@@ -19,6 +19,7 @@ from offsetguard.queue_state import Sample
 from offsetguard.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard_peers import queue_answers
+from offsetguard_peers.examples import together
 
 if TYPE_CHECKING:
     from offsetguard.facts import IntervalFacts
@@ -56,10 +57,12 @@ def queue_row(
     }
 
 
-def figures_of(row: Row) -> Row:
-    sample = Sample(**{one.name: row[one.name] for one in fields(Sample) if one.name in row})
-    (figures,) = queue_answers.figures_of(queue_answers.states_of([[(INTERVAL.start, sample)]]), INTERVAL.end)
-    return figures
+def figures_of(*rows: Row) -> list[Row]:
+    histories = [
+        [(INTERVAL.start, Sample(**{one.name: row[one.name] for one in fields(Sample) if one.name in row}))]
+        for row in rows
+    ]
+    return queue_answers.figures_of(queue_answers.states_of(histories), [INTERVAL.end] * len(rows))
 
 
 def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | None = None) -> IntervalFacts:
@@ -101,19 +104,22 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
     ],
 )
 def test_a_queue_is_suspect_unless_it_is_provably_healthy(row: Row, suspect: bool) -> None:
-    assert figures_of(row)["suspect"] is suspect
+    assert figures_of(row)[0]["suspect"] is suspect
 
 
-@given(st.tuples(*[st.none() | st.integers(0, 20)] * 4), st.booleans())
-def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
-    offsets: tuple[int | None, ...], was_read: bool
-) -> None:
-    low, high, consumer, pull = offsets
-    row = queue_row(consumer, pull, low, high, consumer_offset_read_at=READ_AT if was_read else None)
-    if not figures_of(row)["suspect"]:
-        assert not offsets_of(row).order_violations()
-        assert high is not None
-        assert high == (consumer if consumer is not None else low)
+@together(st.tuples(*[st.none() | st.integers(0, 20)] * 4), st.booleans())
+def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(drawn: list[tuple[Any, bool]]) -> None:
+    rows = [
+        queue_row(consumer, pull, low, high, consumer_offset_read_at=READ_AT if was_read else None)
+        for (low, high, consumer, pull), was_read in drawn
+    ]
+    for row, figures in zip(rows, figures_of(*rows), strict=True):
+        if not figures["suspect"]:
+            assert not offsets_of(row).order_violations()
+            assert row["max_offset"] is not None
+            assert row["max_offset"] == (
+                row["min_offset"] if row["consumer_offset"] is None else row["consumer_offset"]
+            )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +135,7 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(
     ],
 )
 def test_the_age_of_what_waits(row: Row, expected: int | None) -> None:
-    assert figures_of(row)["lag_ms"] == expected
+    assert figures_of(row)[0]["lag_ms"] == expected
 
 
 @given(st.lists(st.none() | st.integers()))

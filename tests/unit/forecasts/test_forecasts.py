@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,10 +17,14 @@ from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
 from offsetguard.delete_hours import delete_hours
 from offsetguard.facts import BrokerFacts, BrokerMark
 from offsetguard.forecasts import Basis, Forecast
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.write_rates import WriteRates
-from offsetguard_peers.queue_answers import window_of
+from offsetguard_peers.examples import together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000
@@ -28,13 +33,20 @@ HOUR_MS = 3_600_000
 
 def _window(*offsets: tuple[int, int, int], every: timedelta = timedelta(minutes=1)) -> QueueState:
     """Return the window of samples (min, committed, max), the last one now."""
-    samples = []
-    for back, (low, committed, high) in enumerate(reversed(offsets)):
-        at = NOW - back * every
-        samples.append((at, Sample(low, high, committed, consumer_offset_read_at=at, max_offset_read_at=at)))
-    window = window_of(samples)
-    assert window is not None
+    (window,) = _windows([offsets], every)
     return window
+
+
+def _windows(
+    queues: Iterable[Sequence[tuple[int, int, int]]], every: timedelta = timedelta(minutes=1)
+) -> Iterable[QueueState]:
+    histories = {}
+    for number, offsets in enumerate(queues):
+        samples = histories[number] = []
+        for back, (low, committed, high) in enumerate(reversed(offsets)):
+            at = NOW - back * every
+            samples.append((at, Sample(low, high, committed, consumer_offset_read_at=at, max_offset_read_at=at)))
+    return windows_of(histories).values()
 
 
 def test_a_backlog_that_shrinks_steadily_is_drained_within_the_range() -> None:
@@ -61,20 +73,18 @@ def test_a_backlog_that_does_not_shrink_has_no_drain(offsets: list[tuple[int, in
     assert forecasts.drain(_window(*offsets), NOW) is None
 
 
-@given(
-    consumed=st.integers(1, 10_000),
-    produced=st.integers(0, 10_000),
-    waiting=st.integers(1, 10_000_000),
-    samples=st.integers(2, 12),
-)
-def test_a_drain_lies_ahead_and_is_in_order(consumed: int, produced: int, waiting: int, samples: int) -> None:
-    start = waiting + consumed * samples
-    window = _window(*((0, consumed * n, start + produced * n) for n in range(samples)))
-    said = forecasts.drain(window, NOW)
-    if consumed <= produced:
-        assert said is None
-    if said is not None:
-        assert 0 <= said.low_ms <= said.high_ms <= forecasts.FURTHEST_MS
+@together(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 10_000_000), st.integers(2, 12))
+def test_a_drain_lies_ahead_and_is_in_order(drawn: list[tuple[int, int, int, int]]) -> None:
+    windows = _windows(
+        [(0, consumed * n, waiting + consumed * samples + produced * n) for n in range(samples)]
+        for consumed, produced, waiting, samples in drawn
+    )
+    for (consumed, produced, *_), window in zip(drawn, windows, strict=True):
+        said = forecasts.drain(window, NOW)
+        if consumed <= produced:
+            assert said is None
+        if said is not None:
+            assert 0 <= said.low_ms <= said.high_ms <= forecasts.FURTHEST_MS
 
 
 def test_min_that_moves_in_equal_steps_passes_the_committed_offset_within_the_range() -> None:

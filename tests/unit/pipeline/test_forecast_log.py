@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +16,11 @@ from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.pipeline.judge import judge_interval
+from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
 from offsetguard_peers.for_each import for_each
-from offsetguard_peers.queue_answers import window_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -35,15 +36,20 @@ CONFIG = Config.from_values(
 )
 
 
-def _facts(minute: int, committed: list[int]) -> IntervalFacts:
-    """Return the facts after the samples of some minutes: 100 messages a minute are written, 20,000 before."""
+@cache
+def _windows(committed: tuple[int, ...]) -> list[QueueState]:
+    """Return the window after each minute's sample."""
     samples = []
     for number, offset in enumerate(committed):
         at = START + number * MINUTE
         sample = Sample(0, 20_000 + 100 * number, offset, consumer_offset_read_at=at, max_offset_read_at=at)
         samples.append((at, sample))
-    window = window_of(samples[: minute + 1])
-    assert isinstance(window, QueueState)
+    return list(windows_of({number: samples[: number + 1] for number in range(len(samples))}).values())
+
+
+def _facts(minute: int, committed: list[int]) -> IntervalFacts:
+    """Return the facts after the samples of some minutes: 100 messages a minute are written, 20,000 before."""
+    window = _windows(tuple(committed))[minute]
     offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
     lag = offsets.effective_lag or 0
     behind = {"lag": lag, "effective_lag": lag, "lost": 0, "lag_ms": lag * 600}

@@ -5,20 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.facts.parameters import KEPT_FOR
-from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.state import SAMPLE_COLUMNS
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.queue_answers import figures_of, states_of, stepped, window_of
+from offsetguard_peers.examples import together
+from offsetguard_peers.queue_answers import figures_of, states_of, stepped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
@@ -37,18 +37,17 @@ def sample(at: datetime, low: int | None, committed: int | None, high: int | Non
     return Sample(low, high, committed, consumer_offset_read_at=read_at, max_offset_read_at=read_at)
 
 
-def folded(samples: list[tuple[datetime, Sample]]) -> QueueState:
-    state = window_of(samples)
-    assert state is not None
-    return state
+def folded(histories: list[list[tuple[datetime, Sample]]]) -> list[QueueState]:
+    return [QueueState.from_row(row) for row in states_of(histories)]
 
 
-def after_each(samples: list[tuple[datetime, Sample]]) -> list[QueueState]:
-    return list(windows_of({count: samples[:count] for count in range(1, len(samples) + 1)}).values())
-
-
-def suspect(samples: list[tuple[datetime, Sample]], now: datetime) -> bool:
-    return figures_of(states_of([samples]), now)[0]["suspect"]
+def after_each(
+    histories: list[list[tuple[datetime, Sample]]],
+) -> Iterator[tuple[list[tuple[datetime, Sample]], list[QueueState]]]:
+    """Yield each history with the states after each of its samples."""
+    states = iter(folded([samples[:count] for samples in histories for count in range(1, len(samples) + 1)]))
+    for samples in histories:
+        yield samples, [next(states) for _ in samples]
 
 
 def waits(one: Sample) -> bool:
@@ -70,18 +69,27 @@ def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> lis
     return samples
 
 
-@for_each("case", CASES, name_of=lambda case: case["name"])
-def test_the_table_of_cases(case: dict[str, Any]) -> None:
-    samples = [
-        (minute(one[0]), sample(minute(one[0]), *(one[1:] if len(one) > 2 else [None] * 3))) for one in case["samples"]
+def sequences(drawn: list[tuple[Any, ...]]) -> list[list[tuple[datetime, Sample]]]:
+    return [sequence(one) for one, *_ in drawn]
+
+
+def test_the_table_of_cases() -> None:
+    histories = [
+        [
+            (minute(one[0]), sample(minute(one[0]), *(one[1:] if len(one) > 2 else [None] * 3)))
+            for one in case["samples"]
+        ]
+        for case in CASES
     ]
-    (row,) = states_of([samples])
-    found = {name: row[name] for name in case["expect"]}
-    in_minutes = {
-        name: (value - START) / timedelta(minutes=1) if isinstance(value, datetime) else value
-        for name, value in found.items()
+    found = {
+        case["name"]: {name: in_minutes(row[name]) for name in case["expect"]}
+        for case, row in zip(CASES, states_of(histories), strict=True)
     }
-    assert in_minutes == case["expect"]
+    assert found == {case["name"]: case["expect"] for case in CASES}
+
+
+def in_minutes(value: Any) -> Any:
+    return (value - START) / timedelta(minutes=1) if isinstance(value, datetime) else value
 
 
 def test_a_state_is_a_row_of_its_table() -> None:
@@ -96,12 +104,11 @@ def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
     assert all(snapshots[column.name] is column.type for column in SAMPLE_COLUMNS)
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_folding_a_sample_twice_changes_nothing(drawn) -> None:
-    samples = sequence(drawn)
-    states = states_of([samples] * len(samples))
-    assert stepped(states, samples) == states
+    again = [(samples, one) for samples in sequences(drawn) for one in samples]
+    states = states_of([samples for samples, _ in again])
+    assert stepped(states, [[one] for _, one in again]) == states
 
 
 def test_a_late_sample_changes_nothing() -> None:
@@ -109,33 +116,41 @@ def test_a_late_sample_changes_nothing() -> None:
         (minute(at), sample(minute(at), 0, committed, 100)) for at, committed in enumerate((9, 5, 9))
     )
     states = states_of([[early, newest]])
-    assert stepped(states, [late]) == states
+    assert stepped(states, [[late]]) == states
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_folding_sample_by_sample_gives_what_all_at_once_give(drawn) -> None:
-    samples, states = sequence(drawn), []
-    for one in samples:
-        states = stepped(states, [one])
-    assert states == states_of([samples])
+    histories, states = sequences(drawn), list[dict[str, Any]]()
+    for number in range(max(map(len, histories))):
+        states = stepped(states, [samples[number : number + 1] for samples in histories])
+    assert states == states_of(histories)
 
 
-@given(SAMPLES, st.randoms())
-def test_a_rebuilt_state_is_the_folded_one_in_whatever_order_the_samples_come(drawn, dice) -> None:
-    samples = sequence(drawn)
-    shuffled = dice.sample(samples, len(samples))
-    assert window_of(shuffled) == folded(samples)
+@together(SAMPLES, st.randoms())
+def test_a_rebuilt_state_is_the_folded_one_in_whatever_order_the_samples_come(drawn) -> None:
+    histories = sequences(drawn)
+    shuffled = [dice.sample(one, len(one)) for one, (_, dice) in zip(histories, drawn, strict=True)]
+    assert states_of(shuffled) == states_of(histories)
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -> None:
-    samples = [one for _, one in sequence(drawn) if one.max_offset is not None]
+    histories = sequences(drawn)
+    rows = states_of(histories)
+    newest = [
+        max((one.max_offset_read_at for _, one in samples if one.max_offset_read_at), default=START)
+        for samples in histories
+    ]
+    for samples, row, figures in zip(histories, rows, figures_of(rows, newest), strict=True):
+        assert_events_are_told(samples, QueueState.from_row(row), is_suspect=figures["suspect"])
+
+
+def assert_events_are_told(history: list[tuple[datetime, Sample]], state: QueueState, *, is_suspect: bool) -> None:
+    samples = [one for _, one in history if one.max_offset is not None]
     # Offsets before and after a recreated queue cannot be compared.
     starts = [0] + [at for at in range(1, len(samples)) if samples[at].max_offset < samples[at - 1].max_offset]
     life = samples[starts[-1] :] if samples else []
-    state = folded(sequence(drawn))
 
     def last(events) -> datetime | None:
         return max(events, default=None)
@@ -156,14 +171,16 @@ def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -
         a for a, b in back if all(one.consumer_offset < a.consumer_offset for one in committed[committed.index(b) :])
     ]
     assert (state.rewind is not None and state.rewind.regained_at is None) == bool(not_regained)
-    assert suspect(sequence(drawn), samples[-1].max_offset_read_at if samples else START) or not not_regained
+    assert is_suspect or not not_regained
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_points_are_samples_and_reach_back_to_the_first_one_or_beyond_the_window(drawn) -> None:
-    samples = [one for _, one in sequence(drawn)]
-    state = folded(sequence(drawn))
+    for samples, state in zip(sequences(drawn), folded(sequences(drawn)), strict=True):
+        assert_points_are_samples([one for _, one in samples], state)
+
+
+def assert_points_are_samples(samples: list[Sample], state: QueueState) -> None:
     seen = {one.max_offset_read_at: one for one in samples if one.max_offset is not None}
     assert all(seen[point.at].max_offset == point.max_offset for point in state.points)
     times = [point.at for point in state.points]
@@ -183,11 +200,15 @@ def rounds_were_missed(before: QueueState, at: datetime) -> bool:
     return apart > MISSED_AFTER and apart > 2.5 * usual
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(drawn) -> None:
-    samples, state, pauses = sequence(drawn), None, []
-    for (at, _), after in zip(samples, after_each(samples), strict=True):
+    for samples, states in after_each(sequences(drawn)):
+        assert_pauses_are_told(samples, states)
+
+
+def assert_pauses_are_told(samples: list[tuple[datetime, Sample]], states: list[QueueState]) -> None:
+    state, pauses = None, []
+    for (at, _), after in zip(samples, states, strict=True):
         before, state = state, after
         advanced = before is not None and state.advanced_at == at and state.recreated_at != at
         if before is not None and advanced and not rounds_were_missed(before, at):
@@ -202,32 +223,36 @@ def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(draw
     assert max(recent, default=0) <= (told or 0) <= max(older, default=0)
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(drawn) -> None:
-    state = folded(sequence(drawn))
-    points = curve(state)
-    assert points == sorted(points)
-    assert [at for _, at in points] == sorted(at for _, at in points)
-    assert bool(points) == (state.seen is not None)
-    assert not points or points[-1] == (state.seen_max_offset, state.seen_at)
-    (figures,) = figures_of(states_of([sequence(drawn)]), START)
-    assert figures["produce_tps"] is None or figures["produce_tps"] >= 0
+    rows = states_of(sequences(drawn))
+    for row, figures in zip(rows, figures_of(rows, [START] * len(rows)), strict=True):
+        state = QueueState.from_row(row)
+        points = curve(state)
+        assert points == sorted(points)
+        assert [at for _, at in points] == sorted(at for _, at in points)
+        assert bool(points) == (state.seen is not None)
+        assert not points or points[-1] == (state.seen_max_offset, state.seen_at)
+        assert figures["produce_tps"] is None or figures["produce_tps"] >= 0
 
 
-@given(SAMPLES)
-@settings(max_examples=examples(0.3))
+@together(SAMPLES)
 def test_whatever_was_wrong_within_the_window_keeps_the_queue_a_suspect(drawn) -> None:
-    samples, state, wrong = sequence(drawn), None, []
-    for (at, one), after in zip(samples, after_each(samples), strict=True):
-        before, state = state, after
+    histories = sequences(drawn)
+    figures = figures_of(states_of(histories), [samples[-1][0] for samples in histories])
+    for (samples, states), one in zip(after_each(histories), figures, strict=True):
+        assert one["suspect"] or not something_is_wrong(samples, states)
+
+
+def something_is_wrong(samples: list[tuple[datetime, Sample]], states: list[QueueState]) -> bool:
+    wrong, before = [], None
+    for (at, one), after in zip(samples, states, strict=True):
         seen = one.max_offset is not None
         shrunk = seen and before is not None and before.seen is not None and one.max_offset < before.seen.max_offset
         if seen and (disordered(one) or one.offsets.lost or shrunk):
             wrong.append(at)
-    now = samples[-1][0]
-    if any(at >= now - WINDOW for at in wrong) or samples[-1][1].max_offset is None:
-        assert suspect(samples, now)
+        before = after
+    return any(at >= samples[-1][0] - WINDOW for at in wrong) or samples[-1][1].max_offset is None
 
 
 def test_a_queue_without_samples_for_a_day_is_dropped_and_starts_anew_when_it_comes_back() -> None:
@@ -236,6 +261,6 @@ def test_a_queue_without_samples_for_a_day_is_dropped_and_starts_anew_when_it_co
     back, new = [(gone, sample(gone, 0, 40, 100))], [(gone, sample(gone, 0, 100, 100))]
     before = states_of([old, old, younger])
     first, second, third = before
-    found = stepped([second | {"cluster": "0"}, first | {"cluster": "2"}, third | {"cluster": "3"}], [*back, *new])
+    found = stepped([second | {"cluster": "0"}, first | {"cluster": "2"}, third | {"cluster": "3"}], [back, new])
     anew = states_of([back, new])  # 40 after 50 is no rewind any more
     assert found == [*anew, third | {"cluster": "3"}]
