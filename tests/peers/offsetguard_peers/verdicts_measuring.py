@@ -11,14 +11,13 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from offsetguard_peers.forecast_trials import preventable, scored, try_world, warnings
-from offsetguard_peers.judged_weeks import find_trouble, healthy_week
+from offsetguard_peers.judged_weeks import find_troubles, healthy_week
 from offsetguard_peers.judged_weeks import warnings as warnings_of_week
 from offsetguard_peers.simulated_broker import DAY
 from offsetguard_peers.simulated_worlds import KINDS, world
 from offsetguard_peers.verdicts_page import keep
 from offsetguard_peers.weekly_groups import DAY as STEPS_A_DAY
 from offsetguard_peers.weekly_groups import HOUR as STEPS_AN_HOUR
-from offsetguard_peers.weekly_groups import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,7 @@ def week_figures(groups: int, days: int, parts: int) -> dict[str, dict[str, Any]
     with ProcessPoolExecutor(parts) as pool:
         warned = sum(pool.map(_warnings, shares))
     at = 2 * STEPS_A_DAY + 11 * STEPS_AN_HOUR + 7
-    found = [find_trouble(trouble, number, at) for trouble in Trouble for number in range(TROUBLED_GROUPS)]
+    found = [one for number in range(TROUBLED_GROUPS) for one in find_troubles(number, at).values()]
     cycles = [one.after + 1 for one in found if one.after is not None]
     return {
         "healthy": {"groups": groups, "days": days, "cycles": days * MINUTES_A_DAY, "warnings": warned},
