@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard_peers.docker_engine import DockerEngine, compose, docker_missing, ensure_base_images
+from offsetguard_peers.needs import fail_or_skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ BUILD_WITHIN_S = 3_600.0  # 4 min on an idle machine
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
     """Use the engine that runs, or one of our own for the session."""
     if reason := docker_missing():
-        pytest.skip(reason)
+        fail_or_skip(reason)
     with DockerEngine(tmp_path_factory.mktemp("docker")) as engine:
         yield engine
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.errors import OffsetGuardError
+from offsetguard_peers.needs import fail_or_skip
 from offsetguard_spark.class_archive import class_archive, class_archive_options
 from offsetguard_spark.jars import cache_folder, jar_paths
 from offsetguard_spark.make_class_archive import make_class_archive
@@ -24,7 +25,7 @@ def archive() -> Path:
     file = class_archive(jar_paths("iceberg"))
     assert file is not None
     if not file.is_file():
-        pytest.skip("this Java keeps no classes (`make install` says so)")
+        fail_or_skip("this Java keeps no classes (`make install` says so)")
     return file
 
 

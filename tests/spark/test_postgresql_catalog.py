@@ -27,7 +27,7 @@ from offsetguard.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED
-from offsetguard_peers.postgresql import PostgresServer, postgresql_binaries
+from offsetguard_peers.postgresql import PostgresServer
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.tables import create_missing_tables
 
@@ -51,8 +51,6 @@ default_team: ops
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    if postgresql_binaries() is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     with PostgresServer(tcp=True) as server:
         yield server
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -61,9 +61,14 @@ def refuse_or_skip(item: pytest.Item) -> None:
     """Skip a test whose machine lacks what it needs, with what to do about it; where CI is set, fail."""
     for name, lacks in _LACKS.items():
         if item.get_closest_marker(name) and (reason := lacks()):
-            if os.environ.get("CI"):
-                pytest.fail(f"CI must have everything that tests need: {reason}", pytrace=False)
-            pytest.skip(reason)
+            fail_or_skip(reason)
+
+
+def fail_or_skip(reason: str) -> NoReturn:
+    """Skip a test for what the machine lacks; where CI is set, fail."""
+    if os.environ.get("CI"):
+        pytest.fail(f"CI must have everything that tests need: {reason}", pytrace=False)
+    pytest.skip(reason)
 
 
 @cache

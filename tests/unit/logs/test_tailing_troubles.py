@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from pwd import getpwnam
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,9 +16,6 @@ from offsetguard.config import LogSource
 from offsetguard.logs.events import LogEvent
 from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.tailing import MISSING_ROUNDS, LogLimits, LogReading, read_logs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PULL_FAILED = "2026-11-21 15:00:00,000 WARN RocketmqClient - execute the pull request exception\n"
 REFUSAL = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25  DESC: not latest BROKER: 10.0.0.1:10911\n"
@@ -77,12 +77,25 @@ def test_no_file_is_a_gap_that_keeps_the_cursors(tmp_path):
     assert tail.topics() == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_file_that_may_not_be_read_is_a_gap_that_says_what_to_do(tmp_path):
-    (tmp_path / "broker.log").write_text(lines(1, 2))
-    (tmp_path / "broker.log").chmod(0)
-    (gap,) = Tail(tmp_path).round().gaps
+def test_a_file_that_may_not_be_read_is_a_gap_that_says_what_to_do():
+    with as_nobody(), TemporaryDirectory() as name:  # pytest's own folder lets nobody in but its user
+        folder = Path(name)
+        (folder / "broker.log").write_text(lines(1, 2))
+        (folder / "broker.log").chmod(0)
+        (gap,) = Tail(folder).round().gaps
     assert "let the user that runs OffsetGuard read" in gap.reason
+
+
+@contextmanager
+def as_nobody():
+    """Run as a user to whom something can be forbidden."""
+    ours = os.geteuid()
+    if ours == 0:
+        os.seteuid(getpwnam("nobody").pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(ours)
 
 
 def test_a_folder_that_is_called_like_a_log_is_no_file(tmp_path):
