@@ -16,6 +16,7 @@ WITH counted AS (
     CASE WHEN stats_name = 'SNDBCK_PUT_NUMS' THEN tps END AS send_back_tps
   FROM broker_stats
 ),
+
 replica_rates AS (
   SELECT
     cluster,
@@ -30,12 +31,17 @@ replica_rates AS (
   FROM counted
   GROUP BY cluster, consumer_group, topic, broker_name
 ),
+
 slaves AS (
-  SELECT cluster, broker_name, COUNT(*) AS slave_count
+  SELECT
+    cluster,
+    broker_name,
+    COUNT(*) AS slave_count
   FROM broker_snapshots
   WHERE broker_id <> 0
   GROUP BY cluster, broker_name
 ),
+
 rated AS (
   SELECT
     *,
@@ -44,6 +50,7 @@ rated AS (
   LEFT JOIN replica_rates USING (cluster, consumer_group, topic, broker_name)
   LEFT JOIN slaves USING (cluster, broker_name)
 ),
+
 by_broker AS (
   SELECT
     *,
@@ -57,6 +64,7 @@ by_broker AS (
     END AS reads_moved
   FROM rated
 ),
+
 added_up AS (
   SELECT
     cluster,
@@ -68,19 +76,19 @@ added_up AS (
     CAST(SUM(never_committed_queue_count) AS INT) AS never_committed_queue_count,
     CAST(SUM(suspect_queue_count) AS INT) AS suspect_queue_count,
     CASE WHEN SUM(lag) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
+        THEN CAST(LEAST(GREATEST(SUM(lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
     END AS lag,
     CASE WHEN SUM(effective_lag) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(effective_lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
+        THEN CAST(LEAST(GREATEST(SUM(effective_lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
     END AS effective_lag,
     CASE WHEN SUM(inflight) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(inflight), -9223372036854775808), 9223372036854775807) AS BIGINT)
+        THEN CAST(LEAST(GREATEST(SUM(inflight), -9223372036854775808), 9223372036854775807) AS BIGINT)
     END AS inflight,
     CASE WHEN SUM(available) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(available), -9223372036854775808), 9223372036854775807) AS BIGINT)
+        THEN CAST(LEAST(GREATEST(SUM(available), -9223372036854775808), 9223372036854775807) AS BIGINT)
     END AS available,
     CASE WHEN SUM(lost) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(lost), -9223372036854775808), 9223372036854775807) AS BIGINT)
+        THEN CAST(LEAST(GREATEST(SUM(lost), -9223372036854775808), 9223372036854775807) AS BIGINT)
     END AS lost,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
@@ -113,6 +121,7 @@ added_up AS (
   FROM by_broker
   GROUP BY cluster, consumer_group, topic
 ),
+
 rates AS (
   SELECT
     *,
@@ -122,11 +131,16 @@ rates AS (
     END AS get_tps
   FROM added_up
 ),
+
 kinds AS (
-  SELECT cluster, topic, MAX(topic_kind) AS topic_kind
+  SELECT
+    cluster,
+    topic,
+    MAX(topic_kind) AS topic_kind
   FROM topic_settings
   GROUP BY cluster, topic
 ),
+
 settings AS (
   SELECT
     cluster,
@@ -160,6 +174,7 @@ settings AS (
     in_detail
   FROM group_snapshots
 )
+
 SELECT
   cluster,
   intervals.interval_start,

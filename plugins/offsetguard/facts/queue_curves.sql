@@ -12,10 +12,14 @@
 -- recreated or rewound; when a rewind, however old, was not regained; or when the newest sample was not seen.
 WITH differing AS (
   -- of groups whose clients subscribe differently every queue is looked at
-  SELECT cluster, consumer_group, subscriptions_differ
+  SELECT
+    cluster,
+    consumer_group,
+    subscriptions_differ
   FROM group_clients
   WHERE subscriptions_differ
 ),
+
 in_messages AS (
   SELECT
     queue_state.*,
@@ -33,12 +37,13 @@ in_messages AS (
   INNER JOIN intervals USING (cluster, interval_start)
   LEFT JOIN differing USING (cluster, consumer_group)
 )
+
 SELECT
   in_messages.*,
   CAST(FLOOR(UNIX_MICROS(now) / 1000) AS BIGINT) AS now_ms,
   COALESCE(
     min_offset > consumer_offset OR consumer_offset > pull_offset OR consumer_offset > max_offset
-      OR pull_offset > max_offset OR min_offset > max_offset,
+    OR pull_offset > max_offset OR min_offset > max_offset,
     FALSE
   )
   OR NOT COALESCE(effective_lag = 0 OR (never_committed AND min_offset = max_offset), FALSE)
@@ -54,19 +59,19 @@ SELECT
   -- Nobody looks at the curve of a queue of which nothing waits and nothing was lost.
   CASE
     WHEN effective_lag > 0 OR available > 0 OR lost > 0 THEN TRANSFORM(
-      FILTER(
-        ARRAY(
-          STRUCT(point_5_max_offset AS max_offset, point_5_at AS at),
-          STRUCT(point_4_max_offset AS max_offset, point_4_at AS at),
-          STRUCT(point_3_max_offset AS max_offset, point_3_at AS at),
-          STRUCT(point_2_max_offset AS max_offset, point_2_at AS at),
-          STRUCT(point_1_max_offset AS max_offset, point_1_at AS at),
-          STRUCT(seen_max_offset AS max_offset, max_unchanged_since AS at),
-          STRUCT(seen_max_offset AS max_offset, seen_at AS at)
+        FILTER(
+          ARRAY(
+            STRUCT(point_5_max_offset AS max_offset, point_5_at AS at),
+            STRUCT(point_4_max_offset AS max_offset, point_4_at AS at),
+            STRUCT(point_3_max_offset AS max_offset, point_3_at AS at),
+            STRUCT(point_2_max_offset AS max_offset, point_2_at AS at),
+            STRUCT(point_1_max_offset AS max_offset, point_1_at AS at),
+            STRUCT(seen_max_offset AS max_offset, max_unchanged_since AS at),
+            STRUCT(seen_max_offset AS max_offset, seen_at AS at)
+          ),
+          x -> x.max_offset < seen_max_offset OR x.at = seen_at OR x.at = max_unchanged_since
         ),
-        x -> x.max_offset < seen_max_offset OR x.at = seen_at OR x.at = max_unchanged_since
-      ),
-      x -> STRUCT(x.max_offset AS max_offset, CAST(FLOOR(UNIX_MICROS(x.at) / 1000) AS BIGINT) AS at_ms)
-    )
+        x -> STRUCT(x.max_offset AS max_offset, CAST(FLOOR(UNIX_MICROS(x.at) / 1000) AS BIGINT) AS at_ms)
+      )
   END AS points
 FROM in_messages

@@ -10,6 +10,7 @@ WITH by_client AS (
   FROM held_queues
   GROUP BY cluster, consumer_group, topic, client_id
 ),
+
 added_up AS (
   SELECT
     cluster,
@@ -21,6 +22,7 @@ added_up AS (
   FROM by_client
   GROUP BY cluster, consumer_group, topic
 ),
+
 by_queue AS (
   SELECT
     cluster,
@@ -41,6 +43,7 @@ by_queue AS (
   FROM held_queues
   GROUP BY cluster, consumer_group, topic, broker_name, queue_id
 ),
+
 queues AS (
   SELECT
     cluster,
@@ -53,6 +56,7 @@ queues AS (
   FROM by_queue
   GROUP BY cluster, consumer_group, topic
 )
+
 SELECT
   cluster,
   consumer_group,

@@ -121,6 +121,12 @@ WITH kept_of_topics AS (
   FROM kept_of_topics
   LEFT JOIN before
     USING (cluster, topic)
+), usual AS (
+  SELECT
+    *
+  FROM baselines
+  WHERE
+    consumer_group IS NULL
 )
 SELECT
   cluster,
@@ -176,11 +182,5 @@ LEFT JOIN settings
   USING (cluster, topic)
 LEFT JOIN put_rates
   USING (cluster, topic)
-LEFT JOIN (
-  SELECT
-    *
-  FROM baselines
-  WHERE
-    consumer_group IS NULL
-) AS usual
+LEFT JOIN usual
   USING (cluster, topic)
