@@ -10,6 +10,19 @@ before AS (
   FROM broker_facts_history
   WHERE interval_start >= :last_seen_since AND interval_start < :interval_start
   GROUP BY cluster, broker_name, broker_id
+),
+
+bounded AS (
+  SELECT
+    *,
+    -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
+    TRANSFORM(
+      ARRAY(message_count, lag, effective_lag, inflight, available, lost),
+      x -> CASE
+        WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
+  FROM replicas
 )
 
 SELECT
@@ -24,24 +37,12 @@ SELECT
   CAST(unknown_queue_count AS INT) AS unknown_queue_count,
   CAST(suspect_queue_count AS INT) AS suspect_queue_count,
   CAST(topic_queue_count AS INT) AS topic_queue_count,
-  CASE WHEN message_count IS NOT NULL
-      THEN CAST(LEAST(GREATEST(message_count, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS message_count,
-  CASE WHEN lag IS NOT NULL
-      THEN CAST(LEAST(GREATEST(lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lag,
-  CASE WHEN effective_lag IS NOT NULL
-      THEN CAST(LEAST(GREATEST(effective_lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS effective_lag,
-  CASE WHEN inflight IS NOT NULL
-      THEN CAST(LEAST(GREATEST(inflight, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS inflight,
-  CASE WHEN available IS NOT NULL
-      THEN CAST(LEAST(GREATEST(available, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS available,
-  CASE WHEN lost IS NOT NULL
-      THEN CAST(LEAST(GREATEST(lost, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lost,
+  sums[0] AS message_count,
+  sums[1] AS lag,
+  sums[2] AS effective_lag,
+  sums[3] AS inflight,
+  sums[4] AS available,
+  sums[5] AS lost,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -54,13 +55,13 @@ SELECT
   put_tps,
   get_tps,
   commit_log_min_offset,
-  replicas.commit_log_max_offset,
+  bounded.commit_log_max_offset,
   -- Bytes; not known when it went back (recreated)
-  CASE WHEN replicas.commit_log_max_offset >= newest.commit_log_max_offset
-      THEN replicas.commit_log_max_offset - newest.commit_log_max_offset
+  CASE WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+      THEN bounded.commit_log_max_offset - newest.commit_log_max_offset
   END AS commit_log_growth,
-  CASE WHEN replicas.commit_log_max_offset >= newest.commit_log_max_offset
-      THEN (UNIX_MICROS(replicas.read_at) - UNIX_MICROS(newest.read_at)) DIV 1000
+  CASE WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+      THEN (UNIX_MICROS(bounded.read_at) - UNIX_MICROS(newest.read_at)) DIV 1000
   END AS commit_log_growth_ms,
   commit_log_disk_ratio,
   earliest_message_at,
@@ -83,7 +84,7 @@ SELECT
   access_message_in_memory_max_ratio,
   broker_permission,
   rocketmq_cluster,
-  replicas.read_at
-FROM replicas
+  bounded.read_at
+FROM bounded
 INNER JOIN intervals USING (cluster)
 LEFT JOIN before USING (cluster, broker_name, broker_id)

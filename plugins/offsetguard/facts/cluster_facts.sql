@@ -47,6 +47,21 @@ groups_of_cluster AS (
     SUM(CAST(dead_letter_growth AS DECIMAL(28, 0))) AS dead_letter_growth
   FROM group_snapshots
   GROUP BY cluster
+),
+
+bounded AS (
+  SELECT
+    *,
+    -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
+    TRANSFORM(
+      ARRAY(message_count, lag, effective_lag, inflight, available, lost, retry_growth, dead_letter_growth),
+      x -> CASE
+        WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
+  FROM brokers
+  FULL OUTER JOIN topics USING (cluster)
+  FULL OUTER JOIN groups_of_cluster USING (cluster)
 )
 
 SELECT
@@ -62,24 +77,12 @@ SELECT
   CAST(unknown_queue_count AS INT) AS unknown_queue_count,
   CAST(suspect_queue_count AS INT) AS suspect_queue_count,
   CAST(topic_queue_count AS INT) AS topic_queue_count,
-  CASE WHEN message_count IS NOT NULL
-      THEN CAST(LEAST(GREATEST(message_count, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS message_count,
-  CASE WHEN lag IS NOT NULL
-      THEN CAST(LEAST(GREATEST(lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lag,
-  CASE WHEN effective_lag IS NOT NULL
-      THEN CAST(LEAST(GREATEST(effective_lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS effective_lag,
-  CASE WHEN inflight IS NOT NULL
-      THEN CAST(LEAST(GREATEST(inflight, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS inflight,
-  CASE WHEN available IS NOT NULL
-      THEN CAST(LEAST(GREATEST(available, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS available,
-  CASE WHEN lost IS NOT NULL
-      THEN CAST(LEAST(GREATEST(lost, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lost,
+  sums[0] AS message_count,
+  sums[1] AS lag,
+  sums[2] AS effective_lag,
+  sums[3] AS inflight,
+  sums[4] AS available,
+  sums[5] AS lost,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -87,15 +90,9 @@ SELECT
   put_tps,
   get_tps,
   slave_get_tps,
-  CASE WHEN retry_growth IS NOT NULL
-      THEN CAST(LEAST(GREATEST(retry_growth, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS retry_growth,
-  CASE WHEN dead_letter_growth IS NOT NULL
-      THEN CAST(LEAST(GREATEST(dead_letter_growth, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS dead_letter_growth,
+  sums[6] AS retry_growth,
+  sums[7] AS dead_letter_growth,
   max_disk_ratio,
   max_slave_behind_bytes
-FROM brokers
-FULL OUTER JOIN topics USING (cluster)
-FULL OUTER JOIN groups_of_cluster USING (cluster)
+FROM bounded
 INNER JOIN intervals USING (cluster)
