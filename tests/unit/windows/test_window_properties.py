@@ -13,7 +13,7 @@ from offsetguard.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.window_rules import QueueContext
-from offsetguard.windows import judge_window
+from offsetguard.windows import GivenWindow, judge_windows
 from offsetguard_peers.queue_answers import figures_of, states_of
 
 START_MS = 1_795_000_000_000 - 1_795_000_000_000 % 1_800_000
@@ -160,7 +160,7 @@ def test_everything_that_is_judged_unhealthy_is_a_suspect(samples, context, poli
     states = states_of([list({one.at_ms: (_moment(one.at_ms), _sample(one)) for one in samples}.values())])
     state = QueueState.from_row(states[0])
     now = _moment(last_ms(samples) + 20_000)
-    verdict = judge_window(state, context, policy, now)
+    (verdict,) = judge_windows([GivenWindow(state, context, policy, now)])
     assert figures_of(states, now)[0]["suspect"] or verdict.state is State.OK, verdict
 
 
