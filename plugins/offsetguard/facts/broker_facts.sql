@@ -57,10 +57,12 @@ SELECT
   commit_log_min_offset,
   bounded.commit_log_max_offset,
   -- Bytes; not known when it went back (recreated)
-  CASE WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+  CASE
+    WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
       THEN bounded.commit_log_max_offset - newest.commit_log_max_offset
   END AS commit_log_growth,
-  CASE WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+  CASE
+    WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
       THEN (UNIX_MICROS(bounded.read_at) - UNIX_MICROS(newest.read_at)) DIV 1000
   END AS commit_log_growth_ms,
   commit_log_disk_ratio,

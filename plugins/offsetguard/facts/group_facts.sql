@@ -218,7 +218,8 @@ SELECT
   -- group that catches up passes more. A POP group's rate counts repeated hand-outs as well. Below 30 messages in the
   -- minute that the brokers' rates cover nothing can be said of a share.
   CASE
-    WHEN filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
+    WHEN
+      filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
       AND get_tps IS NOT NULL THEN LEAST(1, get_tps / consume_tps)
   END AS hit_ratio,
   sums[5] AS consumer_offset_total,

@@ -13,7 +13,8 @@ WITH queues AS (
     ) AS unwritten
   FROM topic_queue_snapshots AS kept
   LEFT JOIN topic_settings AS settings
-    ON settings.cluster = kept.cluster
+    ON
+      settings.cluster = kept.cluster
       AND settings.topic = kept.topic
       AND settings.broker_name = kept.broker_name
 )

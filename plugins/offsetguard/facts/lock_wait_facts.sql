@@ -35,7 +35,8 @@ WITH told_lines AS (
     CASE WHEN STARTSWITH(kind, 'lock_') THEN 'broker' ELSE 'client' END AS told_by
   FROM log_events_history AS line
   INNER JOIN intervals
-    ON intervals.cluster = line.cluster
+    ON
+      intervals.cluster = line.cluster
       AND intervals.interval_start >= line.interval_start
       AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
   WHERE
@@ -181,9 +182,11 @@ SELECT
   CASE WHEN groups_seen.cluster IS NOT NULL THEN online.start_at END AS holder_start_at
 FROM ended_waits AS waits
 LEFT JOIN online
-  ON online.cluster = waits.cluster
+  ON
+    online.cluster = waits.cluster
     AND online.consumer_group = waits.consumer_group
     AND online.client_id = waits.holder
 LEFT JOIN groups_seen
-  ON groups_seen.cluster = waits.cluster
+  ON
+    groups_seen.cluster = waits.cluster
     AND groups_seen.consumer_group = waits.consumer_group

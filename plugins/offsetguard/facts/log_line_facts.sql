@@ -23,7 +23,8 @@ WITH chosen AS (
     END AS offset_file
   FROM log_events_history AS line
   INNER JOIN intervals
-    ON intervals.cluster = line.cluster
+    ON
+      intervals.cluster = line.cluster
       AND intervals.interval_start >= line.interval_start
       AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
   WHERE

@@ -24,7 +24,8 @@ WITH rows_once AS (
     corrected_offset
   FROM offset_moves_history AS move
   INNER JOIN intervals
-    ON intervals.cluster = move.cluster
+    ON
+      intervals.cluster = move.cluster
       AND intervals.interval_start >= move.interval_start
       AND UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at) <= :move_window_us
   WHERE move.interval_start BETWEEN :oldest_move_interval AND :interval_start
@@ -96,7 +97,8 @@ related AS (
     MAX(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS last_exact_queue_id
   FROM moves AS move
   LEFT JOIN moves AS other
-    ON other.cluster = move.cluster
+    ON
+      other.cluster = move.cluster
       AND other.consumer_group = move.consumer_group
       AND other.topic = move.topic
       AND other.broker_name = move.broker_name

@@ -59,19 +59,19 @@ SELECT
   -- Nobody looks at the curve of a queue of which nothing waits and nothing was lost.
   CASE
     WHEN effective_lag > 0 OR available > 0 OR lost > 0 THEN TRANSFORM(
-        FILTER(
-          ARRAY(
-            STRUCT(point_5_max_offset AS max_offset, point_5_at AS at),
-            STRUCT(point_4_max_offset AS max_offset, point_4_at AS at),
-            STRUCT(point_3_max_offset AS max_offset, point_3_at AS at),
-            STRUCT(point_2_max_offset AS max_offset, point_2_at AS at),
-            STRUCT(point_1_max_offset AS max_offset, point_1_at AS at),
-            STRUCT(seen_max_offset AS max_offset, max_unchanged_since AS at),
-            STRUCT(seen_max_offset AS max_offset, seen_at AS at)
-          ),
-          x -> x.max_offset < seen_max_offset OR x.at = seen_at OR x.at = max_unchanged_since
+      FILTER(
+        ARRAY(
+          STRUCT(point_5_max_offset AS max_offset, point_5_at AS at),
+          STRUCT(point_4_max_offset AS max_offset, point_4_at AS at),
+          STRUCT(point_3_max_offset AS max_offset, point_3_at AS at),
+          STRUCT(point_2_max_offset AS max_offset, point_2_at AS at),
+          STRUCT(point_1_max_offset AS max_offset, point_1_at AS at),
+          STRUCT(seen_max_offset AS max_offset, max_unchanged_since AS at),
+          STRUCT(seen_max_offset AS max_offset, seen_at AS at)
         ),
-        x -> STRUCT(x.max_offset AS max_offset, CAST(FLOOR(UNIX_MICROS(x.at) / 1000) AS BIGINT) AS at_ms)
-      )
+        x -> x.max_offset < seen_max_offset OR x.at = seen_at OR x.at = max_unchanged_since
+      ),
+      x -> STRUCT(x.max_offset AS max_offset, CAST(FLOOR(UNIX_MICROS(x.at) / 1000) AS BIGINT) AS at_ms)
+    )
   END AS points
 FROM in_messages

@@ -31,11 +31,13 @@ WITH folded AS (
         before.interval_start IS NULL
         OR UNIX_MICROS(sample.interval_start) - UNIX_MICROS(before.interval_start) >= :kept_for_us
         THEN CASE
-            WHEN sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL
-              OR sample.consumer_offset_read_at IS NULL THEN 'unseen first'
-            ELSE 'first'
-          END
-      WHEN sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL OR sample.consumer_offset_read_at IS NULL
+          WHEN
+            sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL
+            OR sample.consumer_offset_read_at IS NULL THEN 'unseen first'
+          ELSE 'first'
+        END
+      WHEN
+        sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL OR sample.consumer_offset_read_at IS NULL
         OR sample.max_offset_read_at <= before.seen_at THEN 'unseen'
       WHEN before.seen_at IS NULL THEN 'first'
       WHEN sample.max_offset < before.seen_max_offset THEN 'recreated'
@@ -162,14 +164,14 @@ WITH folded AS (
     CASE
       WHEN goes_on
         THEN GREATEST(  -- of those that are not NULL
-            CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
-            CASE
-              WHEN advanced AND NOT missed THEN (
-                UNIX_MICROS(sample.max_offset_read_at)
-                - UNIX_MICROS(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
-              ) DIV 1000
-            END
-          )
+          CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
+          CASE
+            WHEN advanced AND NOT missed THEN (
+              UNIX_MICROS(sample.max_offset_read_at)
+              - UNIX_MICROS(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
+            ) DIV 1000
+          END
+        )
       WHEN stays THEN before.longest_pause_ms
     END AS longest_pause_ms,
     CASE
@@ -198,10 +200,10 @@ WITH folded AS (
     CASE
       WHEN goes_on AND rewound
         THEN CASE
-            WHEN UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.rewound_at) <= :window_us
-              THEN before.rewind_count + 1
-            ELSE 1
-          END
+          WHEN UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.rewound_at) <= :window_us
+            THEN before.rewind_count + 1
+          ELSE 1
+        END
       WHEN goes_on OR stays THEN before.rewind_count
     END AS rewind_count,
     CASE
@@ -225,40 +227,52 @@ WITH folded AS (
     CASE WHEN goes_on THEN before.seen_max_offset WHEN stays THEN before.point_1_max_offset END AS point_1_max_offset,
     CASE WHEN goes_on THEN before.committed_offset WHEN stays THEN before.point_1_committed_offset END
       AS point_1_committed_offset,
-    CASE WHEN goes_on AND moving >= 2 THEN before.point_1_at
+    CASE
+      WHEN goes_on AND moving >= 2 THEN before.point_1_at
       WHEN goes_on OR stays THEN before.point_2_at
     END AS point_2_at,
-    CASE WHEN goes_on AND moving >= 2 THEN before.point_1_max_offset
+    CASE
+      WHEN goes_on AND moving >= 2 THEN before.point_1_max_offset
       WHEN goes_on OR stays THEN before.point_2_max_offset
     END AS point_2_max_offset,
-    CASE WHEN goes_on AND moving >= 2 THEN before.point_1_committed_offset
+    CASE
+      WHEN goes_on AND moving >= 2 THEN before.point_1_committed_offset
       WHEN goes_on OR stays THEN before.point_2_committed_offset
     END AS point_2_committed_offset,
-    CASE WHEN goes_on AND moving >= 3 THEN before.point_2_at
+    CASE
+      WHEN goes_on AND moving >= 3 THEN before.point_2_at
       WHEN goes_on OR stays THEN before.point_3_at
     END AS point_3_at,
-    CASE WHEN goes_on AND moving >= 3 THEN before.point_2_max_offset
+    CASE
+      WHEN goes_on AND moving >= 3 THEN before.point_2_max_offset
       WHEN goes_on OR stays THEN before.point_3_max_offset
     END AS point_3_max_offset,
-    CASE WHEN goes_on AND moving >= 3 THEN before.point_2_committed_offset
+    CASE
+      WHEN goes_on AND moving >= 3 THEN before.point_2_committed_offset
       WHEN goes_on OR stays THEN before.point_3_committed_offset
     END AS point_3_committed_offset,
-    CASE WHEN goes_on AND moving >= 4 THEN before.point_3_at
+    CASE
+      WHEN goes_on AND moving >= 4 THEN before.point_3_at
       WHEN goes_on OR stays THEN before.point_4_at
     END AS point_4_at,
-    CASE WHEN goes_on AND moving >= 4 THEN before.point_3_max_offset
+    CASE
+      WHEN goes_on AND moving >= 4 THEN before.point_3_max_offset
       WHEN goes_on OR stays THEN before.point_4_max_offset
     END AS point_4_max_offset,
-    CASE WHEN goes_on AND moving >= 4 THEN before.point_3_committed_offset
+    CASE
+      WHEN goes_on AND moving >= 4 THEN before.point_3_committed_offset
       WHEN goes_on OR stays THEN before.point_4_committed_offset
     END AS point_4_committed_offset,
-    CASE WHEN goes_on AND moving >= 5 THEN before.point_4_at
+    CASE
+      WHEN goes_on AND moving >= 5 THEN before.point_4_at
       WHEN goes_on OR stays THEN before.point_5_at
     END AS point_5_at,
-    CASE WHEN goes_on AND moving >= 5 THEN before.point_4_max_offset
+    CASE
+      WHEN goes_on AND moving >= 5 THEN before.point_4_max_offset
       WHEN goes_on OR stays THEN before.point_5_max_offset
     END AS point_5_max_offset,
-    CASE WHEN goes_on AND moving >= 5 THEN before.point_4_committed_offset
+    CASE
+      WHEN goes_on AND moving >= 5 THEN before.point_4_committed_offset
       WHEN goes_on OR stays THEN before.point_5_committed_offset
     END AS point_5_committed_offset
   FROM queue_state_before AS before

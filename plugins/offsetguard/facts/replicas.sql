@@ -52,9 +52,12 @@ SELECT
   broker_name,
   broker_id,
   COALESCE(listed.listed, FALSE) AS listed,
-  CASE WHEN broker_id = 0 THEN CAST(COUNT(CASE WHEN broker_id <> 0 THEN 1 END) OVER (
-        PARTITION BY cluster, broker_name
-      ) AS INT)
+  CASE
+    WHEN broker_id = 0
+      THEN
+        CAST(COUNT(CASE WHEN broker_id <> 0 THEN 1 END) OVER (
+          PARTITION BY cluster, broker_name
+        ) AS INT)
   END AS slave_count,
   queues.consumed_queue_count,
   queues.unknown_queue_count,

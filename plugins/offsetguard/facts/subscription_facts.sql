@@ -11,29 +11,36 @@
 WITH read_lines AS (
   SELECT
     line.*,
-    CASE WHEN kind = 'subscription_changed' THEN TRANSFORM(
-          ARRAY(
-            STRUCT(
-              GET_JSON_OBJECT(fields_json, '$.old_sub_string') AS sub_string,
-              GET_JSON_OBJECT(fields_json, '$.old_expression_type') AS expression_type
-            ),
-            STRUCT(
-              GET_JSON_OBJECT(fields_json, '$.new_sub_string') AS sub_string,
-              GET_JSON_OBJECT(fields_json, '$.new_expression_type') AS expression_type
-            )
-          ),
-          side -> CASE WHEN side.sub_string IS NOT NULL THEN CONCAT(
-                CASE WHEN side.expression_type <> 'TAG' THEN CONCAT(side.expression_type, ': ') ELSE '' END,
-                COALESCE(NULLIF(ARRAY_JOIN(ARRAY_SORT(ARRAY_DISTINCT(ARRAY_COMPACT(TRANSFORM(
-                  SPLIT(side.sub_string, '[|][|]'), tag -> NULLIF(TRIM(BOTH ' ' FROM tag), '')
-                )))), ' || '), ''), '*')
+    CASE
+      WHEN kind = 'subscription_changed'
+        THEN
+          TRANSFORM(
+            ARRAY(
+              STRUCT(
+                GET_JSON_OBJECT(fields_json, '$.old_sub_string') AS sub_string,
+                GET_JSON_OBJECT(fields_json, '$.old_expression_type') AS expression_type
+              ),
+              STRUCT(
+                GET_JSON_OBJECT(fields_json, '$.new_sub_string') AS sub_string,
+                GET_JSON_OBJECT(fields_json, '$.new_expression_type') AS expression_type
               )
-          END
-        )
+            ),
+            side -> CASE
+              WHEN side.sub_string IS NOT NULL
+                THEN
+                  CONCAT(
+                    CASE WHEN side.expression_type <> 'TAG' THEN CONCAT(side.expression_type, ': ') ELSE '' END,
+                    COALESCE(NULLIF(ARRAY_JOIN(ARRAY_SORT(ARRAY_DISTINCT(ARRAY_COMPACT(TRANSFORM(
+                      SPLIT(side.sub_string, '[|][|]'), tag -> NULLIF(TRIM(BOTH ' ' FROM tag), '')
+                    )))), ' || '), ''), '*')
+                  )
+            END
+          )
     END AS expressions  -- before and after
   FROM log_events_history AS line
   INNER JOIN intervals
-    ON intervals.cluster = line.cluster
+    ON
+      intervals.cluster = line.cluster
       AND intervals.interval_start >= line.interval_start
       AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
   WHERE
@@ -75,14 +82,17 @@ told_by_replicas AS (
     COUNT(CASE WHEN kind = 'subscription_added' THEN 1 END) AS added_count,
     COUNT(CASE WHEN kind = 'subscription_removed' THEN 1 END) AS removed_count,
     MIN(CASE WHEN kind = 'subscription_changed' THEN at END) AS first_changed_at,
-    MAX(CASE WHEN kind = 'subscription_changed' THEN STRUCT(
-          at,
-          position,
-          COALESCE(changed_from, '') AS from_key,
-          COALESCE(changed_to, '') AS to_key,
-          changed_from,
-          changed_to
-        )
+    MAX(CASE
+      WHEN kind = 'subscription_changed'
+        THEN
+          STRUCT(
+            at,
+            position,
+            COALESCE(changed_from, '') AS from_key,
+            COALESCE(changed_to, '') AS to_key,
+            changed_from,
+            changed_to
+          )
     END) AS newest,
     FLATTEN(COALESCE(COLLECT_LIST(ARRAY(changed_from, changed_to)), ARRAY())) AS expressions
   FROM lines
@@ -194,16 +204,19 @@ members_of_topics AS (
     SIZE(FILTER(held.expressions, one -> one = own.expression)) = 0 AS is_losing
   FROM topics
   INNER JOIN running_infos AS members
-    ON members.cluster = topics.cluster
+    ON
+      members.cluster = topics.cluster
       AND members.consumer_group = topics.consumer_group
       AND members.age = 1
   LEFT JOIN own
-    ON own.cluster = topics.cluster
+    ON
+      own.cluster = topics.cluster
       AND own.consumer_group = topics.consumer_group
       AND own.topic = topics.topic
       AND own.client_id = members.client_id
   LEFT JOIN held
-    ON held.cluster = topics.cluster
+    ON
+      held.cluster = topics.cluster
       AND held.consumer_group = topics.consumer_group
       AND held.topic = topics.topic
 ),

@@ -45,7 +45,8 @@ on_shares AS (
         x.p1.at_ms AS from_ms,
         x.p2.at_ms - x.p1.at_ms AS span_ms,
         -- where on the line: 0 = at its first point, 1 = at its last, below 0 = before both
-        CASE WHEN x.p2.max_offset <> x.p1.max_offset
+        CASE
+          WHEN x.p2.max_offset <> x.p1.max_offset
             THEN CAST(x.place - x.p1.max_offset AS DOUBLE) / CAST(x.p2.max_offset - x.p1.max_offset AS DOUBLE)
         END AS share
       )
@@ -64,9 +65,9 @@ SELECT
       WHEN x.below = 0 AND (x.share IS NULL OR x.share < -1)
         THEN STRUCT(CAST(NULL AS BIGINT) AS lag_ms, 'before_curve' AS basis)
       ELSE STRUCT(
-          GREATEST(0, now_ms - x.from_ms - CAST(FLOOR(x.share * CAST(x.span_ms AS DOUBLE)) AS BIGINT)) AS lag_ms,
-          CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END AS basis
-        )
+        GREATEST(0, now_ms - x.from_ms - CAST(FLOOR(x.share * CAST(x.span_ms AS DOUBLE)) AS BIGINT)) AS lag_ms,
+        CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END AS basis
+      )
     END
   ) AS ages
 FROM on_shares

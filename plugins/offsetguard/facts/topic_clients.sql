@@ -36,7 +36,8 @@ by_queue AS (
     MAX(
       CASE
         WHEN locked
-          THEN CAST(FLOOR(UNIX_MICROS(GREATEST(last_pull_at, last_consume_at)) / 1000) AS BIGINT)
+          THEN
+            CAST(FLOOR(UNIX_MICROS(GREATEST(last_pull_at, last_consume_at)) / 1000) AS BIGINT)
             - CAST(FLOOR(UNIX_MICROS(last_lock_at) / 1000) AS BIGINT)
       END
     ) AS renewal_gap_ms

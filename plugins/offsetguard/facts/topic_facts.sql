@@ -140,7 +140,8 @@ SELECT
   compared.suspect_queue_count,
   compared.sums[0] AS max_offset_total,
   compared.counted_at,
-  CASE WHEN compared.grown_in_ms > 0
+  CASE
+    WHEN compared.grown_in_ms > 0
       THEN CAST(compared.grown AS DOUBLE) * 1000.0 / CAST(compared.grown_in_ms AS DOUBLE)
   END AS produce_tps,
   -- Not known when one of the topic's masters was not asked

@@ -78,13 +78,15 @@ passed AS (
     weeks_before.row AS before
   FROM totals
   INNER JOIN first_of_hour
-    ON first_of_hour.cluster = totals.cluster
+    ON
+      first_of_hour.cluster = totals.cluster
       AND first_of_hour.topic = totals.topic
       AND first_of_hour.consumer_group IS NOT DISTINCT FROM totals.consumer_group
       AND first_of_hour.row.total <= totals.total
       AND UNIX_MICROS(totals.counted_at) - UNIX_MICROS(first_of_hour.row.counted_at) >= 1000
   LEFT JOIN weeks_before
-    ON weeks_before.cluster = totals.cluster
+    ON
+      weeks_before.cluster = totals.cluster
       AND weeks_before.topic = totals.topic
       AND weeks_before.consumer_group IS NOT DISTINCT FROM totals.consumer_group
 ),
@@ -106,9 +108,9 @@ SELECT
   :hour_start AS hour_start_at,
   hour_tps,
   CASE WHEN before.week_count IS NULL THEN hour_tps ELSE before.mean_tps + weight * difference END AS mean_tps,
-  CASE WHEN before.week_count IS NULL THEN CAST(0 AS DOUBLE) ELSE SQRT(
-        (1.0 - weight) * (before.spread_tps * before.spread_tps + difference * (weight * difference))
-      )
+  CASE
+    WHEN before.week_count IS NULL THEN CAST(0 AS DOUBLE)
+    ELSE SQRT((1.0 - weight) * (before.spread_tps * before.spread_tps + difference * (weight * difference)))
   END AS spread_tps,
   CASE WHEN before.week_count IS NULL THEN 1 ELSE before.week_count + 1 END AS week_count
 FROM weighted
