@@ -3,6 +3,7 @@
 export PATH := $(CURDIR)/.cache/uv/bin:$(PATH)
 export UV_PYTHON_DOWNLOADS := never
 RUN := uv run --frozen --no-sync
+SQL := plugins/offsetguard/facts/*.sql
 
 .PHONY: help
 help: ## Show this help
@@ -38,12 +39,13 @@ delivery-kills: install-test ## Kill deliverers at KILLS=200 random moments and 
 check: ## Format, lint, types and layers, without changing a file
 	@$(RUN) ruff format --check --quiet .
 	@$(RUN) ruff check --quiet .
+	@$(RUN) sqlfluff lint --disable-progress-bar $(SQL)
 	@$(RUN) mypy
 	@$(RUN) lint-imports > /dev/null || $(RUN) lint-imports
 
 .PHONY: format
 format: ## Format and fix what can be fixed
-	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format .
+	@$(RUN) ruff check --fix --quiet . ; $(RUN) ruff format . ; $(RUN) sqlfluff fix --quiet $(SQL)
 
 .PHONY: facts-sql
 facts-sql: ## Write DuckDB's text of each facts/*.sql again; refuses what means another thing there

@@ -8,28 +8,21 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from offsetguard.known_figures import epoch_ms
 from offsetguard.offsets import QueueOffsets
 from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
-from offsetguard.time_lag import Basis, TimeLag, lag_in_time, producer_curve
-from offsetguard.windows import judge_window
+from offsetguard.time_lag import CurvePlace, producer_curve, time_lags
+from offsetguard.windows import GivenWindow, judge_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from offsetguard.config import WindowPolicy
-    from offsetguard.time_lag import Point
+    from offsetguard.time_lag import TimeLag
     from offsetguard.verdicts import QueueVerdict
     from offsetguard.window_rules import QueueContext
 
-_LATEST_MS = 253_402_300_799_999  # the end of the year 9999
-_POINT = pa.struct([("max_offset", pa.int64()), ("at_ms", pa.int64())])
-_CURVES = pa.schema(
-    [("cluster", pa.string()), ("places", pa.list_(pa.int64())), ("points", pa.list_(_POINT)), ("now_ms", pa.int64())]
-)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -70,45 +63,17 @@ def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:
     of_length: dict[int, dict[int, list[tuple[datetime, Sample]]]] = defaultdict(dict)
     for number, one in enumerate(given):
         of_length[one.policy.window_ms][number] = one.history()
-    states: dict[int, QueueState] = {}
+    found: dict[int, QueueState] = {}
     for window_ms, histories in of_length.items():
-        states |= windows_of(histories, timedelta(milliseconds=window_ms))
-    return [_judged(one, states.get(number)) for number, one in enumerate(given)]
-
-
-def _judged(given: GivenQueue, state: QueueState | None) -> QueueVerdict:
-    now = _moment(given.now_ms)
-    state = state or QueueState(now, Sample())
-    context = replace(given.context, lag_ms=_lag_ms(state, given.known(), given.now_ms))
-    return judge_window(state, context, given.policy, now)
-
-
-@dataclass(frozen=True, slots=True)
-class GivenCurve:
-    """The producer curve of a queue, and the offset whose age is asked for; None = not known."""
-
-    points: Sequence[Point]  # as `producer_curve` makes them
-    offset: int | None
-    now_ms: int
-
-
-def explain_time_lags(given: Sequence[GivenCurve]) -> list[TimeLag]:
-    """Return the age of the message at each offset, as `facts/time_lags.sql` says it."""
-    from offsetguard.facts.duckdb_engine import DuckDBEngine  # noqa: PLC0415 0.3 s, and most commands make no facts
-
-    engine = DuckDBEngine()
-    rows = [
-        {
-            "cluster": str(number),
-            "places": [one.offset],
-            "points": [{"max_offset": offset, "at_ms": min(at_ms, _LATEST_MS)} for offset, at_ms in one.points],
-            "now_ms": one.now_ms,
-        }
-        for number, one in enumerate(given)
-    ]
-    engine.add("queue_curves", pa.Table.from_pylist(rows, schema=_CURVES))
-    found = {row["cluster"]: row["ages"][0] for row in engine.rows("time_lags")}
-    return [TimeLag(age["lag_ms"], Basis(age["basis"])) for age in (found[row["cluster"]] for row in rows)]
+        found |= windows_of(histories, timedelta(milliseconds=window_ms))
+    states = [found.get(number) or QueueState(_moment(one.now_ms), Sample()) for number, one in enumerate(given)]
+    ages = time_lags([_oldest(one, state) for one, state in zip(given, states, strict=True)])
+    return judge_windows(
+        [
+            GivenWindow(state, replace(one.context, lag_ms=_lag_ms(state, age, one)), one.policy, _moment(one.now_ms))
+            for one, state, age in zip(given, states, ages, strict=True)
+        ]
+    )
 
 
 def _one_of_each_moment(samples: Sequence[GivenSample]) -> list[GivenSample]:
@@ -137,16 +102,25 @@ def _sample(given: GivenSample, *, commits_seen: bool) -> Sample:
     )
 
 
-def _lag_ms(state: QueueState, samples: Sequence[GivenSample], now_ms: int) -> int | None:
-    """Return the age of the oldest unconsumed message on the curve of all samples; the state keeps only a few.
+def _oldest(given: GivenQueue, state: QueueState) -> CurvePlace:
+    """Return where the oldest unconsumed message lies on the curve of all samples; the state keeps only a few."""
+    curve = producer_curve((one.max_offset, one.at_ms) for one in given.known())
+    return CurvePlace(curve, _offsets(state).first_readable, given.now_ms)
+
+
+def _lag_ms(state: QueueState, on_curve: TimeLag, given: GivenQueue) -> int | None:
+    """Return the age of the oldest unconsumed message.
 
     It is younger than the message before it, of which the broker tells when it was stored.
     """
-    offsets = QueueOffsets(state.seen_min_offset, state.seen_max_offset, state.committed_offset)
-    curve = producer_curve((one.max_offset, one.at_ms) for one in samples)
-    found = lag_in_time(offsets, None, curve, now_ms).lag_ms
+    waiting = _offsets(state).effective_lag
+    found = 0 if waiting is not None and waiting <= 0 else on_curve.lag_ms
     before_ms = epoch_ms(state.sample.last_timestamp) if state.unknown_count == 0 else None
-    return found if found is None or before_ms is None else max(0, min(found, now_ms - before_ms))
+    return found if found is None or before_ms is None else max(0, min(found, given.now_ms - before_ms))
+
+
+def _offsets(state: QueueState) -> QueueOffsets:
+    return QueueOffsets(state.seen_min_offset, state.seen_max_offset, state.committed_offset)
 
 
 def _moment(at_ms: int) -> datetime:

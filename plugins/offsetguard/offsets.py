@@ -51,9 +51,14 @@ class QueueOffsets:
     @property
     def effective_lag(self) -> int | None:
         """max - max(consumer, min), messages: what can still be read; deleted messages do not count."""
+        return _difference(self.max_offset, self.first_readable)
+
+    @property
+    def first_readable(self) -> int | None:
+        """max(consumer, min): the next message to be consumed that is still there."""
         if self.consumer_offset is None or self.min_offset is None:
-            return self.lag
-        return _difference(self.max_offset, max(self.consumer_offset, self.min_offset))
+            return self.consumer_offset
+        return max(self.consumer_offset, self.min_offset)
 
     @property
     def inflight(self) -> int | None:

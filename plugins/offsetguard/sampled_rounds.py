@@ -5,6 +5,9 @@ Plan: `snapshot_facts` makes what stands in the last round, and what is looked b
 was said meanwhile (offset moves, log lines). What grows (offsets, counters, the commit log) is compared with a round
 about a minute back, as the pipeline compares its intervals; a queue whose offset was not known there yet with the first
 round since that knows it.
+Rates of queues are not those of `queue_figures.sql`: these lie between the newest two samples, here seconds apart,
+where brokers count a minute; and each queue has a base of its own, with one time for what was written and another for
+what was committed.
 Not here: baselines of earlier weeks. A few minutes do not know them.
 """
 

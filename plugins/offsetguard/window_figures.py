@@ -5,20 +5,20 @@ Nothing here is a verdict. Every figure that cannot be known is None; moments be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import combinations
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from offsetguard import time_lag
 from offsetguard.known_figures import epoch_ms
 from offsetguard.offsets import QueueOffsets
 from offsetguard.queue_state import curve
+from offsetguard.time_lag import CurvePlace, time_lags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from offsetguard.config import WindowPolicy
@@ -31,14 +31,29 @@ _SHORT_PARTS = 30  # of the window: for so long a group may be late even where s
 LEAST_SAMPLES = 3  # two make a difference, three a trend
 
 
+class Ages(NamedTuple):
+    """How old the oldest unconsumed message was by the producer curve, ms; None = it is not known, or not asked for."""
+
+    now_ms: int | None = None
+    first_ms: int | None = None  # at the first moment of `lags`
+    last_ms: int | None = None  # at the last one
+
+
+_NOT_ASKED = Ages()
+
+
 @dataclass(frozen=True)
 class WindowFigures:
-    """What the window says as of `now`. `known_lag_ms`: the age of the oldest unconsumed message, if it was told."""
+    """What the window says as of `now`. `known_lag_ms`: the age of the oldest unconsumed message, if it was told.
+
+    `ages` are given by `with_ages`, of many windows at once.
+    """
 
     state: QueueState
     policy: WindowPolicy
     now: datetime
     known_lag_ms: int | None = None
+    ages: Ages = _NOT_ASKED
 
     @cached_property
     def since(self) -> datetime:
@@ -76,10 +91,16 @@ class WindowFigures:
         """Age of the oldest of them; None as well beyond the end, where what comes next is not written yet."""
         if (self.offsets.lag or 0) < 0:
             return None
-        if self.known_lag_ms is not None:
+        return self.ages.now_ms if self._told_lag_ms is None else self._told_lag_ms
+
+    @cached_property
+    def _told_lag_ms(self) -> int | None:
+        if self.known_lag_ms is not None or self.waiting is None:
             return self.known_lag_ms
+        if self.waiting <= 0:
+            return 0
         told_at = epoch_ms(self.state.sample.oldest_unconsumed_at) if self.is_newest_seen else None
-        return time_lag.lag_in_time(self.offsets, told_at, self._curve, epoch_ms(self.now) or 0).lag_ms
+        return None if told_at is None else max(0, (epoch_ms(self.now) or 0) - told_at)
 
     @cached_property
     def lag_ms_at_most(self) -> int | None:
@@ -207,8 +228,8 @@ class WindowFigures:
         """By how much the age of the oldest unconsumed message grew meanwhile; None = it is not known of both."""
         if len(self.lags) < 2:
             return None
-        first, last = (self._age_at(at) for at in (self.lags[0][0], self.lags[-1][0]))
-        return None if first is None or last is None else last - first
+        first = 0 if self.lags[0][0] == self.state.end_reached_at else self.ages.first_ms
+        return None if first is None or self.ages.last_ms is None else self.ages.last_ms - first
 
     @cached_property
     def grows(self) -> bool:
@@ -233,25 +254,29 @@ class WindowFigures:
         least = timedelta(milliseconds=self.policy.window_ms) / _TREND_PARTS
         return began_at == self.state.end_reached_at and newest_at - began_at < least
 
-    @cached_property
-    def _curve(self) -> list[time_lag.Point]:
-        return [(offset, epoch_ms(at) or 0) for offset, at in curve(self.state)]
-
-    def _age_at(self, moment: datetime) -> int | None:
-        """Return how old the oldest unconsumed message was at one of the moments of `lags`."""
-        if moment == self.state.end_reached_at:
-            return 0
-        seen = self.state.seen
-        point = next((one for one in (seen, *self._earlier()) if one is not None and one.at == moment), None)
-        return (
-            None
-            if point is None
-            else time_lag.lag_ms(self._curve, point.committed_offset, epoch_ms(moment) or 0).lag_ms
-        )
+    def places(self) -> tuple[CurvePlace | None, ...]:
+        """Return what the fields of `Ages` are the ages of; None = not asked for."""
+        waits = (self.waiting or 0) > 0 and self._told_lag_ms is None
+        committed = {one.at: one.committed_offset for one in (self.state.seen, *self._earlier()) if one is not None}
+        moments = [self.lags[0][0], self.lags[-1][0]] if len(self.lags) > 1 else []
+        asked = [(self.offsets.first_readable if waits else None, self.now)]
+        asked += [(None if at == self.state.end_reached_at else committed.get(at), at) for at in moments]
+        if all(offset is None for offset, _ in asked):
+            return ()
+        points = [(offset, epoch_ms(at) or 0) for offset, at in curve(self.state)]
+        return tuple(None if one is None else CurvePlace(points, one, epoch_ms(at) or 0) for one, at in asked)
 
     def _earlier(self) -> Iterator[Point]:
         """Yield the window's points, newest first."""
         return (point for point in self.state.points if point.at >= self.since)
+
+
+def with_ages(windows: Sequence[WindowFigures]) -> list[WindowFigures]:
+    """Return the windows with the ages that they ask for: one query for all."""
+    asked = [one.places() for one in windows]
+    found = iter(time_lags([place for places in asked for place in places if place is not None]))
+    ages = [Ages(*(None if place is None else next(found).lag_ms for place in places)) for places in asked]
+    return [replace(one, ages=its) for one, its in zip(windows, ages, strict=True)]
 
 
 def _lag_at(point: Point) -> int | None:

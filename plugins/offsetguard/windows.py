@@ -23,17 +23,19 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offsetguard import forecasts
 from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.text import render_text
 from offsetguard.verdicts import QueueVerdict, State
-from offsetguard.window_figures import WindowFigures
+from offsetguard.window_figures import WindowFigures, with_ages
 from offsetguard.window_rules import POP, WINDOW_RULES, QueueContext, first_rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from offsetguard.config import Config, EffectivePolicy, WindowPolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
     from offsetguard.forecasts import Forecast
@@ -41,11 +43,29 @@ if TYPE_CHECKING:
     from offsetguard.verdicts import Figure
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AT_ONCE = 10_000  # windows in memory with all their figures; a query costs as much for them as for one
 
 
-def judge_window(window: QueueState, context: QueueContext, policy: WindowPolicy, now: datetime) -> QueueVerdict:
-    """Return the verdict on one queue as of `now`."""
-    figures = WindowFigures(window, policy, now, context.lag_ms)
+class GivenWindow(NamedTuple):
+    """A queue's window, and as of when it is judged by what."""
+
+    window: QueueState
+    context: QueueContext
+    policy: WindowPolicy
+    now: datetime
+
+
+def judge_windows(given: Sequence[GivenWindow]) -> list[QueueVerdict]:
+    """Return the verdicts on queues, in their order."""
+    return [verdict for begin in range(0, len(given), _AT_ONCE) for verdict in _judged(given[begin : begin + _AT_ONCE])]
+
+
+def _judged(given: Sequence[GivenWindow]) -> Iterator[QueueVerdict]:
+    windows = with_ages([WindowFigures(one.window, one.policy, one.now, one.context.lag_ms) for one in given])
+    return (_judged_by(figures, one.context) for figures, one in zip(windows, given, strict=True))
+
+
+def _judged_by(figures: WindowFigures, context: QueueContext) -> QueueVerdict:
     if context.broadcasting:
         return QueueVerdict(State.OK, "broadcasting", WINDOW_RULES["broadcasting"].reason)
     ahead = _Ahead.of(figures, context)
@@ -62,7 +82,7 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions = forecasts.retentions(facts, config)
     states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
-    judged = []
+    given = []
     for queue in facts.queues:
         pair = queue.consumer_group, queue.message_queue.topic
         context = replace(
@@ -71,8 +91,10 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
             retention=retentions.get(queue.message_queue.broker_name),
         )
         window = queue.window or _own_window(queue, facts)
-        verdict = judge_window(window, context, policies[queue.consumer_group], facts.now)
-        states[pair][verdict.state] += 1
+        given.append(GivenWindow(window, context, policies[queue.consumer_group], facts.now))
+    judged = []
+    for queue, verdict in zip(facts.queues, judge_windows(given), strict=True):
+        states[queue.consumer_group, queue.message_queue.topic][verdict.state] += 1
         judged.append(replace(queue, verdict=verdict))
     return replace(facts, queues=tuple(judged), queue_states=dict(states))
 

@@ -15,10 +15,10 @@ from offsetguard.cli.json_fields import LATEST_MS, FieldError, Fields, whole_num
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config import Delivery, WindowPolicy
-from offsetguard.explained import GivenCurve, GivenQueue, GivenSample, explain_queues, explain_time_lags
+from offsetguard.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.incidents.decision import LastSent, decide
 from offsetguard.messages.hostile import harmless
-from offsetguard.time_lag import producer_curve
+from offsetguard.time_lag import CurvePlace, producer_curve, time_lags
 from offsetguard.window_rules import QueueContext
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def time_lag(file: IO[bytes], output_format: str) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """  # noqa: D301 click wants the character itself
-    _answer_together(file, output_format, _given_curve, _of_time_lags)
+    _answer_together(file, output_format, _curve_place, _of_time_lags)
 
 
 @explain.command()
@@ -222,14 +222,14 @@ def _policy(given: Fields) -> WindowPolicy:
     return replace(WindowPolicy(), **{name: value for name, value in changes.items() if value is not None})
 
 
-def _given_curve(given: Fields) -> GivenCurve:
+def _curve_place(given: Fields) -> CurvePlace:
     now_ms = given.moment_ms("now_ms")
     points = [_point(value, f"curve[{position}]") for position, value in enumerate(given.items("curve"))]
-    return GivenCurve(producer_curve(points), given.integer("consumer_offset"), now_ms)
+    return CurvePlace(producer_curve(points), given.integer("consumer_offset"), now_ms)
 
 
-def _of_time_lags(given: list[GivenCurve]) -> list[Answer]:
-    return [{"lag_ms": found.lag_ms, "reason": found.basis.value} for found in explain_time_lags(given)]
+def _of_time_lags(given: list[CurvePlace]) -> list[Answer]:
+    return [{"lag_ms": found.lag_ms, "reason": found.basis.value} for found in time_lags(given)]
 
 
 def _point(value: object, path: str) -> tuple[int | None, int | None]:

@@ -10,6 +10,7 @@ WITH newest AS (
   WHERE interval_start BETWEEN :oldest_baseline AND :newest_baseline AND hour_of_week = :hour_of_week
   GROUP BY cluster, topic, consumer_group
 )
+
 SELECT
   cluster,
   topic,

@@ -2,87 +2,91 @@
 WITH
 -- Of the newest earlier interval that saw the replica, if it is not too old to be compared with
 before AS (
-    SELECT
-        cluster,
-        broker_name,
-        broker_id,
-        MAX(STRUCT(interval_start, commit_log_max_offset, read_at)) AS newest
-    FROM broker_facts_history
-    WHERE interval_start >= :last_seen_since AND interval_start < :interval_start
-    GROUP BY cluster, broker_name, broker_id
-)
-SELECT
+  SELECT
     cluster,
-    intervals.interval_start,
     broker_name,
     broker_id,
-    listed,
-    answered,
-    failure,
-    CAST(consumed_queue_count AS INT) AS consumed_queue_count,
-    CAST(unknown_queue_count AS INT) AS unknown_queue_count,
-    CAST(suspect_queue_count AS INT) AS suspect_queue_count,
-    CAST(topic_queue_count AS INT) AS topic_queue_count,
-    CASE WHEN message_count IS NOT NULL
-        THEN CAST(LEAST(GREATEST(message_count, -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS message_count,
-    CASE WHEN lag IS NOT NULL
-        THEN CAST(LEAST(GREATEST(lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lag,
-    CASE WHEN effective_lag IS NOT NULL
-        THEN CAST(LEAST(GREATEST(effective_lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS effective_lag,
-    CASE WHEN inflight IS NOT NULL
-        THEN CAST(LEAST(GREATEST(inflight, -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS inflight,
-    CASE WHEN available IS NOT NULL
-        THEN CAST(LEAST(GREATEST(available, -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS available,
-    CASE WHEN lost IS NOT NULL
-        THEN CAST(LEAST(GREATEST(lost, -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lost,
-    lag_ms,
-    inflight_ms,
-    available_ms,
-    lost_ms,
-    slave_count,
-    version,
-    role,
-    active,
-    boot_at,
-    put_tps,
-    get_tps,
-    commit_log_min_offset,
-    replicas.commit_log_max_offset,
-    -- Bytes; not known when it went back (recreated)
-    CASE WHEN replicas.commit_log_max_offset >= newest.commit_log_max_offset
-        THEN replicas.commit_log_max_offset - newest.commit_log_max_offset
-    END AS commit_log_growth,
-    CASE WHEN replicas.commit_log_max_offset >= newest.commit_log_max_offset
-        THEN (UNIX_MICROS(replicas.read_at) - UNIX_MICROS(newest.read_at)) DIV 1000
-    END AS commit_log_growth_ms,
-    commit_log_disk_ratio,
-    earliest_message_at,
-    dispatch_behind_bytes,
-    slave_behind_bytes,
-    page_cache_lock_time_ms,
-    send_queue_size,
-    send_queue_head_wait_ms,
-    pull_queue_size,
-    pull_queue_head_wait_ms,
-    clock_ahead_ms,
-    slave_read_enable,
-    file_reserved_time_hours,
-    delete_when,
-    disk_max_used_space_ratio,
-    disk_clean_forcibly_ratio,
-    clean_file_forcibly,
-    commit_log_file_bytes,
-    commit_log_disk_bytes,
-    access_message_in_memory_max_ratio,
-    broker_permission,
-    rocketmq_cluster,
-    replicas.read_at
-FROM replicas
+    MAX(STRUCT(interval_start, commit_log_max_offset, read_at)) AS newest
+  FROM broker_facts_history
+  WHERE interval_start >= :last_seen_since AND interval_start < :interval_start
+  GROUP BY cluster, broker_name, broker_id
+),
+
+bounded AS (
+  SELECT
+    *,
+    -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
+    TRANSFORM(
+      ARRAY(message_count, lag, effective_lag, inflight, available, lost),
+      x -> CASE
+        WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
+  FROM replicas
+)
+
+SELECT
+  cluster,
+  intervals.interval_start,
+  broker_name,
+  broker_id,
+  listed,
+  answered,
+  failure,
+  CAST(consumed_queue_count AS INT) AS consumed_queue_count,
+  CAST(unknown_queue_count AS INT) AS unknown_queue_count,
+  CAST(suspect_queue_count AS INT) AS suspect_queue_count,
+  CAST(topic_queue_count AS INT) AS topic_queue_count,
+  sums[0] AS message_count,
+  sums[1] AS lag,
+  sums[2] AS effective_lag,
+  sums[3] AS inflight,
+  sums[4] AS available,
+  sums[5] AS lost,
+  lag_ms,
+  inflight_ms,
+  available_ms,
+  lost_ms,
+  slave_count,
+  version,
+  role,
+  active,
+  boot_at,
+  put_tps,
+  get_tps,
+  commit_log_min_offset,
+  bounded.commit_log_max_offset,
+  -- Bytes; not known when it went back (recreated)
+  CASE
+    WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+      THEN bounded.commit_log_max_offset - newest.commit_log_max_offset
+  END AS commit_log_growth,
+  CASE
+    WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+      THEN (UNIX_MICROS(bounded.read_at) - UNIX_MICROS(newest.read_at)) DIV 1000
+  END AS commit_log_growth_ms,
+  commit_log_disk_ratio,
+  earliest_message_at,
+  dispatch_behind_bytes,
+  slave_behind_bytes,
+  page_cache_lock_time_ms,
+  send_queue_size,
+  send_queue_head_wait_ms,
+  pull_queue_size,
+  pull_queue_head_wait_ms,
+  clock_ahead_ms,
+  slave_read_enable,
+  file_reserved_time_hours,
+  delete_when,
+  disk_max_used_space_ratio,
+  disk_clean_forcibly_ratio,
+  clean_file_forcibly,
+  commit_log_file_bytes,
+  commit_log_disk_bytes,
+  access_message_in_memory_max_ratio,
+  broker_permission,
+  rocketmq_cluster,
+  bounded.read_at
+FROM bounded
 INNER JOIN intervals USING (cluster)
 LEFT JOIN before USING (cluster, broker_name, broker_id)

@@ -16,6 +16,7 @@ WITH counted AS (
     CASE WHEN stats_name = 'SNDBCK_PUT_NUMS' THEN tps END AS send_back_tps
   FROM broker_stats
 ),
+
 replica_rates AS (
   SELECT
     cluster,
@@ -30,12 +31,17 @@ replica_rates AS (
   FROM counted
   GROUP BY cluster, consumer_group, topic, broker_name
 ),
+
 slaves AS (
-  SELECT cluster, broker_name, COUNT(*) AS slave_count
+  SELECT
+    cluster,
+    broker_name,
+    COUNT(*) AS slave_count
   FROM broker_snapshots
   WHERE broker_id <> 0
   GROUP BY cluster, broker_name
 ),
+
 rated AS (
   SELECT
     *,
@@ -44,6 +50,7 @@ rated AS (
   LEFT JOIN replica_rates USING (cluster, consumer_group, topic, broker_name)
   LEFT JOIN slaves USING (cluster, broker_name)
 ),
+
 by_broker AS (
   SELECT
     *,
@@ -57,6 +64,7 @@ by_broker AS (
     END AS reads_moved
   FROM rated
 ),
+
 added_up AS (
   SELECT
     cluster,
@@ -67,21 +75,11 @@ added_up AS (
     CAST(SUM(unknown_queue_count) AS INT) AS unknown_queue_count,
     CAST(SUM(never_committed_queue_count) AS INT) AS never_committed_queue_count,
     CAST(SUM(suspect_queue_count) AS INT) AS suspect_queue_count,
-    CASE WHEN SUM(lag) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lag,
-    CASE WHEN SUM(effective_lag) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(effective_lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS effective_lag,
-    CASE WHEN SUM(inflight) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(inflight), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS inflight,
-    CASE WHEN SUM(available) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(available), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS available,
-    CASE WHEN SUM(lost) IS NOT NULL
-      THEN CAST(LEAST(GREATEST(SUM(lost), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lost,
+    SUM(lag) AS lag,
+    SUM(effective_lag) AS effective_lag,
+    SUM(inflight) AS inflight,
+    SUM(available) AS available,
+    SUM(lost) AS lost,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -89,8 +87,7 @@ added_up AS (
     CAST(SUM(TRY_CAST(produce_tps AS DECIMAL(28, 6))) AS DOUBLE) AS produce_tps,
     CAST(SUM(TRY_CAST(consume_tps AS DECIMAL(28, 6))) AS DOUBLE) AS consume_tps,
     CASE
-      WHEN SUM(committed_queue_count) = SUM(queue_count)
-        THEN CAST(LEAST(GREATEST(SUM(consumer_offset_total), -9223372036854775808), 9223372036854775807) AS BIGINT)
+      WHEN SUM(committed_queue_count) = SUM(queue_count) THEN SUM(consumer_offset_total)
     END AS consumer_offset_total,
     MIN(counted_at) AS counted_at,
     CAST(SUM(TRY_CAST(master_tps AS DECIMAL(28, 6))) AS DOUBLE) AS master_get_tps,
@@ -113,20 +110,33 @@ added_up AS (
   FROM by_broker
   GROUP BY cluster, consumer_group, topic
 ),
-rates AS (
+
+rated_and_bounded AS (
   SELECT
     *,
     CASE
       WHEN master_get_tps IS NOT NULL OR slave_get_tps IS NOT NULL
         THEN COALESCE(master_get_tps, 0) + COALESCE(slave_get_tps, 0)
-    END AS get_tps
+    END AS get_tps,
+    -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
+    TRANSFORM(
+      ARRAY(lag, effective_lag, inflight, available, lost, consumer_offset_total),
+      x -> CASE
+        WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
   FROM added_up
 ),
+
 kinds AS (
-  SELECT cluster, topic, MAX(topic_kind) AS topic_kind
+  SELECT
+    cluster,
+    topic,
+    MAX(topic_kind) AS topic_kind
   FROM topic_settings
   GROUP BY cluster, topic
 ),
+
 settings AS (
   SELECT
     cluster,
@@ -160,6 +170,7 @@ settings AS (
     in_detail
   FROM group_snapshots
 )
+
 SELECT
   cluster,
   intervals.interval_start,
@@ -170,11 +181,11 @@ SELECT
   unknown_queue_count,
   never_committed_queue_count,
   suspect_queue_count,
-  lag,
-  effective_lag,
-  inflight,
-  available,
-  lost,
+  sums[0] AS lag,
+  sums[1] AS effective_lag,
+  sums[2] AS inflight,
+  sums[3] AS available,
+  sums[4] AS lost,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -207,10 +218,11 @@ SELECT
   -- group that catches up passes more. A POP group's rate counts repeated hand-outs as well. Below 30 messages in the
   -- minute that the brokers' rates cover nothing can be said of a share.
   CASE
-    WHEN filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
+    WHEN
+      filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
       AND get_tps IS NOT NULL THEN LEAST(1, get_tps / consume_tps)
   END AS hit_ratio,
-  consumer_offset_total,
+  sums[5] AS consumer_offset_total,
   counted_at,
   told_client_count,
   CASE WHEN told_client_count IS NOT NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,
@@ -262,7 +274,7 @@ SELECT
   baseline_tps,
   baseline_spread_tps,
   baseline_week_count
-FROM rates
+FROM rated_and_bounded
 INNER JOIN intervals USING (cluster)
 LEFT JOIN settings USING (cluster, consumer_group)
 LEFT JOIN kinds USING (cluster, topic)

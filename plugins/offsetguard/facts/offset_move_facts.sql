@@ -8,123 +8,129 @@
 --    the same direction over overlapping offsets (in the same queue, where both name one): the told one stays.
 -- 5. A log line names no queue. It is that of the snapshot moves that are its trace: of the ones with the very same
 --    corrected offset if these name exactly one queue, else of all if they do; otherwise it stays unknown.
-WITH
-rows_once AS (
-    SELECT DISTINCT
-        move.cluster,
-        intervals.interval_start,
-        origin,
-        position,
-        moved_at,
-        consumer_group,
-        NULLIF(client_id, '') AS client_id,
-        topic,
-        broker_name,
-        queue_id,
-        requested_offset,
-        corrected_offset
-    FROM offset_moves_history AS move
-    INNER JOIN intervals
-        ON intervals.cluster = move.cluster
-        AND intervals.interval_start >= move.interval_start
-        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at) <= :move_window_us
-    WHERE move.interval_start BETWEEN :oldest_move_interval AND :interval_start
+WITH rows_once AS (
+  SELECT DISTINCT
+    move.cluster,
+    intervals.interval_start,
+    origin,
+    position,
+    moved_at,
+    consumer_group,
+    NULLIF(client_id, '') AS client_id,
+    topic,
+    broker_name,
+    queue_id,
+    requested_offset,
+    corrected_offset
+  FROM offset_moves_history AS move
+  INNER JOIN intervals
+    ON
+      intervals.cluster = move.cluster
+      AND intervals.interval_start >= move.interval_start
+      AND UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at) <= :move_window_us
+  WHERE move.interval_start BETWEEN :oldest_move_interval AND :interval_start
 ),
+
 same_requests AS (
-    SELECT
-        *,
-        MAX(CASE WHEN origin = 'event' THEN 1 ELSE 0 END) OVER (
-            PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
-        ) AS has_event,
-        MIN(CASE WHEN origin = 'log' THEN client_id END) OVER (
-            PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
-        ) AS first_log_client,
-        MAX(CASE WHEN origin = 'log' THEN client_id END) OVER (
-            PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
-        ) AS last_log_client
-    FROM rows_once
+  SELECT
+    *,
+    MAX(CASE WHEN origin = 'event' THEN 1 ELSE 0 END) OVER (
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+    ) AS has_event,
+    MIN(CASE WHEN origin = 'log' THEN client_id END) OVER (
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+    ) AS first_log_client,
+    MAX(CASE WHEN origin = 'log' THEN client_id END) OVER (
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+    ) AS last_log_client
+  FROM rows_once
 ),
+
 told_once AS (
-    SELECT
-        cluster,
-        interval_start,
-        origin,
-        position,
-        moved_at,
-        consumer_group,
-        COALESCE(
-            client_id, CASE WHEN origin = 'event' AND first_log_client = last_log_client THEN first_log_client END
-        ) AS client_id,
-        topic,
-        broker_name,
-        queue_id,
-        requested_offset,
-        corrected_offset
-    FROM same_requests
-    WHERE has_event = 0 OR origin <> 'log'
-),
-moves AS (
-    SELECT
-        cluster,
-        interval_start,
-        origin,
-        consumer_group,
-        client_id,
-        topic,
-        broker_name,
-        queue_id,
-        requested_offset,
-        MAX(STRUCT(moved_at, position, corrected_offset)).corrected_offset AS corrected_offset,
-        COUNT(*) AS move_count,
-        MIN(moved_at) AS first_moved_at,
-        MAX(moved_at) AS last_moved_at
-    FROM told_once
-    GROUP BY
-        cluster, interval_start, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
-),
--- Of each move: its traces, or of a trace: the moves that left it
-related AS (
-    SELECT
-        move.*,
-        COUNT(other.origin) AS related_count,
-        MIN(other.queue_id) AS first_queue_id,
-        MAX(other.queue_id) AS last_queue_id,
-        MIN(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS first_exact_queue_id,
-        MAX(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS last_exact_queue_id
-    FROM moves AS move
-    LEFT JOIN moves AS other
-        ON other.cluster = move.cluster
-        AND other.consumer_group = move.consumer_group
-        AND other.topic = move.topic
-        AND other.broker_name = move.broker_name
-        AND (other.origin = 'snapshot') <> (move.origin = 'snapshot')
-        AND COALESCE(other.queue_id, move.queue_id) = COALESCE(move.queue_id, other.queue_id)
-        AND (other.corrected_offset > other.requested_offset) = (move.corrected_offset > move.requested_offset)
-        AND GREATEST(
-            LEAST(other.requested_offset, other.corrected_offset), LEAST(move.requested_offset, move.corrected_offset)
-        ) < LEAST(
-            GREATEST(other.requested_offset, other.corrected_offset),
-            GREATEST(move.requested_offset, move.corrected_offset)
-        )
-    GROUP BY ALL
-)
-SELECT
+  SELECT
     cluster,
     interval_start,
+    origin,
+    position,
+    moved_at,
+    consumer_group,
+    COALESCE(
+      client_id, CASE WHEN origin = 'event' AND first_log_client = last_log_client THEN first_log_client END
+    ) AS client_id,
+    topic,
+    broker_name,
+    queue_id,
+    requested_offset,
+    corrected_offset
+  FROM same_requests
+  WHERE has_event = 0 OR origin <> 'log'
+),
+
+moves AS (
+  SELECT
+    cluster,
+    interval_start,
+    origin,
     consumer_group,
     client_id,
     topic,
     broker_name,
-    COALESCE(
-        queue_id,
-        CASE WHEN first_exact_queue_id = last_exact_queue_id THEN first_exact_queue_id END,
-        CASE WHEN first_exact_queue_id IS NULL AND first_queue_id = last_queue_id THEN first_queue_id END
-    ) AS queue_id,
+    queue_id,
     requested_offset,
-    corrected_offset,
-    move_count,
-    first_moved_at,
-    last_moved_at,
-    origin
+    MAX(STRUCT(moved_at, position, corrected_offset)).corrected_offset AS corrected_offset,
+    COUNT(*) AS move_count,
+    MIN(moved_at) AS first_moved_at,
+    MAX(moved_at) AS last_moved_at
+  FROM told_once
+  GROUP BY
+    cluster, interval_start, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
+),
+
+-- Of each move: its traces, or of a trace: the moves that left it
+related AS (
+  SELECT
+    move.*,
+    COUNT(other.origin) AS related_count,
+    MIN(other.queue_id) AS first_queue_id,
+    MAX(other.queue_id) AS last_queue_id,
+    MIN(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS first_exact_queue_id,
+    MAX(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS last_exact_queue_id
+  FROM moves AS move
+  LEFT JOIN moves AS other
+    ON
+      other.cluster = move.cluster
+      AND other.consumer_group = move.consumer_group
+      AND other.topic = move.topic
+      AND other.broker_name = move.broker_name
+      AND (other.origin = 'snapshot') <> (move.origin = 'snapshot')
+      AND COALESCE(other.queue_id, move.queue_id) = COALESCE(move.queue_id, other.queue_id)
+      AND (other.corrected_offset > other.requested_offset) = (move.corrected_offset > move.requested_offset)
+      AND GREATEST(
+        LEAST(other.requested_offset, other.corrected_offset), LEAST(move.requested_offset, move.corrected_offset)
+      ) < LEAST(
+        GREATEST(other.requested_offset, other.corrected_offset),
+        GREATEST(move.requested_offset, move.corrected_offset)
+      )
+  GROUP BY ALL
+)
+
+SELECT
+  cluster,
+  interval_start,
+  consumer_group,
+  client_id,
+  topic,
+  broker_name,
+  COALESCE(
+    queue_id,
+    CASE WHEN first_exact_queue_id = last_exact_queue_id THEN first_exact_queue_id END,
+    CASE WHEN first_exact_queue_id IS NULL AND first_queue_id = last_queue_id THEN first_queue_id END
+  ) AS queue_id,
+  requested_offset,
+  corrected_offset,
+  move_count,
+  first_moved_at,
+  last_moved_at,
+  origin
 FROM related
 WHERE origin <> 'snapshot' OR related_count = 0

@@ -12,10 +12,14 @@
 -- recreated or rewound; when a rewind, however old, was not regained; or when the newest sample was not seen.
 WITH differing AS (
   -- of groups whose clients subscribe differently every queue is looked at
-  SELECT cluster, consumer_group, subscriptions_differ
+  SELECT
+    cluster,
+    consumer_group,
+    subscriptions_differ
   FROM group_clients
   WHERE subscriptions_differ
 ),
+
 in_messages AS (
   SELECT
     queue_state.*,
@@ -33,12 +37,13 @@ in_messages AS (
   INNER JOIN intervals USING (cluster, interval_start)
   LEFT JOIN differing USING (cluster, consumer_group)
 )
+
 SELECT
   in_messages.*,
   CAST(FLOOR(UNIX_MICROS(now) / 1000) AS BIGINT) AS now_ms,
   COALESCE(
     min_offset > consumer_offset OR consumer_offset > pull_offset OR consumer_offset > max_offset
-      OR pull_offset > max_offset OR min_offset > max_offset,
+    OR pull_offset > max_offset OR min_offset > max_offset,
     FALSE
   )
   OR NOT COALESCE(effective_lag = 0 OR (never_committed AND min_offset = max_offset), FALSE)

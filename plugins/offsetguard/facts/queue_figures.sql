@@ -22,10 +22,14 @@ WITH told AS (
       WHEN lost > 0 AND ages[2].lag_ms IS NOT NULL AND ages[3].lag_ms IS NOT NULL
         THEN GREATEST(0, ages[2].lag_ms - ages[3].lag_ms)
     END AS lost_ms,
-    -- between the newest two seen samples; those of before say nothing when the newest was not seen, or rounds were missed
-    CASE WHEN unknown_count = 0 AND sample_count > 1 THEN CAST(UNIX_MICROS(seen_at) - UNIX_MICROS(point_1_at) AS DOUBLE) END AS between_us
+    -- between the newest two seen samples; those of before say nothing when the newest was not seen, or rounds were
+    -- missed
+    CASE
+      WHEN unknown_count = 0 AND sample_count > 1 THEN CAST(UNIX_MICROS(seen_at) - UNIX_MICROS(point_1_at) AS DOUBLE)
+    END AS between_us
   FROM time_lags
 )
+
 SELECT
   *,
   CASE

@@ -24,6 +24,7 @@ WITH newest AS (
   FROM held_queues
   GROUP BY cluster, consumer_group, topic, broker_name, queue_id
 )
+
 SELECT
   cluster,
   consumer_group,

@@ -9,8 +9,8 @@
 -- - unseen (the broker did not answer, or its commits were not read, or it was read no later than the newest one):
 --   becomes the newest sample, counted as unknown; everything folded stays. Unknown is never zero;
 -- - behind missed rounds (further from the newest seen one than :missed_us, and than 2.5 times what readings lay apart
---   before: two in a row are missing): the fold goes on, and counts samples anew: what lies between tells neither a pause nor a pace of the group. A backlog before
---   which the same offset is committed has stood still all the while;
+--   before: two in a row are missing): the fold goes on, and counts samples anew: what lies between tells neither a
+--   pause nor a pace of the group. A backlog before which the same offset is committed has stood still all the while;
 -- - recreated or truncated (max offset moved back): offsets before and after cannot be compared. The fold starts anew,
 --   and keeps when that was and the max offset before.
 --
@@ -27,13 +27,17 @@ WITH folded AS (
     -- 1. What the sample is, and what it says of the window; a condition may be NULL: not true
     CASE
       WHEN sample.interval_start IS NULL OR sample.interval_start <= before.interval_start THEN 'late'
-      WHEN before.interval_start IS NULL
-        OR UNIX_MICROS(sample.interval_start) - UNIX_MICROS(before.interval_start) >= :kept_for_us THEN CASE
-          WHEN sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL
+      WHEN
+        before.interval_start IS NULL
+        OR UNIX_MICROS(sample.interval_start) - UNIX_MICROS(before.interval_start) >= :kept_for_us
+        THEN CASE
+          WHEN
+            sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL
             OR sample.consumer_offset_read_at IS NULL THEN 'unseen first'
           ELSE 'first'
         END
-      WHEN sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL OR sample.consumer_offset_read_at IS NULL
+      WHEN
+        sample.max_offset_read_at IS NULL OR sample.max_offset IS NULL OR sample.consumer_offset_read_at IS NULL
         OR sample.max_offset_read_at <= before.seen_at THEN 'unseen'
       WHEN before.seen_at IS NULL THEN 'first'
       WHEN sample.max_offset < before.seen_max_offset THEN 'recreated'
@@ -43,7 +47,7 @@ WITH folded AS (
     COALESCE(
       UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) > :missed_us
       AND (UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at)) * 2
-        > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 5,
+      > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 5,
       FALSE
     ) AS missed,
     COALESCE(
@@ -53,7 +57,7 @@ WITH folded AS (
     UNIX_MICROS(sample.max_offset_read_at) DIV :window_us - UNIX_MICROS(before.seen_at) DIV :window_us AS windows_on,
     sample.min_offset > before.seen_min_offset AS min_moved,
     sample.consumer_offset IS NOT NULL
-      AND (before.committed_offset IS NULL OR sample.consumer_offset > before.committed_offset) AS advanced,
+    AND (before.committed_offset IS NULL OR sample.consumer_offset > before.committed_offset) AS advanced,
     -- going back from beyond the end is a correction and no rewind
     sample.consumer_offset < before.committed_offset AND before.committed_offset <= sample.max_offset AS rewound,
     before.rewound_at IS NOT NULL AND before.regained_at IS NULL AS rewind_open,
@@ -64,7 +68,7 @@ WITH folded AS (
     END AS nothing_waits,
     sample.consumer_offset < sample.min_offset AS loses,
     sample.consumer_offset > LEAST(sample.pull_offset, sample.max_offset)
-      OR GREATEST(sample.pull_offset, sample.min_offset) > sample.max_offset AS disordered,
+    OR GREATEST(sample.pull_offset, sample.min_offset) > sample.max_offset AS disordered,
     -- How many points move on when the newest seen sample becomes point 1: the one whose place is taken goes to the
     -- next place if that is free, or if what is there is older by the place's spacing; else it is forgotten. Spacings
     -- are 2, 8 and 20 parts of 30 of a window, together a whole one: so the points reach back beyond it.
@@ -158,15 +162,16 @@ WITH folded AS (
       WHEN goes_on OR stays THEN before.end_reached_at
     END AS end_reached_at,
     CASE
-      WHEN goes_on THEN GREATEST(  -- of those that are not NULL
-        CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
-        CASE
-          WHEN advanced AND NOT missed THEN (
-            UNIX_MICROS(sample.max_offset_read_at)
-            - UNIX_MICROS(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
-          ) DIV 1000
-        END
-      )
+      WHEN goes_on
+        THEN GREATEST(  -- of those that are not NULL
+          CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
+          CASE
+            WHEN advanced AND NOT missed THEN (
+              UNIX_MICROS(sample.max_offset_read_at)
+              - UNIX_MICROS(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
+            ) DIV 1000
+          END
+        )
       WHEN stays THEN before.longest_pause_ms
     END AS longest_pause_ms,
     CASE
@@ -193,11 +198,12 @@ WITH folded AS (
       WHEN goes_on OR stays THEN before.regained_at
     END AS regained_at,
     CASE
-      WHEN goes_on AND rewound THEN CASE
-        WHEN UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.rewound_at) <= :window_us
-          THEN before.rewind_count + 1
-        ELSE 1
-      END
+      WHEN goes_on AND rewound
+        THEN CASE
+          WHEN UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.rewound_at) <= :window_us
+            THEN before.rewind_count + 1
+          ELSE 1
+        END
       WHEN goes_on OR stays THEN before.rewind_count
     END AS rewind_count,
     CASE
@@ -221,33 +227,58 @@ WITH folded AS (
     CASE WHEN goes_on THEN before.seen_max_offset WHEN stays THEN before.point_1_max_offset END AS point_1_max_offset,
     CASE WHEN goes_on THEN before.committed_offset WHEN stays THEN before.point_1_committed_offset END
       AS point_1_committed_offset,
-    CASE WHEN goes_on AND moving >= 2 THEN before.point_1_at
-      WHEN goes_on OR stays THEN before.point_2_at END AS point_2_at,
-    CASE WHEN goes_on AND moving >= 2 THEN before.point_1_max_offset
-      WHEN goes_on OR stays THEN before.point_2_max_offset END AS point_2_max_offset,
-    CASE WHEN goes_on AND moving >= 2 THEN before.point_1_committed_offset
-      WHEN goes_on OR stays THEN before.point_2_committed_offset END AS point_2_committed_offset,
-    CASE WHEN goes_on AND moving >= 3 THEN before.point_2_at
-      WHEN goes_on OR stays THEN before.point_3_at END AS point_3_at,
-    CASE WHEN goes_on AND moving >= 3 THEN before.point_2_max_offset
-      WHEN goes_on OR stays THEN before.point_3_max_offset END AS point_3_max_offset,
-    CASE WHEN goes_on AND moving >= 3 THEN before.point_2_committed_offset
-      WHEN goes_on OR stays THEN before.point_3_committed_offset END AS point_3_committed_offset,
-    CASE WHEN goes_on AND moving >= 4 THEN before.point_3_at
-      WHEN goes_on OR stays THEN before.point_4_at END AS point_4_at,
-    CASE WHEN goes_on AND moving >= 4 THEN before.point_3_max_offset
-      WHEN goes_on OR stays THEN before.point_4_max_offset END AS point_4_max_offset,
-    CASE WHEN goes_on AND moving >= 4 THEN before.point_3_committed_offset
-      WHEN goes_on OR stays THEN before.point_4_committed_offset END AS point_4_committed_offset,
-    CASE WHEN goes_on AND moving >= 5 THEN before.point_4_at
-      WHEN goes_on OR stays THEN before.point_5_at END AS point_5_at,
-    CASE WHEN goes_on AND moving >= 5 THEN before.point_4_max_offset
-      WHEN goes_on OR stays THEN before.point_5_max_offset END AS point_5_max_offset,
-    CASE WHEN goes_on AND moving >= 5 THEN before.point_4_committed_offset
-      WHEN goes_on OR stays THEN before.point_5_committed_offset END AS point_5_committed_offset
+    CASE
+      WHEN goes_on AND moving >= 2 THEN before.point_1_at
+      WHEN goes_on OR stays THEN before.point_2_at
+    END AS point_2_at,
+    CASE
+      WHEN goes_on AND moving >= 2 THEN before.point_1_max_offset
+      WHEN goes_on OR stays THEN before.point_2_max_offset
+    END AS point_2_max_offset,
+    CASE
+      WHEN goes_on AND moving >= 2 THEN before.point_1_committed_offset
+      WHEN goes_on OR stays THEN before.point_2_committed_offset
+    END AS point_2_committed_offset,
+    CASE
+      WHEN goes_on AND moving >= 3 THEN before.point_2_at
+      WHEN goes_on OR stays THEN before.point_3_at
+    END AS point_3_at,
+    CASE
+      WHEN goes_on AND moving >= 3 THEN before.point_2_max_offset
+      WHEN goes_on OR stays THEN before.point_3_max_offset
+    END AS point_3_max_offset,
+    CASE
+      WHEN goes_on AND moving >= 3 THEN before.point_2_committed_offset
+      WHEN goes_on OR stays THEN before.point_3_committed_offset
+    END AS point_3_committed_offset,
+    CASE
+      WHEN goes_on AND moving >= 4 THEN before.point_3_at
+      WHEN goes_on OR stays THEN before.point_4_at
+    END AS point_4_at,
+    CASE
+      WHEN goes_on AND moving >= 4 THEN before.point_3_max_offset
+      WHEN goes_on OR stays THEN before.point_4_max_offset
+    END AS point_4_max_offset,
+    CASE
+      WHEN goes_on AND moving >= 4 THEN before.point_3_committed_offset
+      WHEN goes_on OR stays THEN before.point_4_committed_offset
+    END AS point_4_committed_offset,
+    CASE
+      WHEN goes_on AND moving >= 5 THEN before.point_4_at
+      WHEN goes_on OR stays THEN before.point_5_at
+    END AS point_5_at,
+    CASE
+      WHEN goes_on AND moving >= 5 THEN before.point_4_max_offset
+      WHEN goes_on OR stays THEN before.point_5_max_offset
+    END AS point_5_max_offset,
+    CASE
+      WHEN goes_on AND moving >= 5 THEN before.point_4_committed_offset
+      WHEN goes_on OR stays THEN before.point_5_committed_offset
+    END AS point_5_committed_offset
   FROM queue_state_before AS before
   FULL JOIN queue_snapshots AS sample USING (cluster, broker_name, topic, queue_id, consumer_group)
 )
+
 SELECT
   cluster,
   interval_start,

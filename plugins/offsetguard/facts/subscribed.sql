@@ -2,12 +2,21 @@
 -- expressions clients themselves do. Subscriptions are `topic expression` texts; topics have no spaces, SQL expressions
 -- do.
 WITH told AS (
-  SELECT cluster, consumer_group, EXPLODE(subscriptions) AS subscription, FALSE AS own
+  SELECT
+    cluster,
+    consumer_group,
+    EXPLODE(subscriptions) AS subscription,
+    FALSE AS own
   FROM client_snapshots
   UNION ALL
-  SELECT cluster, consumer_group, EXPLODE(own_subscriptions) AS subscription, TRUE AS own
+  SELECT
+    cluster,
+    consumer_group,
+    EXPLODE(own_subscriptions) AS subscription,
+    TRUE AS own
   FROM client_snapshots
 ),
+
 split AS (
   SELECT
     cluster,
@@ -17,6 +26,7 @@ split AS (
     SUBSTRING(subscription, LENGTH(SPLIT_PART(subscription, ' ', 1)) + 2) AS expression
   FROM told
 )
+
 SELECT
   cluster,
   consumer_group,

@@ -18,6 +18,7 @@ WITH located AS (
     TRANSFORM(places, x -> STRUCT(x AS place, SIZE(FILTER(points, p -> p.max_offset <= x)) AS below)) AS located_places
   FROM queue_curves
 ),
+
 on_lines AS (
   SELECT
     *,
@@ -32,6 +33,7 @@ on_lines AS (
     ) AS lines
   FROM located
 ),
+
 on_shares AS (
   SELECT
     *,
@@ -43,13 +45,15 @@ on_shares AS (
         x.p1.at_ms AS from_ms,
         x.p2.at_ms - x.p1.at_ms AS span_ms,
         -- where on the line: 0 = at its first point, 1 = at its last, below 0 = before both
-        CASE WHEN x.p2.max_offset <> x.p1.max_offset
-          THEN CAST(x.place - x.p1.max_offset AS DOUBLE) / CAST(x.p2.max_offset - x.p1.max_offset AS DOUBLE)
+        CASE
+          WHEN x.p2.max_offset <> x.p1.max_offset
+            THEN CAST(x.place - x.p1.max_offset AS DOUBLE) / CAST(x.p2.max_offset - x.p1.max_offset AS DOUBLE)
         END AS share
       )
     ) AS shares
   FROM on_lines
 )
+
 SELECT
   *,
   TRANSFORM(

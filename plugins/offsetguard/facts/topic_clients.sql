@@ -10,6 +10,7 @@ WITH by_client AS (
   FROM held_queues
   GROUP BY cluster, consumer_group, topic, client_id
 ),
+
 added_up AS (
   SELECT
     cluster,
@@ -21,6 +22,7 @@ added_up AS (
   FROM by_client
   GROUP BY cluster, consumer_group, topic
 ),
+
 by_queue AS (
   SELECT
     cluster,
@@ -34,13 +36,15 @@ by_queue AS (
     MAX(
       CASE
         WHEN locked
-          THEN CAST(FLOOR(UNIX_MICROS(GREATEST(last_pull_at, last_consume_at)) / 1000) AS BIGINT)
+          THEN
+            CAST(FLOOR(UNIX_MICROS(GREATEST(last_pull_at, last_consume_at)) / 1000) AS BIGINT)
             - CAST(FLOOR(UNIX_MICROS(last_lock_at) / 1000) AS BIGINT)
       END
     ) AS renewal_gap_ms
   FROM held_queues
   GROUP BY cluster, consumer_group, topic, broker_name, queue_id
 ),
+
 queues AS (
   SELECT
     cluster,
@@ -53,6 +57,7 @@ queues AS (
   FROM by_queue
   GROUP BY cluster, consumer_group, topic
 )
+
 SELECT
   cluster,
   consumer_group,

@@ -13,7 +13,7 @@ from offsetguard.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import State
 from offsetguard.window_rules import QueueContext
-from offsetguard.windows import judge_window
+from offsetguard.windows import GivenWindow, judge_windows
 from offsetguard_peers.examples import together
 from offsetguard_peers.queue_answers import figures_of, states_of
 
@@ -171,11 +171,11 @@ def test_everything_that_is_judged_unhealthy_is_a_suspect(drawn) -> None:
         [list({one.at_ms: (_moment(one.at_ms), _sample(one)) for one in samples}.values()) for samples, *_ in drawn]
     )
     moments = [_moment(last_ms(samples) + 20_000) for samples, *_ in drawn]
-    verdicts = [
-        judge_window(QueueState.from_row(state), context, policy, now)
+    windows = [
+        GivenWindow(QueueState.from_row(state), context, policy, now)
         for state, (_, context, policy), now in zip(states, drawn, moments, strict=True)
     ]
-    for verdict, figures in zip(verdicts, figures_of(states, moments), strict=True):
+    for verdict, figures in zip(judge_windows(windows), figures_of(states, moments), strict=True):
         assert figures["suspect"] or verdict.state is State.OK, verdict
 
 

@@ -14,6 +14,17 @@ WITH before AS (
     cluster,
     broker_name,
     broker_id
+), bounded AS (
+  SELECT
+    *,
+    LIST_TRANSFORM(
+      [message_count, lag, effective_lag, inflight, available, lost],
+      LAMBDA x : CASE
+        WHEN NOT x IS NULL
+        THEN TRY_CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
+  FROM replicas
 )
 SELECT
   cluster,
@@ -27,30 +38,12 @@ SELECT
   TRY_CAST(unknown_queue_count AS INT) AS unknown_queue_count,
   TRY_CAST(suspect_queue_count AS INT) AS suspect_queue_count,
   TRY_CAST(topic_queue_count AS INT) AS topic_queue_count,
-  CASE
-    WHEN NOT message_count IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(message_count, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS message_count,
-  CASE
-    WHEN NOT lag IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lag,
-  CASE
-    WHEN NOT effective_lag IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(effective_lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS effective_lag,
-  CASE
-    WHEN NOT inflight IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(inflight, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS inflight,
-  CASE
-    WHEN NOT available IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(available, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS available,
-  CASE
-    WHEN NOT lost IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(lost, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lost,
+  sums[1] AS message_count,
+  sums[2] AS lag,
+  sums[3] AS effective_lag,
+  sums[4] AS inflight,
+  sums[5] AS available,
+  sums[6] AS lost,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -63,15 +56,15 @@ SELECT
   put_tps,
   get_tps,
   commit_log_min_offset,
-  replicas.commit_log_max_offset,
+  bounded.commit_log_max_offset,
   CASE
-    WHEN replicas.commit_log_max_offset >= newest.commit_log_max_offset
-    THEN replicas.commit_log_max_offset - newest.commit_log_max_offset
+    WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
+    THEN bounded.commit_log_max_offset - newest.commit_log_max_offset
   END AS commit_log_growth,
   CASE
-    WHEN replicas.commit_log_max_offset >= newest.commit_log_max_offset
+    WHEN bounded.commit_log_max_offset >= newest.commit_log_max_offset
     THEN (
-      EPOCH_US(replicas.read_at) - EPOCH_US(newest.read_at)
+      EPOCH_US(bounded.read_at) - EPOCH_US(newest.read_at)
     ) // 1000
   END AS commit_log_growth_ms,
   commit_log_disk_ratio,
@@ -95,8 +88,8 @@ SELECT
   access_message_in_memory_max_ratio,
   broker_permission,
   rocketmq_cluster,
-  replicas.read_at
-FROM replicas
+  bounded.read_at
+FROM bounded
 INNER JOIN intervals
   USING (cluster)
 LEFT JOIN before

@@ -46,6 +46,30 @@ WITH brokers AS (
   FROM group_snapshots
   GROUP BY
     cluster
+), bounded AS (
+  SELECT
+    *,
+    LIST_TRANSFORM(
+      [
+        message_count,
+        lag,
+        effective_lag,
+        inflight,
+        available,
+        lost,
+        retry_growth,
+        dead_letter_growth
+      ],
+      LAMBDA x : CASE
+        WHEN NOT x IS NULL
+        THEN TRY_CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
+  FROM brokers
+  FULL OUTER JOIN topics
+    USING (cluster)
+  FULL OUTER JOIN groups_of_cluster
+    USING (cluster)
 )
 SELECT
   cluster,
@@ -60,30 +84,12 @@ SELECT
   TRY_CAST(unknown_queue_count AS INT) AS unknown_queue_count,
   TRY_CAST(suspect_queue_count AS INT) AS suspect_queue_count,
   TRY_CAST(topic_queue_count AS INT) AS topic_queue_count,
-  CASE
-    WHEN NOT message_count IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(message_count, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS message_count,
-  CASE
-    WHEN NOT lag IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lag,
-  CASE
-    WHEN NOT effective_lag IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(effective_lag, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS effective_lag,
-  CASE
-    WHEN NOT inflight IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(inflight, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS inflight,
-  CASE
-    WHEN NOT available IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(available, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS available,
-  CASE
-    WHEN NOT lost IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(lost, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS lost,
+  sums[1] AS message_count,
+  sums[2] AS lag,
+  sums[3] AS effective_lag,
+  sums[4] AS inflight,
+  sums[5] AS available,
+  sums[6] AS lost,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -91,20 +97,10 @@ SELECT
   put_tps,
   get_tps,
   slave_get_tps,
-  CASE
-    WHEN NOT retry_growth IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(retry_growth, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS retry_growth,
-  CASE
-    WHEN NOT dead_letter_growth IS NULL
-    THEN TRY_CAST(LEAST(GREATEST(dead_letter_growth, -9223372036854775808), 9223372036854775807) AS BIGINT)
-  END AS dead_letter_growth,
+  sums[7] AS retry_growth,
+  sums[8] AS dead_letter_growth,
   max_disk_ratio,
   max_slave_behind_bytes
-FROM brokers
-FULL OUTER JOIN topics
-  USING (cluster)
-FULL OUTER JOIN groups_of_cluster
-  USING (cluster)
+FROM bounded
 INNER JOIN intervals
   USING (cluster)

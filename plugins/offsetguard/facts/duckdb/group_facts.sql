@@ -70,26 +70,11 @@ WITH counted AS (
     TRY_CAST(SUM(unknown_queue_count) AS INT) AS unknown_queue_count,
     TRY_CAST(SUM(never_committed_queue_count) AS INT) AS never_committed_queue_count,
     TRY_CAST(SUM(suspect_queue_count) AS INT) AS suspect_queue_count,
-    CASE
-      WHEN NOT SUM(lag) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lag,
-    CASE
-      WHEN NOT SUM(effective_lag) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(effective_lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS effective_lag,
-    CASE
-      WHEN NOT SUM(inflight) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(inflight), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS inflight,
-    CASE
-      WHEN NOT SUM(available) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(available), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS available,
-    CASE
-      WHEN NOT SUM(lost) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(lost), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lost,
+    SUM(lag) AS lag,
+    SUM(effective_lag) AS effective_lag,
+    SUM(inflight) AS inflight,
+    SUM(available) AS available,
+    SUM(lost) AS lost,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -98,7 +83,7 @@ WITH counted AS (
     TRY_CAST(SUM(TRY_CAST(consume_tps AS DECIMAL(28, 6))) AS DOUBLE) AS consume_tps,
     CASE
       WHEN SUM(committed_queue_count) = SUM(queue_count)
-      THEN TRY_CAST(LEAST(GREATEST(SUM(consumer_offset_total), -9223372036854775808), 9223372036854775807) AS BIGINT)
+      THEN SUM(consumer_offset_total)
     END AS consumer_offset_total,
     MIN(counted_at) AS counted_at,
     TRY_CAST(SUM(TRY_CAST(master_tps AS DECIMAL(28, 6))) AS DOUBLE) AS master_get_tps,
@@ -132,13 +117,20 @@ WITH counted AS (
     cluster,
     consumer_group,
     topic
-), rates AS (
+), rated_and_bounded AS (
   SELECT
     *,
     CASE
       WHEN NOT master_get_tps IS NULL OR NOT slave_get_tps IS NULL
       THEN COALESCE(master_get_tps, 0) + COALESCE(slave_get_tps, 0)
-    END AS get_tps
+    END AS get_tps,
+    LIST_TRANSFORM(
+      [lag, effective_lag, inflight, available, lost, consumer_offset_total],
+      LAMBDA x : CASE
+        WHEN NOT x IS NULL
+        THEN TRY_CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
   FROM added_up
 ), kinds AS (
   SELECT
@@ -192,11 +184,11 @@ SELECT
   unknown_queue_count,
   never_committed_queue_count,
   suspect_queue_count,
-  lag,
-  effective_lag,
-  inflight,
-  available,
-  lost,
+  sums[1] AS lag,
+  sums[2] AS effective_lag,
+  sums[3] AS inflight,
+  sums[4] AS available,
+  sums[5] AS lost,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -232,7 +224,7 @@ SELECT
     AND NOT get_tps IS NULL
     THEN LEAST(1, get_tps / NULLIF(consume_tps, 0))
   END AS hit_ratio,
-  consumer_offset_total,
+  sums[6] AS consumer_offset_total,
   counted_at,
   told_client_count,
   CASE WHEN NOT told_client_count IS NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,
@@ -292,7 +284,7 @@ SELECT
   baseline_tps,
   baseline_spread_tps,
   baseline_week_count
-FROM rates
+FROM rated_and_bounded
 INNER JOIN intervals
   USING (cluster)
 LEFT JOIN settings

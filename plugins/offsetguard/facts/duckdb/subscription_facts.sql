@@ -215,6 +215,12 @@ WITH read_lines AS (
     cluster,
     consumer_group,
     topic
+), topics AS (
+  SELECT DISTINCT
+    cluster,
+    consumer_group,
+    topic
+  FROM own
 ), members_of_topics AS (
   SELECT
     topics.cluster,
@@ -225,13 +231,7 @@ WITH read_lines AS (
     own.expression,
     held.expressions AS broker_expressions,
     ARRAY_LENGTH(LIST_FILTER(held.expressions, LAMBDA one : one = own.expression)) = 0 AS is_losing
-  FROM (
-    SELECT DISTINCT
-      cluster,
-      consumer_group,
-      topic
-    FROM own
-  ) AS topics
+  FROM topics
   INNER JOIN running_infos AS members
     ON members.cluster = topics.cluster
     AND members.consumer_group = topics.consumer_group

@@ -4,25 +4,13 @@ WITH kept_of_topics AS (
     cluster,
     topic,
     TRY_CAST(SUM(queue_count) AS INT) AS queue_count,
-    CASE
-      WHEN NOT SUM(message_count) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(message_count), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS message_count,
-    CASE
-      WHEN SUM(seen_queue_count) = SUM(queue_count)
-      THEN TRY_CAST(LEAST(GREATEST(SUM(max_offset_total), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS max_offset_total,
+    SUM(message_count) AS message_count,
+    CASE WHEN SUM(seen_queue_count) = SUM(queue_count) THEN SUM(max_offset_total) END AS max_offset_total,
     MIN(counted_at) AS counted_at,
     MAX(last_update_at) AS last_update_at,
     TRY_CAST(SUM(unreadable_queue_count) AS INT) AS unreadable_queue_count,
-    CASE
-      WHEN NOT SUM(unreadable_message_count) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(unreadable_message_count), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS unreadable_message_count,
-    CASE
-      WHEN NOT SUM(unwritten_message_count) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(unwritten_message_count), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS unwritten_message_count,
+    SUM(unreadable_message_count) AS unreadable_message_count,
+    SUM(unwritten_message_count) AS unwritten_message_count,
     CASE
       WHEN MAX(unwritten_queues_used)
       THEN TRUE
@@ -38,26 +26,11 @@ WITH kept_of_topics AS (
     cluster,
     topic,
     TRY_CAST(COUNT(DISTINCT consumer_group) AS INT) AS consumer_group_count,
-    CASE
-      WHEN NOT SUM(lag) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lag,
-    CASE
-      WHEN NOT SUM(effective_lag) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(effective_lag), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS effective_lag,
-    CASE
-      WHEN NOT SUM(inflight) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(inflight), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS inflight,
-    CASE
-      WHEN NOT SUM(available) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(available), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS available,
-    CASE
-      WHEN NOT SUM(lost) IS NULL
-      THEN TRY_CAST(LEAST(GREATEST(SUM(lost), -9223372036854775808), 9223372036854775807) AS BIGINT)
-    END AS lost,
+    SUM(lag) AS lag,
+    SUM(effective_lag) AS effective_lag,
+    SUM(inflight) AS inflight,
+    SUM(available) AS available,
+    SUM(lost) AS lost,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -67,6 +40,29 @@ WITH kept_of_topics AS (
   GROUP BY
     cluster,
     topic
+), bounded AS (
+  SELECT
+    *,
+    LIST_TRANSFORM(
+      [
+        max_offset_total,
+        message_count,
+        unreadable_message_count,
+        unwritten_message_count,
+        lag,
+        effective_lag,
+        inflight,
+        available,
+        lost
+      ],
+      LAMBDA x : CASE
+        WHEN NOT x IS NULL
+        THEN TRY_CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
+      END
+    ) AS sums
+  FROM kept_of_topics
+  FULL OUTER JOIN consumed
+    USING (cluster, topic)
 ), settings AS (
   SELECT
     cluster,
@@ -111,16 +107,22 @@ WITH kept_of_topics AS (
   SELECT
     *,
     CASE
-      WHEN before.newest.queue_count = kept_of_topics.queue_count
-      AND kept_of_topics.max_offset_total >= before.newest.max_offset_total
-      THEN kept_of_topics.max_offset_total - before.newest.max_offset_total
+      WHEN before.newest.queue_count = bounded.queue_count
+      AND bounded.sums[1] >= before.newest.max_offset_total
+      THEN bounded.sums[1] - before.newest.max_offset_total
     END AS grown,
     (
-      EPOCH_US(kept_of_topics.counted_at) - EPOCH_US(before.newest.counted_at)
+      EPOCH_US(bounded.counted_at) - EPOCH_US(before.newest.counted_at)
     ) // 1000 AS grown_in_ms
-  FROM kept_of_topics
+  FROM bounded
   LEFT JOIN before
     USING (cluster, topic)
+), usual AS (
+  SELECT
+    *
+  FROM baselines
+  WHERE
+    consumer_group IS NULL
 )
 SELECT
   cluster,
@@ -128,19 +130,19 @@ SELECT
   topic,
   settings.topic_kind,
   COALESCE(compared.queue_count, 0) AS queue_count,
-  COALESCE(consumed.consumer_group_count, 0) AS consumer_group_count,
-  compared.message_count,
-  consumed.lag,
-  consumed.effective_lag,
-  consumed.inflight,
-  consumed.available,
-  consumed.lost,
-  consumed.lag_ms,
-  consumed.inflight_ms,
-  consumed.available_ms,
-  consumed.lost_ms,
-  consumed.suspect_queue_count,
-  compared.max_offset_total,
+  COALESCE(compared.consumer_group_count, 0) AS consumer_group_count,
+  compared.sums[2] AS message_count,
+  compared.sums[5] AS lag,
+  compared.sums[6] AS effective_lag,
+  compared.sums[7] AS inflight,
+  compared.sums[8] AS available,
+  compared.sums[9] AS lost,
+  compared.lag_ms,
+  compared.inflight_ms,
+  compared.available_ms,
+  compared.lost_ms,
+  compared.suspect_queue_count,
+  compared.sums[1] AS max_offset_total,
   compared.counted_at,
   CASE
     WHEN compared.grown_in_ms > 0
@@ -159,28 +161,20 @@ SELECT
     WHEN NOT settings.broker_count IS NULL
     THEN compared.unreadable_queue_count
   END AS unreadable_queue_count,
-  compared.unreadable_message_count,
+  compared.sums[3] AS unreadable_message_count,
   settings.unwritten_queue_count,
-  compared.unwritten_message_count,
+  compared.sums[4] AS unwritten_message_count,
   compared.unwritten_queues_used,
   settings.perm,
   usual.baseline_tps,
   usual.baseline_spread_tps,
   usual.baseline_week_count
 FROM compared
-FULL OUTER JOIN consumed
-  USING (cluster, topic)
 INNER JOIN intervals
   USING (cluster)
 LEFT JOIN settings
   USING (cluster, topic)
 LEFT JOIN put_rates
   USING (cluster, topic)
-LEFT JOIN (
-  SELECT
-    *
-  FROM baselines
-  WHERE
-    consumer_group IS NULL
-) AS usual
+LEFT JOIN usual
   USING (cluster, topic)

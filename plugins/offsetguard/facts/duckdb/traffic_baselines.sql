@@ -87,7 +87,7 @@ WITH totals AS (
     ON first_of_hour.cluster = totals.cluster
     AND first_of_hour.topic = totals.topic
     AND first_of_hour.consumer_group IS NOT DISTINCT FROM totals.consumer_group
-    AND totals.total >= first_of_hour.row.total
+    AND first_of_hour.row.total <= totals.total
     AND EPOCH_US(totals.counted_at) - EPOCH_US(first_of_hour.row.counted_at) >= 1000
   LEFT JOIN weeks_before
     ON weeks_before.cluster = totals.cluster
