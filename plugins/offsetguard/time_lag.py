@@ -60,9 +60,8 @@ def time_lags(places: Sequence[CurvePlace]) -> list[TimeLag]:
 
     engine = DuckDBEngine()
     engine.add("queue_curves", _queue_curves(places))
-    engine.keep("time_lags")
-    found = sorted(engine.kept("time_lags", "number, ages[1].lag_ms, ages[1].basis"))
-    return [TimeLag(age_ms, _BASES[basis]) for _, age_ms, basis in found]
+    found = {row["number"]: row["ages"][0] for row in engine.rows("time_lags")}
+    return [TimeLag(found[number]["lag_ms"], _BASES[found[number]["basis"]]) for number in range(len(places))]
 
 
 def _queue_curves(places: Sequence[CurvePlace]) -> pa.Table:

@@ -41,10 +41,6 @@ class DuckDBEngine:
         """Run a query that other queries read by its name."""
         self._connection.execute(_statement(name, kept=True), _of_text(name, parameters))
 
-    def kept(self, name: str, columns: str) -> list[tuple[Any, ...]]:
-        """Return some columns of what is kept, in DuckDB's SQL: the rows of a step may be long."""
-        return self._connection.execute(f"SELECT {columns} FROM {name}").fetchall()
-
     def rename(self, kept: str, name: str) -> None:
         """Let what is kept have another name."""
         self._connection.execute(f"ALTER TABLE {kept} RENAME TO {name}")
