@@ -78,7 +78,7 @@ def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:
 
 def _judged(given: GivenQueue, state: QueueState | None) -> QueueVerdict:
     now = _moment(given.now_ms)
-    state = state or QueueState(now, Sample())
+    state = state or QueueState(interval_start=now, sample=Sample())
     context = replace(given.context, lag_ms=_lag_ms(state, given.known(), given.now_ms))
     return judge_window(state, context, given.policy, now)
 

@@ -262,18 +262,40 @@ class _Judgement:
             quarantined = self._quarantined(check)
             count = Count(count.checked + quarantined, quarantined)
         name, means = check.table.name, check.violation_means.value
-        return InvariantResult(check.id, name, means, count.checked, count.violations, examples.get(check.id, ()))
+        return InvariantResult(
+            invariant_id=check.id,
+            table_name=name,
+            violation_means=means,
+            rows_checked=count.checked,
+            violations=count.violations,
+            examples=examples.get(check.id, ()),
+        )
 
     def _agreement_result(self, check: Agreement) -> InvariantResult:
         count = self.findings.count(check.table.name, check.id)
         name, means = check.table.name, check.violation_means.value
         if not self._rows(check.figure.table) + self._rows(check.expected.table):  # nothing to agree on
-            return InvariantResult(check.id, name, means, rows_checked=0, violations=0)
+            return InvariantResult(
+                invariant_id=check.id, table_name=name, violation_means=means, rows_checked=0, violations=0
+            )
         found, expected = self._figure(check.figure), self._figure(check.expected)
         if not count.violations or found is None or expected is None:
-            return InvariantResult(check.id, name, means, count.checked, count.violations)
+            return InvariantResult(
+                invariant_id=check.id,
+                table_name=name,
+                violation_means=means,
+                rows_checked=count.checked,
+                violations=count.violations,
+            )
         shown = (check.example(found, expected),)
-        return InvariantResult(check.id, name, means, count.checked, count.violations, shown)
+        return InvariantResult(
+            invariant_id=check.id,
+            table_name=name,
+            violation_means=means,
+            rows_checked=count.checked,
+            violations=count.violations,
+            examples=shown,
+        )
 
     def _not_conserved(self) -> list[str]:
         """Every landed row is written or in quarantine, once; those that repeat a key excepted."""

@@ -81,7 +81,20 @@ def _facts(*groups: str) -> IntervalFacts:
         INTERVAL,
         INTERVAL.end,
         groups=tuple(
-            GroupFacts(group, "orders", "normal", 4, 0, 0, 1, "CLUSTERING", lag=0, effective_lag=0, lost=0, lag_ms=0)
+            GroupFacts(
+                consumer_group=group,
+                topic="orders",
+                topic_kind="normal",
+                queue_count=4,
+                unknown_queue_count=0,
+                never_committed_queue_count=0,
+                online_client_count=1,
+                message_model="CLUSTERING",
+                lag=0,
+                effective_lag=0,
+                lost=0,
+                lag_ms=0,
+            )
             for group in groups
         ),
     )

@@ -161,7 +161,14 @@ class Stage:
             key = (group.name, queue)
             self._samples[key].append((interval.start, sample))
             state = window_of(self._samples[key])
-            yield QueueFacts(group.name, queue, sample.offsets, last_at, lag_ms, window=state)
+            yield QueueFacts(
+                consumer_group=group.name,
+                message_queue=queue,
+                offsets=sample.offsets,
+                last_timestamp=last_at,
+                lag_ms=lag_ms,
+                window=state,
+            )
 
     def _group(self, group: StagedGroup, minute: int, queues: Iterable[QueueFacts]) -> GroupFacts:
         own = [one for one in queues if one.consumer_group == group.name]

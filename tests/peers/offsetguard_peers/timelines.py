@@ -94,7 +94,9 @@ class World:
 
 
 def _queue(group: str) -> QueueFacts:
-    return QueueFacts(group, MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0), None, None)
+    return QueueFacts(
+        consumer_group=group, message_queue=MessageQueue("orders", "broker-a", 3), offsets=QueueOffsets(0, 20_000, 0)
+    )
 
 
 def _laid_over(base: Any, change: Any) -> Any:

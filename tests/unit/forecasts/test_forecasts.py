@@ -31,7 +31,18 @@ def _window(*offsets: tuple[int, int, int], every: timedelta = timedelta(minutes
     samples = []
     for back, (low, committed, high) in enumerate(reversed(offsets)):
         at = NOW - back * every
-        samples.append((at, Sample(low, high, committed, consumer_offset_read_at=at, max_offset_read_at=at)))
+        samples.append(
+            (
+                at,
+                Sample(
+                    min_offset=low,
+                    max_offset=high,
+                    consumer_offset=committed,
+                    consumer_offset_read_at=at,
+                    max_offset_read_at=at,
+                ),
+            )
+        )
     window = window_of(samples)
     assert window is not None
     return window
@@ -128,7 +139,10 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
     *, hours: int, ratio: float | None, kept: int, growth: int | None, age_hours: int | None, when: str | None
 ) -> None:
     broker = BrokerFacts(
-        *("broker-a", 0, True, True),
+        broker_name="broker-a",
+        broker_id=0,
+        listed=True,
+        answered=True,
         commit_log_min_offset=10**9,
         commit_log_max_offset=10**9 + kept,
         commit_log_growth=growth,
@@ -150,7 +164,9 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
 
 
 def test_a_broker_that_tells_nothing_is_not_run_ahead() -> None:
-    assert retention(BrokerFacts("broker-a", 0, listed=True, answered=False), [], [], None) is None
+    assert (
+        retention(BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=False), [], [], None) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,8 +213,8 @@ def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
     ]
     marks.append(BrokerMark("broker-a", deleted_at, written(oldest_at), written(deleted_at), oldest_at, 0.60))
     broker = BrokerFacts(
-        "broker-a",
-        0,
+        broker_name="broker-a",
+        broker_id=0,
         listed=True,
         answered=True,
         read_at=NOW,

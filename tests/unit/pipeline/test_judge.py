@@ -123,7 +123,9 @@ def test_one_of_two_that_ended_is_told_while_the_other_goes_on(engine: Engine) -
 
 
 def test_a_group_behind_a_broker_that_was_not_seen_is_unknown_and_not_resolved(engine: Engine) -> None:
-    queue = QueueFacts("a", MessageQueue("orders", "broker-b", 3), QueueOffsets(0, 20_000, 0), None, None)
+    queue = QueueFacts(
+        consumer_group="a", message_queue=MessageQueue("orders", "broker-b", 3), offsets=QueueOffsets(0, 20_000, 0)
+    )
     judge(engine, facts(0, group("a", 20_000), queues=(queue,)))
     gap = CollectionGap("10.0.0.4:10911", "broker-b", 0, "GET_ALL_CONSUMER_OFFSET", "timed_out", "no answer in 3 s")
     hidden = facts(1, group("a", 0), gaps=(gap,), unseen_broker_names=frozenset({"broker-b"}))

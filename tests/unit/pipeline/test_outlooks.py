@@ -37,7 +37,12 @@ def queue(number: int, samples: Samples, *, group: str = "billing", topic: str =
         for start, (high, committed) in zip(starts, samples, strict=True)
     )
     assert folded is not None
-    return QueueFacts(group, MessageQueue(topic, "broker-a", number), folded.sample.offsets, None, None, window=folded)
+    return QueueFacts(
+        consumer_group=group,
+        message_queue=MessageQueue(topic, "broker-a", number),
+        offsets=folded.sample.offsets,
+        window=folded,
+    )
 
 
 def outlooks(*queues: QueueFacts) -> Outlooks:
@@ -70,7 +75,11 @@ def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(queue(0, [(100 * n, 100 * n) for n in range(31)])) == []
     assert outlooks().lag_curve("billing", "orders") == ()
     assert outlooks(queue(0, [(100, 0)])).lag_curve(None, "orders") == ()
-    unknown = QueueFacts("billing", MessageQueue("orders", "broker-a", 0), queue(0, [(1, 0)]).offsets, None, None)
+    unknown = QueueFacts(
+        consumer_group="billing",
+        message_queue=MessageQueue("orders", "broker-a", 0),
+        offsets=queue(0, [(1, 0)]).offsets,
+    )
     assert shown(unknown) == []
 
 

@@ -38,4 +38,14 @@ def test_an_unknown_store_time_says_why_it_is_unknown(
     consumer_offset: int | None, stored_at: datetime | None, shown: datetime | str
 ) -> None:
     offsets = QueueOffsets(0, 20, consumer_offset, None)
-    assert last_stored(QueueFacts("billing", MessageQueue("orders", "broker-a", 0), offsets, stored_at, None)) == shown
+    assert (
+        last_stored(
+            QueueFacts(
+                consumer_group="billing",
+                message_queue=MessageQueue("orders", "broker-a", 0),
+                offsets=offsets,
+                last_timestamp=stored_at,
+            )
+        )
+        == shown
+    )

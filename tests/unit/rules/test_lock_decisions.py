@@ -66,7 +66,7 @@ def group(**columns: object) -> GroupFacts:
         ("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "online_client_count", "message_model")
     )
     counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
-    return GroupFacts("g", "t", "normal", **{**unknown, **counts, **columns})  # type: ignore[arg-type]
+    return GroupFacts(consumer_group="g", topic="t", topic_kind="normal", **{**unknown, **counts, **columns})  # type: ignore[arg-type]
 
 
 @given(st.lists(waits(), max_size=6))
@@ -100,15 +100,19 @@ def test_a_queue_that_was_committed_lately_or_without_its_lock_is_not_blocked(
     offsets = sorted(committed)
     times = [NOW - timedelta(minutes=len(offsets) - 1 - place) for place in range(len(offsets))]
     samples = [
-        (at, Sample(0, 600, offset, consumer_offset_read_at=at, max_offset_read_at=at))
+        (
+            at,
+            Sample(
+                min_offset=0, max_offset=600, consumer_offset=offset, consumer_offset_read_at=at, max_offset_read_at=at
+            ),
+        )
         for at, offset in zip(times, offsets, strict=True)
     ]
     queue = QueueFacts(
-        "g",
-        MessageQueue("t", "broker-a", 0),
-        QueueOffsets(0, 600, offsets[-1]),
-        None,
-        600_000,
+        consumer_group="g",
+        message_queue=MessageQueue("t", "broker-a", 0),
+        offsets=QueueOffsets(0, 600, offsets[-1]),
+        lag_ms=600_000,
         locked=locked,
         cached_message_count=cached,
         cached_min_offset=cached,
