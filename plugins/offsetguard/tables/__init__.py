@@ -1,6 +1,7 @@
 """Every table, once: columns with type, unit and meaning, key, partition and retention.
 
-The collector's Parquet files (pyarrow), the Iceberg tables (Spark) and docs/tables.md are made from these constants.
+The collector's Parquet files (pyarrow), the Iceberg tables (Spark) and docs/tables.md are made from these constants;
+their classes are the records that rules read.
 LANDED tables are what a collection round writes; PUBLISHED tables are what Spark makes of them.
 Every row carries `cluster` and `interval_start`: the transaction that it belongs to.
 """

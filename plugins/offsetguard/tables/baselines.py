@@ -1,10 +1,20 @@
 """What traffic is usual at an hour of the week."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
+from offsetguard.records import record
 from offsetguard.tables.columns import Topic
-from offsetguard.tables.table import FACT_RETENTION, Int32, Table, row_of
+from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
+
+
+@record
+class Baseline:
+    """Traffic at one hour of the week, over the weeks in which it was seen."""
+
+    mean_tps: Annotated[float, "mean over the weeks; of many weeks the newer ones count more"]
+    spread_tps: Annotated[float, "standard deviation over the weeks"]
+    week_count: Annotated[Int32, "weeks in which the hour was seen"]
 
 
 class _TrafficBaselines:
@@ -13,9 +23,7 @@ class _TrafficBaselines:
     hour_of_week: Annotated[Int32, "hour that has passed: 0 = Monday 00:00 UTC, 167 = Sunday 23:00"]
     hour_start_at: Annotated[datetime, "when that hour began"]
     hour_tps: Annotated[float, "messages per second over that hour"]
-    mean_tps: Annotated[float, "mean over the weeks; of many weeks the newer ones count more"]
-    spread_tps: Annotated[float, "standard deviation over the weeks"]
-    week_count: Annotated[Int32, "weeks in which the hour was seen"]
+    _baseline: ClassVar = columns_of(Baseline)
 
 
 TRAFFIC_BASELINES = Table(

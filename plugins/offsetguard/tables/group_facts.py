@@ -8,6 +8,18 @@ from typing import Annotated, ClassVar
 
 from offsetguard.records import record
 from offsetguard.tables.columns import ClientSummary, ConsumerGroup, Lags, Topic, UsualTraffic
+from offsetguard.tables.snapshots import (
+    ConsumeEnabled,
+    DeadLetterMessageCount,
+    DeclaredOrderly,
+    MembersDifferSince,
+    MissingMembers,
+    PopInflight,
+    PopInflightOrigin,
+    RetryMessageCount,
+    SuspectReason,
+    WhichBrokerWhenConsumeSlowly,
+)
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
 
 
@@ -24,7 +36,7 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     suspect_queue_count: Annotated[Int32 | None, "queues that are not provably healthy; queue_facts has them"] = None
     _lags: ClassVar = columns_of(Lags)
     _client_summary: ClassVar = columns_of(ClientSummary)
-    declared_orderly: Annotated[bool | None, "the configuration says that the group consumes orderly"] = None
+    declared_orderly: DeclaredOrderly = None
     lock_interval_ms: Annotated[int | None, "declared, ms"] = None
     lock_max_live_time_ms: Annotated[int | None, "declared, ms"] = None
     violated_invariants: Annotated[tuple[str, ...], "ids of the trouble invariants of the group row"] = ()
@@ -120,41 +132,31 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     ] = None
     system_group: Annotated[bool | None, "a group of RocketMQ's own; never judged"] = None
     retry_max_times: Annotated[Int32 | None, "the group's setting: retries before a message goes to %DLQ%"] = None
-    consume_enabled: Annotated[bool | None, "false = the broker refuses the group's pulls"] = None
-    which_broker_when_consume_slowly: Annotated[
-        int | None, "broker id that is suggested for reads far behind the end"
-    ] = None
+    consume_enabled: ConsumeEnabled = None
+    which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly = None
     members_differ: Annotated[
         bool | None, "the masters list different clients; NULL = fewer than two masters could be compared"
     ] = None
-    members_differ_since: Annotated[
-        datetime | None, "first of the rounds in a row that saw them differ; NULL = they do not"
-    ] = None
-    missing_members: Annotated[
-        tuple[str, ...] | None,
-        "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
-    ] = None
-    retry_message_count: Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"] = None
+    members_differ_since: MembersDifferSince = None
+    missing_members: MissingMembers = None
+    retry_message_count: RetryMessageCount = None
     retry_growth: Annotated[
         int | None, "messages sent to its retry topics since the round before; NULL = not known"
     ] = None
-    dead_letter_message_count: Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"] = None
+    dead_letter_message_count: DeadLetterMessageCount = None
     dead_letter_growth: Annotated[int | None, "messages sent to %DLQ% since the round before; NULL = not known"] = None
     consumption: Annotated[str | None, "classic or pop (committed means handed out); NULL = could not be told"] = None
     consumption_evidence: Annotated[str | None, "what told; NULL = nothing did"] = None
     pop_available: Annotated[int | None, "pop: messages not yet handed out; NULL = classic or unknown"] = None
-    pop_inflight: Annotated[
-        int | None,
-        "pop: messages handed out and not acknowledged; NULL = classic or unknown",
-    ] = None
-    pop_inflight_origin: Annotated[str | None, "running_info or broker_metrics; NULL = pop_inflight is unknown"] = None
+    pop_inflight: PopInflight = None
+    pop_inflight_origin: PopInflightOrigin = None
     pop_unfinished_since: Annotated[
         datetime | None,
         "pop: first of the rounds in a row that saw messages in flight and none finished; NULL = not so, or unknown",
     ] = None
     lite_topic_count: Annotated[int | None, "lite topics with offsets of the group"] = None
     lite_lag: Annotated[int | None, "messages that wait in those lite topics"] = None
-    suspect_reason: Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"] = None
+    suspect_reason: SuspectReason = None
     in_detail: Annotated[bool | None, "asked in detail in this round: pull offsets, rates, running info"] = None
     _usual_traffic: ClassVar = columns_of(UsualTraffic)
 

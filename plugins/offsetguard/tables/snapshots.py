@@ -73,14 +73,30 @@ TOPIC_SETTINGS = Table(
 )
 
 
+# What facts of groups carry on.
+ConsumeEnabled = Annotated[bool | None, "false = the broker refuses the group's pulls"]
+WhichBrokerWhenConsumeSlowly = Annotated[int | None, "broker id that is suggested for reads far behind the end"]
+DeclaredOrderly = Annotated[bool | None, "the configuration says that the group consumes orderly"]
+MembersDifferSince = Annotated[datetime | None, "first of the rounds in a row that saw them differ; NULL = they do not"]
+MissingMembers = Annotated[
+    tuple[str, ...] | None,
+    "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
+]
+RetryMessageCount = Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]
+DeadLetterMessageCount = Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"]
+PopInflight = Annotated[int | None, "pop: messages handed out and not acknowledged; NULL = classic or unknown"]
+PopInflightOrigin = Annotated[str | None, "running_info or broker_metrics; NULL = pop_inflight is unknown"]
+SuspectReason = Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"]
+
+
 class _GroupSnapshots:
     consumer_group: ConsumerGroup
     system_group: Annotated[bool, "a group of RocketMQ's own; never judged"]
     retry_max_times: Annotated[Int32 | None, "retries before a message goes to %DLQ%"]
-    consume_enabled: Annotated[bool | None, "false = the broker refuses the group's pulls"]
-    which_broker_when_consume_slowly: Annotated[int | None, "broker id that is suggested for reads far behind the end"]
+    consume_enabled: ConsumeEnabled
+    which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly
     _client_summary: ClassVar = columns_of(ClientSummary)
-    declared_orderly: Annotated[bool | None, "the configuration says that the group consumes orderly"]
+    declared_orderly: DeclaredOrderly
     lock_interval_ms: Annotated[int | None, "declared client setting rocketmq.client.rebalance.lockInterval, ms"]
     lock_max_live_time_ms: Annotated[
         int | None, "declared broker setting rocketmq.broker.rebalance.lockMaxLiveTime, ms"
@@ -88,17 +104,12 @@ class _GroupSnapshots:
     members_differ: Annotated[
         bool | None, "the masters list different clients for the group; NULL = fewer than two masters could be compared"
     ]
-    members_differ_since: Annotated[
-        datetime | None, "first of the rounds in a row that saw them differ; NULL = they do not"
-    ]
-    missing_members: Annotated[
-        tuple[str, ...] | None,
-        "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
-    ]
-    retry_message_count: Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]
+    members_differ_since: MembersDifferSince
+    missing_members: MissingMembers
+    retry_message_count: RetryMessageCount
     retry_max_offset: Annotated[int | None, "sum of max offsets of the group's retry topics: grows with every retry"]
     retry_growth: Annotated[int | None, "retry_max_offset since the round before; NULL = no such round, or recreated"]
-    dead_letter_message_count: Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"]
+    dead_letter_message_count: DeadLetterMessageCount
     dead_letter_max_offset: Annotated[int | None, "sum of max offsets of %DLQ%: grows with every dead letter"]
     dead_letter_growth: Annotated[int | None, "dead_letter_max_offset since the round before; NULL as for retry_growth"]
     consumption: Annotated[
@@ -111,8 +122,8 @@ class _GroupSnapshots:
     pop_available: Annotated[
         int | None, "pop: messages not yet handed out, main and retry topics; NULL = classic or unknown"
     ]
-    pop_inflight: Annotated[int | None, "pop: messages handed out and not acknowledged; NULL = classic or unknown"]
-    pop_inflight_origin: Annotated[str | None, "running_info or broker_metrics; NULL = pop_inflight is unknown"]
+    pop_inflight: PopInflight
+    pop_inflight_origin: PopInflightOrigin
     pop_finished: Annotated[
         int | None,
         "pop: messages written to its topics, minus those available or in flight; the highest; NULL = unknown",
@@ -123,7 +134,7 @@ class _GroupSnapshots:
     ]
     lite_topic_count: Annotated[int | None, "lite topics (%LMQ%) with offsets of the group, folded into their parents"]
     lite_lag: Annotated[int | None, "messages that wait in those lite topics; NULL = none, or not asked in this round"]
-    suspect_reason: Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"]
+    suspect_reason: SuspectReason
     in_detail: Annotated[bool, "asked in detail in this round: pull offsets, rates, running info"]
 
 
