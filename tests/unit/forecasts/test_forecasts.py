@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,10 +17,12 @@ from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
 from offsetguard.delete_hours import delete_hours
 from offsetguard.facts import BrokerFacts, BrokerMark
 from offsetguard.forecasts import Basis, Forecast
-from offsetguard.queue_state import QueueState, Sample
 from offsetguard.verdicts import QueueVerdict, State
 from offsetguard.write_rates import WriteRates
-from offsetguard_peers.queue_answers import window_of
+from offsetguard_peers.queue_answers import sample_at, window_of
+
+if TYPE_CHECKING:
+    from offsetguard.queue_state import QueueState
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000
@@ -31,18 +34,7 @@ def _window(*offsets: tuple[int, int, int], every: timedelta = timedelta(minutes
     samples = []
     for back, (low, committed, high) in enumerate(reversed(offsets)):
         at = NOW - back * every
-        samples.append(
-            (
-                at,
-                Sample(
-                    min_offset=low,
-                    max_offset=high,
-                    consumer_offset=committed,
-                    consumer_offset_read_at=at,
-                    max_offset_read_at=at,
-                ),
-            )
-        )
+        samples.append((at, sample_at(at, low, committed, high)))
     window = window_of(samples)
     assert window is not None
     return window

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, QueueFacts
+from offsetguard.facts import BrokerFacts, IntervalFacts
 from offsetguard.forecast_scoring import Kind, Outcome, Seen, Stated, outcome, says_something_new
 from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.pipeline.judge import judge_interval
-from offsetguard.queue_state import QueueState, Sample
+from offsetguard.queue_state import QueueState
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
 from offsetguard_peers.for_each import for_each
-from offsetguard_peers.queue_answers import window_of
+from offsetguard_peers.group_facts import a_group, a_queue
+from offsetguard_peers.queue_answers import sample_at, window_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -40,37 +41,15 @@ def _facts(minute: int, committed: list[int]) -> IntervalFacts:
     samples = []
     for number, offset in enumerate(committed):
         at = START + number * MINUTE
-        sample = Sample(
-            min_offset=0,
-            max_offset=20_000 + 100 * number,
-            consumer_offset=offset,
-            consumer_offset_read_at=at,
-            max_offset_read_at=at,
-        )
+        sample = sample_at(at, 0, offset, 20_000 + 100 * number)
         samples.append((at, sample))
     window = window_of(samples[: minute + 1])
     assert isinstance(window, QueueState)
     offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
     lag = offsets.effective_lag or 0
     behind = {"lag": lag, "effective_lag": lag, "lost": 0, "lag_ms": lag * 600}
-    group = GroupFacts(
-        consumer_group="billing",
-        topic="orders",
-        topic_kind="normal",
-        queue_count=1,
-        unknown_queue_count=0,
-        never_committed_queue_count=0,
-        online_client_count=1,
-        message_model="CLUSTERING",
-        **behind,
-    )
-    queue = QueueFacts(
-        consumer_group="billing",
-        message_queue=MessageQueue("orders", "broker-a", 0),
-        offsets=offsets,
-        lag_ms=lag * 600,
-        window=window,
-    )
+    group = a_group("billing", queue_count=1, online_client_count=1, message_model="CLUSTERING", **behind)
+    queue = a_queue("billing", MessageQueue("orders", "broker-a", 0), offsets, lag_ms=lag * 600, window=window)
     start = START + minute * MINUTE
     broker = BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=True, read_at=start)
     return IntervalFacts(

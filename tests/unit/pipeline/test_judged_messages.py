@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.facts import BrokerFacts, QueueFacts, TrafficHour
+from offsetguard.facts import BrokerFacts, TrafficHour
 from offsetguard.incidents.decision import NotificationReason
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.store import incidents
+from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import START, config, facts, group, judge
 
 if TYPE_CHECKING:
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:
     queues = tuple(
-        QueueFacts(
-            consumer_group="a",
-            message_queue=MessageQueue("orders", "broker-a", n),
-            offsets=QueueOffsets(0, 1_000 + n, 0),
-        )
-        for n in range(30)
+        a_queue("a", MessageQueue("orders", "broker-a", n), QueueOffsets(0, 1_000 + n, 0)) for n in range(30)
     )
     (message,) = judge(engine, facts(0, group("a", 30_000), queues=queues)).messages
     (incident,) = message.view.firing

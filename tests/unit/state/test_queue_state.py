@@ -18,7 +18,7 @@ from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.table import columns_of
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
-from offsetguard_peers.queue_answers import figures_of, states_of, stepped, window_of
+from offsetguard_peers.queue_answers import figures_of, sample_at, states_of, stepped, window_of
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
@@ -34,13 +34,7 @@ def minute(number: int) -> datetime:
 
 def sample(at: datetime, low: int | None, committed: int | None, high: int | None) -> Sample:
     read_at = None if high is None else at
-    return Sample(
-        min_offset=low,
-        max_offset=high,
-        consumer_offset=committed,
-        consumer_offset_read_at=read_at,
-        max_offset_read_at=read_at,
-    )
+    return sample_at(read_at, low, committed, high)
 
 
 def folded(samples: list[tuple[datetime, Sample]]) -> QueueState:
