@@ -66,7 +66,10 @@ def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:
     found: dict[int, QueueState] = {}
     for window_ms, histories in of_length.items():
         found |= windows_of(histories, timedelta(milliseconds=window_ms))
-    states = [found.get(number) or QueueState(_moment(one.now_ms), Sample()) for number, one in enumerate(given)]
+    states = [
+        found.get(number) or QueueState(interval_start=_moment(one.now_ms), sample=Sample())
+        for number, one in enumerate(given)
+    ]
     ages = time_lags([_oldest(one, state) for one, state in zip(given, states, strict=True)])
     return judge_windows(
         [

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from offsetguard.facts import GroupFacts, OnlineGroupFacts, QueueFacts, TrafficHour
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.queue_state import QueueState
-from offsetguard.traffic_baselines import Baseline, unfold
+from offsetguard.tables.baselines import Baseline
+from offsetguard.traffic_baselines import unfold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -18,12 +18,13 @@ samples:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.offsets import QueueOffsets
-from offsetguard.tables.state import POINT_COUNT
+from offsetguard.records import record
+from offsetguard.tables.state import POINT_COUNT, Folded, Point, Rewind, SampleColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,20 +36,9 @@ have missed rounds between them: what lies there is no rhythm of a group. One ro
 MISSED_AFTER = WINDOW / MISSED_PARTS
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What one snapshot says of the queue; names and meanings are those of `queue_snapshots`."""
-
-    min_offset: int | None = None
-    max_offset: int | None = None
-    consumer_offset: int | None = None
-    pull_offset: int | None = None
-    last_timestamp: datetime | None = None
-    oldest_unconsumed_at: datetime | None = None
-    consumer_offset_read_at: datetime | None = None
-    pull_offset_read_at: datetime | None = None
-    max_offset_read_at: datetime | None = None
-    origin: str = "broker"
+@record(kw_only=True)
+class Sample(SampleColumns):
+    """What one snapshot says of the queue."""
 
     @property
     def offsets(self) -> QueueOffsets:
@@ -56,71 +46,33 @@ class Sample:
         return QueueOffsets(self.min_offset, self.max_offset, self.consumer_offset, self.pull_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """An earlier sample."""
-
-    at: datetime
-    max_offset: int
-    committed_offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Rewind:
-    """The last time that the committed offset moved back, and what of that, and of earlier ones, is to be regained."""
-
-    at: datetime
-    from_offset: int
-    to_offset: int
-    count: int
-    regained_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueueState:
+@record(kw_only=True)
+class QueueState(Folded):
     """One row of `queue_state` without its key."""
 
     interval_start: datetime
     sample: Sample
-    seen_at: datetime | None = None
-    seen_min_offset: int | None = None
-    seen_max_offset: int | None = None
-    committed_offset: int | None = None
-    first_seen_at: datetime | None = None
-    sample_count: int = 0
-    unknown_count: int = 0
-    max_unchanged_since: datetime | None = None
-    min_moved_at: datetime | None = None
-    min_moved_from: int | None = None
-    earlier_min_moved_at: datetime | None = None
-    earlier_min_moved_from: int | None = None
-    advanced_at: datetime | None = None
-    end_reached_at: datetime | None = None
-    longest_pause_ms: int | None = None
-    earlier_longest_pause_ms: int | None = None
     rewind: Rewind | None = None
-    lost_at: datetime | None = None
-    disordered_at: datetime | None = None
-    recreated_at: datetime | None = None
-    recreated_from: int | None = None
     points: tuple[Point, ...] = ()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> QueueState:
         """Return the state of a row of `queue_state`, or of `queue_facts`, which has no times of reading."""
-        sample = Sample(**{one.name: row[one.name] for one in fields(Sample) if row.get(one.name) is not None})
+        sample, folded = (
+            {one.name: row[one.name] for one in fields(kind) if row.get(one.name) is not None}
+            for kind in (Sample, Folded)
+        )
         points = []
         for number in range(1, POINT_COUNT + 1):
             point = {one.name: row.get(f"point_{number}_{one.name}") for one in fields(Point)}
             if point["at"] is not None:
                 points.append(Point(**point))  # type: ignore[arg-type]
-        rewind = {name: row.get(column) for name, column in _REWIND_COLUMNS.items()}
-        folded = {one.name: row.get(one.name) for one in fields(cls) if one.name not in _NESTED}
-        counts = {name: folded.get(name) or 0 for name in ("sample_count", "unknown_count")}
+        rewind = {one.name: row.get(one.name) for one in fields(Rewind)}
         return cls(
-            **(folded | counts),
-            sample=sample,
-            rewind=None if rewind["at"] is None else Rewind(**rewind),  # type: ignore[arg-type]
+            **folded,
+            interval_start=row["interval_start"],
+            sample=Sample(**sample),
+            rewind=None if rewind["rewound_at"] is None else Rewind(**rewind),  # type: ignore[arg-type]
             points=tuple(points),
         )
 
@@ -129,17 +81,7 @@ class QueueState:
         """The newest seen sample, as the point that it will become; None = there is none yet."""
         if self.seen_at is None or self.seen_max_offset is None:
             return None
-        return Point(self.seen_at, self.seen_max_offset, self.committed_offset)
-
-
-_NESTED = ("sample", "rewind", "points")
-_REWIND_COLUMNS = {
-    "at": "rewound_at",
-    "from_offset": "rewound_from",
-    "to_offset": "rewound_to",
-    "count": "rewind_count",
-    "regained_at": "regained_at",
-}
+        return Point(at=self.seen_at, max_offset=self.seen_max_offset, committed_offset=self.committed_offset)
 
 
 def curve(state: QueueState) -> list[tuple[int, datetime]]:

@@ -26,7 +26,10 @@ def record(cls: ClassT) -> ClassT: ...
 def record(*, kw_only: bool) -> Callable[[ClassT], ClassT]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: Any = None, *, kw_only: bool = False) -> Any:
-    """Make a class with annotated fields a record: equal by its fields, hashable, without `__dict__`."""
+    """Make a class with annotated fields a record: equal by its fields, hashable, without `__dict__`.
+
+    One that says `__slots__ = ()` is a group of fields for others: a record may have any number of such bases.
+    """
     if cls is None:
         return lambda made_of: _record(made_of, kw_only=kw_only)
     return _record(cls, kw_only=kw_only)
@@ -34,7 +37,8 @@ def record(cls: Any = None, *, kw_only: bool = False) -> Any:
 
 def _record(cls: type, *, kw_only: bool) -> type:
     cls.__doc__ = cls.__doc__ or cls.__name__  # `dataclass` would look for a signature, with a tokenizer: 3 ms
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+    slots = "__slots__" not in cls.__dict__
+    made: Any = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
     methods = (("__init__", _first_init), ("__eq__", _is_equal), ("__hash__", _hash), ("__repr__", _shown))
     for name, method in methods:
         if name not in cls.__dict__:

@@ -10,23 +10,15 @@ A week that was not seen is skipped; after OLDEST_WEEKS without the hour, the ba
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from offsetguard.tables.baselines import Baseline
 
 WEEK = timedelta(days=7)
 HOUR = timedelta(hours=1)
 OLDEST_WEEKS = 5  # how far back the row before is looked for
 REMEMBERED_WEEKS = 8  # the newest week counts at least as one of so many: traffic grows, old habits fade
 FIRST_MINUTES = timedelta(minutes=5)  # of an hour, in which its counter must have been seen
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Traffic at one hour of the week, per second, over the weeks in which it was seen."""
-
-    mean_tps: float
-    spread_tps: float  # standard deviation
-    week_count: int
 
 
 def unfold(after: Baseline, hour_tps: float) -> Baseline | None:

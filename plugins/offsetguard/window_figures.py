@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from offsetguard.config import WindowPolicy
-    from offsetguard.queue_state import Point, QueueState
+    from offsetguard.queue_state import QueueState
+    from offsetguard.tables.state import Point
 
 _MS = timedelta(milliseconds=1)
 _DECLINES = 2  # samples in a row with a lower lag: one dip is none

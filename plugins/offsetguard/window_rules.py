@@ -143,7 +143,7 @@ def _what_happened(figures: WindowFigures) -> str | None:
         return "recreated"
     if figures.lies_within(state.disordered_at):
         return "offsets_disordered"
-    goes_on = rewind is not None and rewind.regained_at is None and figures.lies_within(rewind.at)
+    goes_on = rewind is not None and rewind.regained_at is None and figures.lies_within(rewind.rewound_at)
     return "rewound" if goes_on and (figures.waiting or 0) > figures.policy.allowed_lag else None
 
 

@@ -261,19 +261,16 @@ class _Judgement:
         if check.violation_means is ViolationMeans.CORRUPT:  # rows that break it are not in the table any more
             quarantined = self._quarantined(check)
             count = Count(count.checked + quarantined, quarantined)
-        name, means = check.table.name, check.violation_means.value
-        return InvariantResult(check.id, name, means, count.checked, count.violations, examples.get(check.id, ()))
+        return _result_of(check, count, examples.get(check.id, ()))
 
     def _agreement_result(self, check: Agreement) -> InvariantResult:
         count = self.findings.count(check.table.name, check.id)
-        name, means = check.table.name, check.violation_means.value
         if not self._rows(check.figure.table) + self._rows(check.expected.table):  # nothing to agree on
-            return InvariantResult(check.id, name, means, rows_checked=0, violations=0)
+            return _result_of(check, Count(0, 0))
         found, expected = self._figure(check.figure), self._figure(check.expected)
         if not count.violations or found is None or expected is None:
-            return InvariantResult(check.id, name, means, count.checked, count.violations)
-        shown = (check.example(found, expected),)
-        return InvariantResult(check.id, name, means, count.checked, count.violations, shown)
+            return _result_of(check, count)
+        return _result_of(check, count, (check.example(found, expected),))
 
     def _not_conserved(self) -> list[str]:
         """Every landed row is written or in quarantine, once; those that repeat a key excepted."""
@@ -328,3 +325,14 @@ def _one_job_per_query(spark: SparkSession) -> Iterator[None]:
     finally:
         for name in changed:
             spark.conf.set(name, str(before[name]))
+
+
+def _result_of(check: Check, count: Count, examples: tuple[str, ...] = ()) -> InvariantResult:
+    return InvariantResult(
+        invariant_id=check.id,
+        table_name=check.table.name,
+        violation_means=check.violation_means.value,
+        rows_checked=count.checked,
+        violations=count.violations,
+        examples=examples,
+    )

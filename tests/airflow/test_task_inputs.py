@@ -9,7 +9,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.api.datamodels._generated import DagRunType
 
 from offsetguard.errors import ConfigError
-from offsetguard.facts import GroupFacts, IntervalFacts
+from offsetguard.facts import IntervalFacts
 from offsetguard.intervals import Interval
 from offsetguard.workspace import Workspace
 from offsetguard_airflow.clusters import chosen_clusters
@@ -19,6 +19,7 @@ from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
 from offsetguard_airflow.operators.recompute import RecomputeFactsOperator
 from offsetguard_airflow.run_interval import interval_at
+from offsetguard_peers.group_facts import a_group
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 CONFIG = """
@@ -80,10 +81,7 @@ def _facts(*groups: str) -> IntervalFacts:
         "main",
         INTERVAL,
         INTERVAL.end,
-        groups=tuple(
-            GroupFacts(group, "orders", "normal", 4, 0, 0, 1, "CLUSTERING", lag=0, effective_lag=0, lost=0, lag_ms=0)
-            for group in groups
-        ),
+        groups=tuple(a_group(group, online_client_count=1, message_model="CLUSTERING") for group in groups),
     )
 
 

@@ -1,16 +1,17 @@
 """What the judge reads: the published facts of one interval as typed records.
 
 `published_facts.py` fills them from the Iceberg tables, `snapshot_facts.py` straight from a snapshot (`offsetguard
-check`, without Spark). Field names and meanings are those of the columns in `tables/`.
+check`, without Spark). A record that is a table's row is defined with it, in `tables/`.
 """
 
-from offsetguard.facts.brokers import BrokerFacts, BrokerMark, ClusterFacts
-from offsetguard.facts.gaps import CollectionGap, InvariantResult, UnseenBrokerFacts
-from offsetguard.facts.groups import GroupFacts, OnlineGroupFacts
-from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.look_back import LockWaitFacts, LogLineFacts, OffsetMoveFacts, SubscriptionFacts
+from offsetguard.facts.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.facts.interval import BrokerMark, IntervalFacts, OnlineGroupFacts, TrafficHour
 from offsetguard.facts.queues import QueueFacts
-from offsetguard.facts.topics import TopicFacts, TrafficHour
+from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
+from offsetguard.tables.gate import InvariantResult
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 
 __all__ = [
     "BrokerFacts",

@@ -1,4 +1,4 @@
-"""What was not seen, and what was seen to be wrong."""
+"""What was not seen."""
 
 from __future__ import annotations
 
@@ -7,18 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-
-@dataclass(frozen=True, slots=True)
-class InvariantResult:
-    """What one invariant found in the interval."""
-
-    invariant_id: str
-    table_name: str
-    violation_means: str
-    rows_checked: int
-    violations: int
-    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

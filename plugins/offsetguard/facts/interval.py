@@ -1,22 +1,58 @@
-"""Everything about one cluster and interval."""
+"""Everything about one cluster and interval, and what of it no table has as such."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from offsetguard.records import record
+from offsetguard.tables.columns import ClientSummary
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from offsetguard.facts.brokers import BrokerFacts, BrokerMark, ClusterFacts
-    from offsetguard.facts.gaps import CollectionGap, InvariantResult, UnseenBrokerFacts
-    from offsetguard.facts.groups import GroupFacts, OnlineGroupFacts
-    from offsetguard.facts.look_back import LockWaitFacts, LogLineFacts, OffsetMoveFacts, SubscriptionFacts
+    from offsetguard.facts.gaps import CollectionGap, UnseenBrokerFacts
     from offsetguard.facts.queues import QueueFacts
-    from offsetguard.facts.topics import TopicFacts, TrafficHour
     from offsetguard.intervals import Interval
+    from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+    from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
+    from offsetguard.tables.gate import InvariantResult
+    from offsetguard.tables.group_facts import GroupFacts
+    from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
     from offsetguard.verdicts import State
+
+
+@record(kw_only=True)
+class OnlineGroupFacts(ClientSummary):
+    """A consumer group with clients online; one that broadcasts has no queue with an offset, and so no GroupFacts."""
+
+    consumer_group: str
+    message_model: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficHour:
+    """What was written to a topic in the hour that has just passed, and in the same hour of earlier weeks."""
+
+    topic: str
+    hour_start_at: datetime
+    hour_tps: float
+    usual_tps: float  # mean of the earlier weeks
+    usual_spread_tps: float  # their standard deviation
+    week_count: int  # earlier weeks
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMark:
+    """How far a master's commit log reached at a moment of the last days: about one an hour (`store.broker_marks`)."""
+
+    broker_name: str
+    at: datetime
+    commit_log_min_offset: int
+    commit_log_max_offset: int
+    earliest_message_at: datetime | None
+    disk_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)

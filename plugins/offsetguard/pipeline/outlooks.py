@@ -81,7 +81,9 @@ def _course(window: QueueState | None) -> _Course:
     lags = {one.at: max(0, one.max_offset - one.committed_offset) for one in points if one.committed_offset is not None}
     if not lags:
         return []
-    rewound = window.rewind is not None and window.advanced_at is not None and window.rewind.at >= window.advanced_at
+    rewound = (
+        window.rewind is not None and window.advanced_at is not None and window.rewind.rewound_at >= window.advanced_at
+    )
     if window.advanced_at is not None and window.committed_offset is not None and not rewound:
         lags.setdefault(window.advanced_at, max(0, _between(written, window.advanced_at) - window.committed_offset))
     if window.end_reached_at is not None:

@@ -1,15 +1,13 @@
 """Every table, once: columns with type, unit and meaning, key, partition and retention.
 
-The collector's Parquet files (pyarrow), the Iceberg tables (Spark) and docs/tables.md are made from these constants.
+The collector's Parquet files (pyarrow), the Iceberg tables (Spark) and docs/tables.md are made from these constants;
+their classes are the records that rules read.
 LANDED tables are what a collection round writes; PUBLISHED tables are what Spark makes of them.
 Every row carries `cluster` and `interval_start`: the transaction that it belongs to.
 """
 
-from __future__ import annotations
-
 from offsetguard.tables.baselines import TRAFFIC_BASELINES
 from offsetguard.tables.broker_facts import BROKER_FACTS, CLUSTER_FACTS
-from offsetguard.tables.columns import BROKER_NAME, CLUSTER, CONSUMER_GROUP, INTERVAL_START, QUEUE_ID, TOPIC
 from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
 from offsetguard.tables.group_facts import GROUP_FACTS
@@ -70,17 +68,13 @@ PUBLISHED = (
 
 __all__ = [
     "BROKER_FACTS",
-    "BROKER_NAME",
     "BROKER_SNAPSHOTS",
     "BROKER_STATS",
     "CLIENT_QUEUE_SNAPSHOTS",
     "CLIENT_SNAPSHOTS",
-    "CLUSTER",
     "CLUSTER_FACTS",
-    "CONSUMER_GROUP",
     "GROUP_FACTS",
     "GROUP_SNAPSHOTS",
-    "INTERVAL_START",
     "INVARIANT_RESULTS",
     "LANDED",
     "LOCK_WAIT_FACTS",
@@ -92,11 +86,9 @@ __all__ = [
     "PUBLISHED",
     "QUARANTINE",
     "QUEUE_FACTS",
-    "QUEUE_ID",
     "QUEUE_SNAPSHOTS",
     "QUEUE_STATE",
     "SUBSCRIPTION_FACTS",
-    "TOPIC",
     "TOPIC_FACTS",
     "TOPIC_QUEUE_SNAPSHOTS",
     "TOPIC_SETTINGS",

@@ -1,33 +1,36 @@
 """What traffic is usual at an hour of the week."""
 
-from __future__ import annotations
+from datetime import datetime
+from typing import Annotated, ClassVar
 
-from offsetguard.tables.columns import CLUSTER, INTERVAL_START, TOPIC
-from offsetguard.tables.table import FACT_RETENTION, Column, ColumnType, Table
+from offsetguard.records import record
+from offsetguard.tables.columns import Topic
+from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
 
-_S, _I4, _F, _T = (
-    ColumnType.STRING,
-    ColumnType.INT32,
-    ColumnType.FLOAT64,
-    ColumnType.TIMESTAMP,
-)
+
+@record
+class Baseline:
+    """Traffic at one hour of the week, over the weeks in which it was seen."""
+
+    mean_tps: Annotated[float, "mean over the weeks; of many weeks the newer ones count more"]
+    spread_tps: Annotated[float, "standard deviation over the weeks"]
+    week_count: Annotated[Int32, "weeks in which the hour was seen"]
+
+
+class _TrafficBaselines:
+    topic: Topic
+    consumer_group: Annotated[str | None, "the group whose commits are meant; NULL = what is written to the topic"]
+    hour_of_week: Annotated[Int32, "hour that has passed: 0 = Monday 00:00 UTC, 167 = Sunday 23:00"]
+    hour_start_at: Annotated[datetime, "when that hour began"]
+    hour_tps: Annotated[float, "messages per second over that hour"]
+    _baseline: ClassVar = columns_of(Baseline)
+
 
 TRAFFIC_BASELINES = Table(
     "traffic_baselines",
     "usual traffic by hour of the week: one row per topic, and per group in a topic, when an hour has passed;"
     " each goes on from the row of the same hour one week (or a few) before",
     ("cluster", "topic", "consumer_group", "hour_of_week", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        TOPIC,
-        Column("consumer_group", _S, "the group whose commits are meant; NULL = what is written to the topic"),
-        Column("hour_of_week", _I4, "hour that has passed: 0 = Monday 00:00 UTC, 167 = Sunday 23:00", nullable=False),
-        Column("hour_start_at", _T, "when that hour began", nullable=False),
-        Column("hour_tps", _F, "messages per second over that hour", nullable=False),
-        Column("mean_tps", _F, "mean over the weeks; of many weeks the newer ones count more", nullable=False),
-        Column("spread_tps", _F, "standard deviation over the weeks", nullable=False),
-        Column("week_count", _I4, "weeks in which the hour was seen", nullable=False),
-    ),
+    row_of(_TrafficBaselines),
     retention=FACT_RETENTION,
 )

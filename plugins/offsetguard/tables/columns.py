@@ -1,58 +1,112 @@
-"""Columns that several tables share."""
+"""Columns that several tables share: one by one, and groups of them."""
 
-from __future__ import annotations
+from datetime import datetime
+from typing import Annotated
 
-from offsetguard.tables.table import Column, ColumnType
+from offsetguard.records import record
+from offsetguard.tables.table import Int32
 
-_S, _I4, _I8, _F, _B, _T = (
-    ColumnType.STRING,
-    ColumnType.INT32,
-    ColumnType.INT64,
-    ColumnType.FLOAT64,
-    ColumnType.BOOLEAN,
-    ColumnType.TIMESTAMP,
-)
+ConsumerGroup = Annotated[str, "consumer group"]
+Topic = Annotated[str, "topic; %RETRY% and %DLQ% keep their prefix"]
+BrokerName = Annotated[str, "name shared by a master and its slaves"]
+Origin = Annotated[str, "where the offsets come from: broker, or state_file"]
+QueueId = Annotated[Int32, "number of the queue within (topic, broker)"]
 
-CLUSTER = Column("cluster", _S, "name of the cluster in config/offsetguard.yml", nullable=False)
-INTERVAL_START = Column("interval_start", _T, "start of the interval that the row belongs to, UTC", nullable=False)
-CONSUMER_GROUP = Column("consumer_group", _S, "consumer group", nullable=False)
-TOPIC = Column("topic", _S, "topic; %RETRY% and %DLQ% keep their prefix", nullable=False)
-BROKER_NAME = Column("broker_name", _S, "name shared by a master and its slaves", nullable=False)
-QUEUE_ID = Column("queue_id", _I4, "number of the queue within (topic, broker)", nullable=False)
 
-OFFSETS = (
-    Column("min_offset", _I8, "oldest message that the broker still keeps"),
-    Column("max_offset", _I8, "broker offset: number of the next message to be written"),
-    Column("consumer_offset", _I8, "committed: next to be consumed; NULL = never committed or not seen"),
-    Column("pull_offset", _I8, "next to be pulled; NULL where the broker cannot tell (before 5.1)"),
-    Column("last_timestamp", _T, "store time of message consumer_offset - 1; NULL = unknown (deleted or never)"),
-    Column(
-        "oldest_unconsumed_at", _T, "store time of the message at consumer_offset; NULL = nothing waits, or unknown"
-    ),
-)
-LAGS = (
-    Column("lag", _I8, "max_offset - consumer_offset, messages"),
-    Column("effective_lag", _I8, "max_offset - max(consumer_offset, min_offset), messages that can still be read"),
-    Column("inflight", _I8, "pull_offset - consumer_offset, messages handed out and not yet committed"),
-    Column("available", _I8, "max_offset - pull_offset, messages not yet handed out"),
-    Column("lost", _I8, "max(0, min_offset - consumer_offset), messages deleted before they were consumed"),
-    Column(
-        "lag_ms",
-        _I8,
+class MessageQueueName:
+    """One queue of a topic on one broker; records have it as a `MessageQueue`."""
+
+    topic: Topic
+    broker_name: BrokerName
+    queue_id: QueueId
+
+
+@record(kw_only=True)
+class Offsets:
+    """What a broker says of a group's positions in a queue; formulas want it as `QueueOffsets`."""
+
+    __slots__ = ()
+    min_offset: Annotated[int | None, "oldest message that the broker still keeps"] = None
+    max_offset: Annotated[int | None, "broker offset: number of the next message to be written"] = None
+    consumer_offset: Annotated[int | None, "committed: next to be consumed; NULL = never committed or not seen"] = None
+    pull_offset: Annotated[int | None, "next to be pulled; NULL where the broker cannot tell (before 5.1)"] = None
+
+
+@record(kw_only=True)
+class StoreTimes:
+    """When messages around the consumer offset were stored."""
+
+    __slots__ = ()
+    last_timestamp: Annotated[
+        datetime | None, "store time of message consumer_offset - 1; NULL = unknown (deleted or never)"
+    ] = None
+    oldest_unconsumed_at: Annotated[
+        datetime | None, "store time of the message at consumer_offset; NULL = nothing waits, or unknown"
+    ] = None
+
+
+@record(kw_only=True)
+class LagCounts:
+    """Lags in messages; over several queues the sums of what is known."""
+
+    __slots__ = ()
+    lag: Annotated[int | None, "max_offset - consumer_offset, messages"] = None
+    effective_lag: Annotated[
+        int | None, "max_offset - max(consumer_offset, min_offset), messages that can still be read"
+    ] = None
+    inflight: Annotated[int | None, "pull_offset - consumer_offset, messages handed out and not yet committed"] = None
+    available: Annotated[int | None, "max_offset - pull_offset, messages not yet handed out"] = None
+    lost: Annotated[
+        int | None,
+        "max(0, min_offset - consumer_offset), messages deleted before they were consumed",
+    ] = None
+
+
+@record(kw_only=True)
+class LagTimes:
+    """Lags in time; over several queues the greatest known."""
+
+    __slots__ = ()
+    lag_ms: Annotated[
+        int | None,
         "age of the oldest message that can still be consumed, ms: told by the broker, else interpolated on the"
         " producer curve; 0 = nothing waits; NULL = unknown",
-    ),
-    Column("inflight_ms", _I8, "time over which the messages in flight were written, ms; NULL = unknown"),
-    Column("available_ms", _I8, "age of the oldest message not yet handed out, ms; NULL = unknown"),
-    Column("lost_ms", _I8, "time over which the lost messages were written, ms; 0 = none lost; NULL = unknown"),
-)
-CLIENT_SUMMARY = (
-    Column("online_client_count", _I4, "connected clients of the group; 0 = offline; NULL = could not be seen"),
-    Column("message_model", _S, "CLUSTERING or BROADCASTING; NULL = no client online to tell"),
-    Column("consume_type", _S, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; NULL = unknown"),
-)
-BASELINE = (
-    Column("baseline_tps", _F, "traffic at this hour of the week in earlier weeks, per second; NULL = none was seen"),
-    Column("baseline_spread_tps", _F, "its standard deviation over these weeks"),
-    Column("baseline_week_count", _I4, "weeks behind it"),
-)
+    ] = None
+    inflight_ms: Annotated[int | None, "time over which the messages in flight were written, ms; NULL = unknown"] = None
+    available_ms: Annotated[int | None, "age of the oldest message not yet handed out, ms; NULL = unknown"] = None
+    lost_ms: Annotated[
+        int | None, "time over which the lost messages were written, ms; 0 = none lost; NULL = unknown"
+    ] = None
+
+
+@record(kw_only=True)
+class Lags(LagCounts, LagTimes):
+    """Both of them."""
+
+    __slots__ = ()
+
+
+@record(kw_only=True)
+class ClientSummary:
+    """What is connected of a group."""
+
+    __slots__ = ()
+    online_client_count: Annotated[
+        Int32 | None, "connected clients of the group; 0 = offline; NULL = could not be seen"
+    ] = None
+    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; NULL = no client online to tell"] = None
+    consume_type: Annotated[
+        str | None, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; NULL = unknown"
+    ] = None
+
+
+@record(kw_only=True)
+class UsualTraffic:
+    """What `traffic_baselines` says of this hour of the week."""
+
+    __slots__ = ()
+    baseline_tps: Annotated[
+        float | None, "traffic at this hour of the week in earlier weeks, per second; NULL = none was seen"
+    ] = None
+    baseline_spread_tps: Annotated[float | None, "its standard deviation over these weeks"] = None
+    baseline_week_count: Annotated[Int32 | None, "weeks behind it"] = None

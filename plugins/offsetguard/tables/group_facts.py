@@ -3,164 +3,168 @@
 What concerns the whole group (members, retries, settings) stands on each of its topics' rows.
 """
 
-from __future__ import annotations
+from datetime import datetime
+from typing import Annotated, ClassVar
 
-from offsetguard.tables.columns import (
-    BASELINE,
-    CLIENT_SUMMARY,
-    CLUSTER,
-    CONSUMER_GROUP,
-    INTERVAL_START,
-    LAGS,
-    TOPIC,
+from offsetguard.records import record
+from offsetguard.tables.columns import ClientSummary, ConsumerGroup, Lags, Topic, UsualTraffic
+from offsetguard.tables.snapshots import (
+    ConsumeEnabled,
+    DeadLetterMessageCount,
+    DeclaredOrderly,
+    MembersDifferSince,
+    MissingMembers,
+    PopInflight,
+    PopInflightOrigin,
+    RetryMessageCount,
+    SuspectReason,
+    WhichBrokerWhenConsumeSlowly,
 )
-from offsetguard.tables.table import FACT_RETENTION, Column, ColumnType, Table
+from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
 
-_S, _I4, _I8, _F, _B, _T = (
-    ColumnType.STRING,
-    ColumnType.INT32,
-    ColumnType.INT64,
-    ColumnType.FLOAT64,
-    ColumnType.BOOLEAN,
-    ColumnType.TIMESTAMP,
-)
 
-_RATES = (
-    Column("broker_count", _I4, "brokers that have queues of the group in the topic"),
-    Column("produce_tps", _F, "messages written per second to its queues, between the newest two samples of each"),
-    Column("consume_tps", _F, "messages committed per second, between the newest two samples of each queue"),
-    Column("get_tps", _F, "messages pulled per second over the last minute, all replicas that were seen; NULL = none"),
-    Column("master_get_tps", _F, "the masters' part of it"),
-    Column("slave_get_tps", _F, "the slaves' part of it"),
-    Column(
-        "unseen_rate_count",
-        _I4,
-        "replicas whose rate was not seen: get_tps is then a lower bound; NULL = none was asked",
-    ),
-    Column(
-        "reads_moved_to_slave",
-        _B,
-        "on a broker a slave hands out more than the master, which lives; NULL = a replica was not seen",
-    ),
-    Column("slave_read_broker_names", ColumnType.STRING_LIST, "brokers of which that is so, sorted; NULL = none"),
-    Column(
-        "slave_read_since",
-        _T,
+@record(kw_only=True)
+class GroupFacts(Lags, ClientSummary, UsualTraffic):
+    """One (consumer group, topic) over all its queues; sums are None when no queue is known."""
+
+    consumer_group: ConsumerGroup
+    topic: Topic
+    topic_kind: Annotated[str | None, "normal, retry, dead_letter or system"] = None
+    queue_count: Annotated[Int32, "queues of the topic that the group can read"]
+    unknown_queue_count: Annotated[Int32, "queues without a max offset in this snapshot"]
+    never_committed_queue_count: Annotated[Int32, "queues without a consumer offset"]
+    suspect_queue_count: Annotated[Int32 | None, "queues that are not provably healthy; queue_facts has them"] = None
+    _lags: ClassVar = columns_of(Lags)
+    _client_summary: ClassVar = columns_of(ClientSummary)
+    declared_orderly: DeclaredOrderly = None
+    lock_interval_ms: Annotated[int | None, "declared, ms"] = None
+    lock_max_live_time_ms: Annotated[int | None, "declared, ms"] = None
+    violated_invariants: Annotated[tuple[str, ...], "ids of the trouble invariants of the group row"] = ()
+    broker_count: Annotated[Int32 | None, "brokers that have queues of the group in the topic"] = None
+    produce_tps: Annotated[
+        float | None, "messages written per second to its queues, between the newest two samples of each"
+    ] = None
+    consume_tps: Annotated[
+        float | None, "messages committed per second, between the newest two samples of each queue"
+    ] = None
+    get_tps: Annotated[
+        float | None, "messages pulled per second over the last minute, all replicas that were seen; NULL = none"
+    ] = None
+    master_get_tps: Annotated[float | None, "the masters' part of it"] = None
+    slave_get_tps: Annotated[float | None, "the slaves' part of it"] = None
+    unseen_rate_count: Annotated[
+        Int32 | None, "replicas whose rate was not seen: get_tps is then a lower bound; NULL = none was asked"
+    ] = None
+    reads_moved_to_slave: Annotated[
+        bool | None, "on a broker a slave hands out more than the master, which lives; NULL = a replica was not seen"
+    ] = None
+    slave_read_broker_names: Annotated[
+        tuple[str, ...] | None,
+        "brokers of which that is so, sorted; NULL = none",
+    ] = None
+    slave_read_since: Annotated[
+        datetime | None,
         "when one of their slaves was first seen to hand out messages, in every round since; NULL = none",
-    ),
-    Column("send_back_tps", _F, "messages sent back for a retry per second, over its masters; NULL = not asked"),
-    Column("filtered", _B, "clients subscribe to a part of the topic only (tags or SQL); NULL = no client was seen"),
-    Column(
-        "hit_ratio",
-        _F,
-        "share of the messages that match the filter, 0..1: pulled per second / committed per second;"
-        " NULL = not filtered, or not known",
-    ),
-)
-_CLIENTS = (
-    Column("told_client_count", _I4, "connected clients that told what they do (running info); NULL = none was asked"),
-    Column("holding_client_count", _I4, "of these, clients that hold a queue of the topic"),
-    Column("idle_client_count", _I4, "of these, clients that hold none"),
-    Column("held_queue_count", _I4, "queues of the topic that these clients hold"),
-    Column("locked_queue_count", _I4, "of these, locked ones (means something for orderly groups only)"),
-    Column("full_cache_queue_count", _I4, "of these, those whose cache has reached the client's pull threshold"),
-    Column("cached_message_count", _I8, "messages of the topic that these clients have pulled and not finished"),
-    Column(
-        "renewal_gap_ms",
-        _I8,
-        "how long after the last renewal of its lock a queue of the topic was pulled or consumed, ms; the longest of"
-        " locked queues; by the client's own clock",
-    ),
-    Column("thread_count", _I4, "consume threads of the clients that told"),
-    Column("orderly", _B, "clients say that they consume orderly; NULL = none told"),
-    Column(
-        "parallelism",
-        _I4,
-        "messages that can be consumed at once: threads of the clients that hold queues, orderly at most one per queue;"
-        " NULL = not every client told",
-    ),
-    Column("max_reconsume_times", _I4, "highest retry limit of the clients; -1 = the default: 16, endless for orderly"),
-    Column("consume_ok_tps", _F, "messages finished per second, over the group's clients that told and all its topics"),
-    Column("consume_failed_tps", _F, "messages failed per second, likewise"),
-    Column("consume_rt_ms", _F, "mean time to consume a message, ms; the slowest client's"),
-    Column("newest_client_start_at", _T, "when the client that was started last was started"),
-    Column("client_versions", ColumnType.STRING_LIST, "distinct `language version` of all connected clients"),
-    Column(
-        "doubled_client_ids",
-        ColumnType.STRING_LIST,
+    ] = None
+    send_back_tps: Annotated[
+        float | None, "messages sent back for a retry per second, over its masters; NULL = not asked"
+    ] = None
+    filtered: Annotated[
+        bool | None, "clients subscribe to a part of the topic only (tags or SQL); NULL = no client was seen"
+    ] = None
+    hit_ratio: Annotated[
+        float | None,
+        "share of the messages that match the filter, 0..1: pulled per second / committed per second; NULL = not"
+        " filtered, or not known",
+    ] = None
+    consumer_offset_total: Annotated[
+        int | None, "sum of consumer_offset: grows with what is committed; NULL = one unknown"
+    ] = None
+    counted_at: Annotated[datetime | None, "when these consumer offsets were read; the oldest"] = None
+    told_client_count: Annotated[
+        Int32 | None, "connected clients that told what they do (running info); NULL = none was asked"
+    ] = None
+    holding_client_count: Annotated[Int32 | None, "of these, clients that hold a queue of the topic"] = None
+    idle_client_count: Annotated[Int32 | None, "of these, clients that hold none"] = None
+    held_queue_count: Annotated[Int32 | None, "queues of the topic that these clients hold"] = None
+    locked_queue_count: Annotated[
+        Int32 | None,
+        "of these, locked ones (means something for orderly groups only)",
+    ] = None
+    full_cache_queue_count: Annotated[
+        Int32 | None, "of these, those whose cache has reached the client's pull threshold"
+    ] = None
+    cached_message_count: Annotated[
+        int | None, "messages of the topic that these clients have pulled and not finished"
+    ] = None
+    renewal_gap_ms: Annotated[
+        int | None,
+        "how long after the last renewal of its lock a queue of the topic was pulled or consumed, ms; the longest"
+        " of locked queues; by the client's own clock",
+    ] = None
+    thread_count: Annotated[Int32 | None, "consume threads of the clients that told"] = None
+    orderly: Annotated[bool | None, "clients say that they consume orderly; NULL = none told"] = None
+    parallelism: Annotated[
+        Int32 | None,
+        "messages that can be consumed at once: threads of the clients that hold queues, orderly at most one per"
+        " queue; NULL = not every client told",
+    ] = None
+    max_reconsume_times: Annotated[
+        Int32 | None, "highest retry limit of the clients; -1 = the default: 16, endless for orderly"
+    ] = None
+    consume_ok_tps: Annotated[
+        float | None, "messages finished per second, over the group's clients that told and all its topics"
+    ] = None
+    consume_failed_tps: Annotated[float | None, "messages failed per second, likewise"] = None
+    consume_rt_ms: Annotated[float | None, "mean time to consume a message, ms; the slowest client's"] = None
+    newest_client_start_at: Annotated[datetime | None, "when the client that was started last was started"] = None
+    client_versions: Annotated[tuple[str, ...] | None, "distinct `language version` of all connected clients"] = None
+    doubled_client_ids: Annotated[
+        tuple[str, ...] | None,
         "client ids that a broker lists with several connections: instances that share an id; NULL = not seen",
-    ),
-    Column(
-        "subscription_expressions",
-        ColumnType.STRING_LIST,
+    ] = None
+    subscription_expressions: Annotated[
+        tuple[str, ...] | None,
         "distinct expressions by which clients themselves subscribe to the topic; NULL = none told",
-    ),
-    Column(
-        "subscriptions_differ",
-        _B,
-        "clients of the group subscribe to different topics or expressions; NULL = fewer than two told",
-    ),
-)
-_SETTINGS = (
-    Column("system_group", _B, "a group of RocketMQ's own; never judged"),
-    Column("retry_max_times", _I4, "the group's setting: retries before a message goes to %DLQ%"),
-    Column("consume_enabled", _B, "false = the broker refuses the group's pulls"),
-    Column("which_broker_when_consume_slowly", _I8, "broker id that is suggested for reads far behind the end"),
-    Column("members_differ", _B, "the masters list different clients; NULL = fewer than two masters could be compared"),
-    Column("members_differ_since", _T, "first of the rounds in a row that saw them differ; NULL = they do not"),
-    Column(
-        "missing_members",
-        ColumnType.STRING_LIST,
-        "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
-    ),
-    Column("retry_message_count", _I8, "messages kept in the group's retry topics; NULL = not seen"),
-    Column("retry_growth", _I8, "messages sent to its retry topics since the round before; NULL = not known"),
-    Column("dead_letter_message_count", _I8, "messages kept in %DLQ% of the group; NULL = not seen"),
-    Column("dead_letter_growth", _I8, "messages sent to %DLQ% since the round before; NULL = not known"),
-    Column("consumption", _S, "classic or pop (committed means handed out); NULL = could not be told"),
-    Column("consumption_evidence", _S, "what told; NULL = nothing did"),
-    Column("pop_available", _I8, "pop: messages not yet handed out; NULL = classic or unknown"),
-    Column("pop_inflight", _I8, "pop: messages handed out and not acknowledged; NULL = classic or unknown"),
-    Column("pop_inflight_origin", _S, "running_info or broker_metrics; NULL = pop_inflight is unknown"),
-    Column(
-        "pop_unfinished_since",
-        _T,
+    ] = None
+    subscriptions_differ: Annotated[
+        bool | None, "clients of the group subscribe to different topics or expressions; NULL = fewer than two told"
+    ] = None
+    system_group: Annotated[bool | None, "a group of RocketMQ's own; never judged"] = None
+    retry_max_times: Annotated[Int32 | None, "the group's setting: retries before a message goes to %DLQ%"] = None
+    consume_enabled: ConsumeEnabled = None
+    which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly = None
+    members_differ: Annotated[
+        bool | None, "the masters list different clients; NULL = fewer than two masters could be compared"
+    ] = None
+    members_differ_since: MembersDifferSince = None
+    missing_members: MissingMembers = None
+    retry_message_count: RetryMessageCount = None
+    retry_growth: Annotated[
+        int | None, "messages sent to its retry topics since the round before; NULL = not known"
+    ] = None
+    dead_letter_message_count: DeadLetterMessageCount = None
+    dead_letter_growth: Annotated[int | None, "messages sent to %DLQ% since the round before; NULL = not known"] = None
+    consumption: Annotated[str | None, "classic or pop (committed means handed out); NULL = could not be told"] = None
+    consumption_evidence: Annotated[str | None, "what told; NULL = nothing did"] = None
+    pop_available: Annotated[int | None, "pop: messages not yet handed out; NULL = classic or unknown"] = None
+    pop_inflight: PopInflight = None
+    pop_inflight_origin: PopInflightOrigin = None
+    pop_unfinished_since: Annotated[
+        datetime | None,
         "pop: first of the rounds in a row that saw messages in flight and none finished; NULL = not so, or unknown",
-    ),
-    Column("lite_topic_count", _I8, "lite topics with offsets of the group"),
-    Column("lite_lag", _I8, "messages that wait in those lite topics"),
-    Column("suspect_reason", _S, "why the group was looked at in detail; NULL = provably healthy"),
-    Column("in_detail", _B, "asked in detail in this round: pull offsets, rates, running info"),
-)
+    ] = None
+    lite_topic_count: Annotated[int | None, "lite topics with offsets of the group"] = None
+    lite_lag: Annotated[int | None, "messages that wait in those lite topics"] = None
+    suspect_reason: SuspectReason = None
+    in_detail: Annotated[bool | None, "asked in detail in this round: pull offsets, rates, running info"] = None
+    _usual_traffic: ClassVar = columns_of(UsualTraffic)
+
 
 GROUP_FACTS = Table(
     "group_facts",
     "one row per (consumer group, topic), over all its queues",
     ("cluster", "consumer_group", "topic", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        CONSUMER_GROUP,
-        TOPIC,
-        Column("topic_kind", _S, "normal, retry, dead_letter or system"),
-        Column("queue_count", _I4, "queues of the topic that the group can read", nullable=False),
-        Column("unknown_queue_count", _I4, "queues without a max offset in this snapshot", nullable=False),
-        Column("never_committed_queue_count", _I4, "queues without a consumer offset", nullable=False),
-        Column("suspect_queue_count", _I4, "queues that are not provably healthy; queue_facts has them"),
-        *LAGS,
-        *CLIENT_SUMMARY,
-        Column("declared_orderly", _B, "the configuration says that the group consumes orderly"),
-        Column("lock_interval_ms", _I8, "declared, ms"),
-        Column("lock_max_live_time_ms", _I8, "declared, ms"),
-        Column("violated_invariants", ColumnType.STRING_LIST, "ids of the trouble invariants of the group row", False),
-        *_RATES,
-        Column(
-            "consumer_offset_total", _I8, "sum of consumer_offset: grows with what is committed; NULL = one unknown"
-        ),
-        Column("counted_at", _T, "when these consumer offsets were read; the oldest"),
-        *_CLIENTS,
-        *_SETTINGS,
-        *BASELINE,
-    ),
+    row_of(GroupFacts),
     retention=FACT_RETENTION,
 )

@@ -1,277 +1,342 @@
 """What a collection round saw: offsets, settings, clients, rates, brokers."""
 
-from __future__ import annotations
+from datetime import datetime
+from typing import Annotated, ClassVar
 
+from offsetguard.records import record
 from offsetguard.tables.columns import (
-    BROKER_NAME,
-    CLIENT_SUMMARY,
-    CLUSTER,
-    CONSUMER_GROUP,
-    INTERVAL_START,
-    OFFSETS,
-    QUEUE_ID,
-    TOPIC,
+    BrokerName,
+    ClientSummary,
+    ConsumerGroup,
+    MessageQueueName,
+    Offsets,
+    Origin,
+    QueueId,
+    StoreTimes,
+    Topic,
 )
-from offsetguard.tables.table import Column, ColumnType, Table
+from offsetguard.tables.table import Int32, Table, columns_of, row_of
 
-_S, _I4, _I8, _F, _B, _T = (
-    ColumnType.STRING,
-    ColumnType.INT32,
-    ColumnType.INT64,
-    ColumnType.FLOAT64,
-    ColumnType.BOOLEAN,
-    ColumnType.TIMESTAMP,
-)
+
+class _QueueSnapshots:
+    consumer_group: ConsumerGroup
+    _queue: ClassVar = columns_of(MessageQueueName)
+    _offsets: ClassVar = columns_of(Offsets)
+    _store_times: ClassVar = columns_of(StoreTimes)
+    consumer_offset_read_at: Annotated[datetime | None, "when consumer_offset was read (always before pull and max)"]
+    pull_offset_read_at: Annotated[datetime | None, "when pull_offset was read"]
+    max_offset_read_at: Annotated[datetime | None, "when min_offset and max_offset were read"]
+    origin: Origin
+
 
 QUEUE_SNAPSHOTS = Table(
     "queue_snapshots",
     "offsets of every consumer group in every queue of its topics",
     ("cluster", "broker_name", "topic", "queue_id", "consumer_group", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        CONSUMER_GROUP,
-        TOPIC,
-        BROKER_NAME,
-        QUEUE_ID,
-        *OFFSETS,
-        Column("consumer_offset_read_at", _T, "when consumer_offset was read (always before pull and max)"),
-        Column("pull_offset_read_at", _T, "when pull_offset was read"),
-        Column("max_offset_read_at", _T, "when min_offset and max_offset were read"),
-        Column("origin", _S, "where the offsets come from: broker, or state_file", nullable=False),
-    ),
+    row_of(_QueueSnapshots),
 )
+
+
+class _TopicQueueSnapshots:
+    topic: Topic
+    broker_name: BrokerName
+    queue_id: QueueId
+    min_offset: Annotated[int | None, "oldest message that the broker still keeps; NULL = not answered"]
+    max_offset: Annotated[int | None, "number of the next message to be written; NULL = not answered"]
+    last_update_at: Annotated[datetime | None, "store time of the newest message; NULL = none"]
+    read_at: Annotated[datetime | None, "when the broker answered; NULL = it did not"]
+
+
 TOPIC_QUEUE_SNAPSHOTS = Table(
     "topic_queue_snapshots",
     "every queue of every topic, whether or not a group consumes it; RocketMQ's own topics excepted",
     ("cluster", "broker_name", "topic", "queue_id", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        TOPIC,
-        BROKER_NAME,
-        QUEUE_ID,
-        Column("min_offset", _I8, "oldest message that the broker still keeps; NULL = not answered"),
-        Column("max_offset", _I8, "number of the next message to be written; NULL = not answered"),
-        Column("last_update_at", _T, "store time of the newest message; NULL = none"),
-        Column("read_at", _T, "when the broker answered; NULL = it did not"),
-    ),
+    row_of(_TopicQueueSnapshots),
 )
+
+
+class _TopicSettings:
+    broker_name: BrokerName
+    topic: Topic
+    topic_kind: Annotated[str, "normal, retry, dead_letter or system"]
+    read_queue_nums: Annotated[Int32, "queues that consumers read"]
+    write_queue_nums: Annotated[Int32, "queues that producers write"]
+    perm: Annotated[Int32, "2 = write, 4 = read, 6 = both"]
+    orderly: Annotated[bool, "the topic's order flag"]
+
+
 TOPIC_SETTINGS = Table(
     "topic_settings",
     "settings of every topic on every master",
     ("cluster", "broker_name", "topic", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        BROKER_NAME,
-        TOPIC,
-        Column("topic_kind", _S, "normal, retry, dead_letter or system", nullable=False),
-        Column("read_queue_nums", _I4, "queues that consumers read", nullable=False),
-        Column("write_queue_nums", _I4, "queues that producers write", nullable=False),
-        Column("perm", _I4, "2 = write, 4 = read, 6 = both", nullable=False),
-        Column("orderly", _B, "the topic's order flag", nullable=False),
-    ),
+    row_of(_TopicSettings),
 )
+
+
+# What facts of groups carry on.
+ConsumeEnabled = Annotated[bool | None, "false = the broker refuses the group's pulls"]
+WhichBrokerWhenConsumeSlowly = Annotated[int | None, "broker id that is suggested for reads far behind the end"]
+DeclaredOrderly = Annotated[bool | None, "the configuration says that the group consumes orderly"]
+MembersDifferSince = Annotated[datetime | None, "first of the rounds in a row that saw them differ; NULL = they do not"]
+MissingMembers = Annotated[
+    tuple[str, ...] | None,
+    "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
+]
+RetryMessageCount = Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]
+DeadLetterMessageCount = Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"]
+PopInflight = Annotated[int | None, "pop: messages handed out and not acknowledged; NULL = classic or unknown"]
+PopInflightOrigin = Annotated[str | None, "running_info or broker_metrics; NULL = pop_inflight is unknown"]
+SuspectReason = Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"]
+
+
+class _GroupSnapshots:
+    consumer_group: ConsumerGroup
+    system_group: Annotated[bool, "a group of RocketMQ's own; never judged"]
+    retry_max_times: Annotated[Int32 | None, "retries before a message goes to %DLQ%"]
+    consume_enabled: ConsumeEnabled
+    which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly
+    _client_summary: ClassVar = columns_of(ClientSummary)
+    declared_orderly: DeclaredOrderly
+    lock_interval_ms: Annotated[int | None, "declared client setting rocketmq.client.rebalance.lockInterval, ms"]
+    lock_max_live_time_ms: Annotated[
+        int | None, "declared broker setting rocketmq.broker.rebalance.lockMaxLiveTime, ms"
+    ]
+    members_differ: Annotated[
+        bool | None, "the masters list different clients for the group; NULL = fewer than two masters could be compared"
+    ]
+    members_differ_since: MembersDifferSince
+    missing_members: MissingMembers
+    retry_message_count: RetryMessageCount
+    retry_max_offset: Annotated[int | None, "sum of max offsets of the group's retry topics: grows with every retry"]
+    retry_growth: Annotated[int | None, "retry_max_offset since the round before; NULL = no such round, or recreated"]
+    dead_letter_message_count: DeadLetterMessageCount
+    dead_letter_max_offset: Annotated[int | None, "sum of max offsets of %DLQ%: grows with every dead letter"]
+    dead_letter_growth: Annotated[int | None, "dead_letter_max_offset since the round before; NULL as for retry_growth"]
+    consumption: Annotated[
+        str | None, "classic: committed means consumed; pop: committed means handed out; NULL = could not be told"
+    ]
+    consumption_evidence: Annotated[
+        str | None,
+        "what told, e.g. retry_topic, pop_statistics, pop_table, running_info, remembered; NULL = nothing did",
+    ]
+    pop_available: Annotated[
+        int | None, "pop: messages not yet handed out, main and retry topics; NULL = classic or unknown"
+    ]
+    pop_inflight: PopInflight
+    pop_inflight_origin: PopInflightOrigin
+    pop_finished: Annotated[
+        int | None,
+        "pop: messages written to its topics, minus those available or in flight; the highest; NULL = unknown",
+    ]
+    pop_unfinished_since: Annotated[
+        datetime | None,
+        "pop: first of the rounds in a row that saw messages in flight, none finished; NULL = not so, unknown",
+    ]
+    lite_topic_count: Annotated[int | None, "lite topics (%LMQ%) with offsets of the group, folded into their parents"]
+    lite_lag: Annotated[int | None, "messages that wait in those lite topics; NULL = none, or not asked in this round"]
+    suspect_reason: SuspectReason
+    in_detail: Annotated[bool, "asked in detail in this round: pull offsets, rates, running info"]
+
+
 GROUP_SNAPSHOTS = Table(
     "group_snapshots",
     "one row per consumer group: settings, connections, and the lock settings that its owner declared",
     ("cluster", "consumer_group", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        CONSUMER_GROUP,
-        Column("system_group", _B, "a group of RocketMQ's own; never judged", nullable=False),
-        Column("retry_max_times", _I4, "retries before a message goes to %DLQ%"),
-        Column("consume_enabled", _B, "false = the broker refuses the group's pulls"),
-        Column("which_broker_when_consume_slowly", _I8, "broker id that is suggested for reads far behind the end"),
-        *CLIENT_SUMMARY,
-        Column("declared_orderly", _B, "the configuration says that the group consumes orderly"),
-        Column("lock_interval_ms", _I8, "declared client setting rocketmq.client.rebalance.lockInterval, ms"),
-        Column("lock_max_live_time_ms", _I8, "declared broker setting rocketmq.broker.rebalance.lockMaxLiveTime, ms"),
-        Column(
-            "members_differ",
-            _B,
-            "the masters list different clients for the group; NULL = fewer than two masters could be compared",
-        ),
-        Column("members_differ_since", _T, "first of the rounds in a row that saw them differ; NULL = they do not"),
-        Column(
-            "missing_members",
-            ColumnType.STRING_LIST,
-            "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
-        ),
-        Column("retry_message_count", _I8, "messages kept in the group's retry topics; NULL = not seen"),
-        Column("retry_max_offset", _I8, "sum of max offsets of the group's retry topics: grows with every retry"),
-        Column("retry_growth", _I8, "retry_max_offset since the round before; NULL = no such round, or recreated"),
-        Column("dead_letter_message_count", _I8, "messages kept in %DLQ% of the group; NULL = not seen"),
-        Column("dead_letter_max_offset", _I8, "sum of max offsets of %DLQ%: grows with every dead letter"),
-        Column("dead_letter_growth", _I8, "dead_letter_max_offset since the round before; NULL as for retry_growth"),
-        Column(
-            "consumption",
-            _S,
-            "classic: committed means consumed; pop: committed means handed out; NULL = could not be told",
-        ),
-        Column(
-            "consumption_evidence",
-            _S,
-            "what told, e.g. retry_topic, pop_statistics, pop_table, running_info, remembered; NULL = nothing did",
-        ),
-        Column(
-            "pop_available", _I8, "pop: messages not yet handed out, main and retry topics; NULL = classic or unknown"
-        ),
-        Column("pop_inflight", _I8, "pop: messages handed out and not acknowledged; NULL = classic or unknown"),
-        Column("pop_inflight_origin", _S, "running_info or broker_metrics; NULL = pop_inflight is unknown"),
-        Column(
-            "pop_finished",
-            _I8,
-            "pop: messages written to its topics, minus those available or in flight; the highest; NULL = unknown",
-        ),
-        Column(
-            "pop_unfinished_since",
-            _T,
-            "pop: first of the rounds in a row that saw messages in flight, none finished; NULL = not so, unknown",
-        ),
-        Column("lite_topic_count", _I8, "lite topics (%LMQ%) with offsets of the group, folded into their parents"),
-        Column("lite_lag", _I8, "messages that wait in those lite topics; NULL = none, or not asked in this round"),
-        Column("suspect_reason", _S, "why the group was looked at in detail; NULL = provably healthy"),
-        Column("in_detail", _B, "asked in detail in this round: pull offsets, rates, running info", nullable=False),
-    ),
+    row_of(_GroupSnapshots),
 )
+
+
+class _ClientSnapshots:
+    consumer_group: ConsumerGroup
+    client_id: Annotated[str, "client id, usually ip@instance"]
+    broker_name: BrokerName
+    broker_id: Annotated[int, "replica that sees the client; 0 = master"]
+    client_address: Annotated[str | None, "ip:port as the broker sees it"]
+    connection_count: Annotated[Int32 | None, "connections of this client id: several for a moment when it reconnects"]
+    language: Annotated[str | None, "client language"]
+    version: Annotated[Int32 | None, "MQVersion ordinal of the client"]
+    subscriptions: Annotated[tuple[str, ...] | None, "the group's subscriptions on this broker, `topic expression`"]
+    running_info_read_at: Annotated[
+        datetime | None, "when the client's running info came; NULL = not asked, or refused"
+    ]
+    running_info_failure: Annotated[str | None, "why it did not come although it was asked"]
+    own_subscriptions: Annotated[tuple[str, ...] | None, "what the client itself subscribes to, `topic expression`"]
+    orderly: Annotated[bool | None, "the client consumes orderly (PROP_CONSUMEORDERLY)"]
+    client_version_name: Annotated[str | None, "PROP_CLIENT_VERSION, e.g. V4_9_7"]
+    consumer_start_at: Annotated[datetime | None, "PROP_CONSUMER_START_TIMESTAMP"]
+    thread_count: Annotated[Int32 | None, "PROP_THREADPOOL_CORE_SIZE: consume threads"]
+    max_reconsume_times: Annotated[Int32 | None, "maxReconsumeTimes; -1 = the default: 16, or endless for orderly"]
+    pull_threshold_for_queue: Annotated[Int32 | None, "cached messages per queue at which the client stops pulling"]
+    pull_threshold_size_for_queue_mib: Annotated[Int32 | None, "the same in MiB"]
+    held_queue_count: Annotated[Int32 | None, "queues that the client holds"]
+    locked_queue_count: Annotated[Int32 | None, "of these, locked ones (means something for orderly clients only)"]
+    cached_message_count: Annotated[int | None, "messages that the client has pulled and not finished"]
+    cached_message_mib: Annotated[int | None, "the same in MiB"]
+    pop_wait_ack_count: Annotated[int | None, "pop: messages handed out to the client and not acknowledged"]
+    consume_ok_tps: Annotated[float | None, "messages finished per second, over its topics"]
+    consume_failed_tps: Annotated[float | None, "messages failed per second, over its topics"]
+    consume_rt_ms: Annotated[float | None, "mean time to consume a message, ms; the slowest topic's"]
+    pull_tps: Annotated[float | None, "messages pulled per second, over its topics"]
+
+
 CLIENT_SNAPSHOTS = Table(
     "client_snapshots",
     "one row per connected client of a group and broker replica that sees it; running info where it was asked",
     ("cluster", "consumer_group", "client_id", "broker_name", "broker_id", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        CONSUMER_GROUP,
-        Column("client_id", _S, "client id, usually ip@instance", nullable=False),
-        BROKER_NAME,
-        Column("broker_id", _I8, "replica that sees the client; 0 = master", nullable=False),
-        Column("client_address", _S, "ip:port as the broker sees it"),
-        Column("connection_count", _I4, "connections of this client id: several for a moment when it reconnects"),
-        Column("language", _S, "client language"),
-        Column("version", _I4, "MQVersion ordinal of the client"),
-        Column("subscriptions", ColumnType.STRING_LIST, "the group's subscriptions on this broker, `topic expression`"),
-        Column("running_info_read_at", _T, "when the client's running info came; NULL = not asked, or refused"),
-        Column("running_info_failure", _S, "why it did not come although it was asked"),
-        Column("own_subscriptions", ColumnType.STRING_LIST, "what the client itself subscribes to, `topic expression`"),
-        Column("orderly", _B, "the client consumes orderly (PROP_CONSUMEORDERLY)"),
-        Column("client_version_name", _S, "PROP_CLIENT_VERSION, e.g. V4_9_7"),
-        Column("consumer_start_at", _T, "PROP_CONSUMER_START_TIMESTAMP"),
-        Column("thread_count", _I4, "PROP_THREADPOOL_CORE_SIZE: consume threads"),
-        Column("max_reconsume_times", _I4, "maxReconsumeTimes; -1 = the default: 16, or endless for orderly"),
-        Column("pull_threshold_for_queue", _I4, "cached messages per queue at which the client stops pulling"),
-        Column("pull_threshold_size_for_queue_mib", _I4, "the same in MiB"),
-        Column("held_queue_count", _I4, "queues that the client holds"),
-        Column("locked_queue_count", _I4, "of these, locked ones (means something for orderly clients only)"),
-        Column("cached_message_count", _I8, "messages that the client has pulled and not finished"),
-        Column("cached_message_mib", _I8, "the same in MiB"),
-        Column("pop_wait_ack_count", _I8, "pop: messages handed out to the client and not acknowledged"),
-        Column("consume_ok_tps", _F, "messages finished per second, over its topics"),
-        Column("consume_failed_tps", _F, "messages failed per second, over its topics"),
-        Column("consume_rt_ms", _F, "mean time to consume a message, ms; the slowest topic's"),
-        Column("pull_tps", _F, "messages pulled per second, over its topics"),
-    ),
+    row_of(_ClientSnapshots),
 )
+
+
+class _ClientQueueSnapshots:
+    consumer_group: ConsumerGroup
+    client_id: Annotated[str, "the client that holds the queue"]
+    topic: Topic
+    broker_name: BrokerName
+    queue_id: Annotated[Int32, "number of the queue; -1 = all queues of the broker (pop)"]
+    commit_offset: Annotated[int | None, "what the client would commit; NULL = nothing yet"]
+    cached_message_count: Annotated[int | None, "messages pulled and not finished"]
+    cached_message_mib: Annotated[int | None, "the same in MiB"]
+    cached_min_offset: Annotated[int | None, "oldest of them"]
+    cached_max_offset: Annotated[int | None, "newest of them"]
+    transaction_message_count: Annotated[int | None, "messages in an orderly listener's hands"]
+    dropped: Annotated[bool | None, "the client is giving the queue up"]
+    locked: Annotated[bool | None, "the client believes that it holds the rebalance lock"]
+    last_lock_at: Annotated[
+        datetime | None, "last renewal of the lock; starts as the time at which the queue was taken"
+    ]
+    last_pull_at: Annotated[datetime | None, "last pull"]
+    last_consume_at: Annotated[
+        datetime | None, "last message finished; starts as the time at which the queue was taken"
+    ]
+    pop_wait_ack_count: Annotated[int | None, "pop: handed out and not acknowledged"]
+    last_pop_at: Annotated[datetime | None, "pop: last time messages were handed out"]
+    read_at: Annotated[datetime, "when the client answered"]
+
+
 CLIENT_QUEUE_SNAPSHOTS = Table(
     "client_queue_snapshots",
     "what a client says of a queue that it holds (running info, of the clients that were asked)",
     ("cluster", "consumer_group", "client_id", "topic", "broker_name", "queue_id", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        CONSUMER_GROUP,
-        Column("client_id", _S, "the client that holds the queue", nullable=False),
-        TOPIC,
-        BROKER_NAME,
-        Column("queue_id", _I4, "number of the queue; -1 = all queues of the broker (pop)", nullable=False),
-        Column("commit_offset", _I8, "what the client would commit; NULL = nothing yet"),
-        Column("cached_message_count", _I8, "messages pulled and not finished"),
-        Column("cached_message_mib", _I8, "the same in MiB"),
-        Column("cached_min_offset", _I8, "oldest of them"),
-        Column("cached_max_offset", _I8, "newest of them"),
-        Column("transaction_message_count", _I8, "messages in an orderly listener's hands"),
-        Column("dropped", _B, "the client is giving the queue up"),
-        Column("locked", _B, "the client believes that it holds the rebalance lock"),
-        Column("last_lock_at", _T, "last renewal of the lock; starts as the time at which the queue was taken"),
-        Column("last_pull_at", _T, "last pull"),
-        Column("last_consume_at", _T, "last message finished; starts as the time at which the queue was taken"),
-        Column("pop_wait_ack_count", _I8, "pop: handed out and not acknowledged"),
-        Column("last_pop_at", _T, "pop: last time messages were handed out"),
-        Column("read_at", _T, "when the client answered", nullable=False),
-    ),
+    row_of(_ClientQueueSnapshots),
 )
+
+
+class _BrokerStats:
+    broker_name: BrokerName
+    broker_id: Annotated[int, "replica that counted; 0 = master"]
+    stats_name: Annotated[str, "e.g. GROUP_GET_NUMS, TOPIC_PUT_NUMS, SNDBCK_PUT_NUMS, GROUP_GET_LATENCY"]
+    stats_key: Annotated[str, "e.g. topic@group"]
+    topic: Annotated[str | None, "topic of the key; NULL = it has none"]
+    consumer_group: Annotated[str | None, "group of the key; NULL = it has none"]
+    queue_id: Annotated[Int32 | None, "queue of the key; NULL = it has none"]
+    counted: Annotated[bool, "false = nothing counted since the replica's start: the rates are 0"]
+    tps: Annotated[float, "per second over the last minute; latencies: ms of all requests per second"]
+    minute_sum: Annotated[int, "sum over 10 to 60 s; use tps"]
+    average: Annotated[float, "amount per time over the last minute; latencies: ms per request"]
+    hour_sum: Annotated[int, "sum over the last hour"]
+    day_sum: Annotated[int, "sum over the last day"]
+    counting_since: Annotated[
+        datetime | None, "first of the rounds in a row that saw a rate above 0; NULL = the rate is 0"
+    ]
+    read_at: Annotated[datetime, "when the replica answered"]
+
+
 BROKER_STATS = Table(
     "broker_stats",
     "rates that a replica counts itself; only the replica that served a pull counts it, so a group's rate is the sum",
     ("cluster", "broker_name", "broker_id", "stats_name", "stats_key", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        BROKER_NAME,
-        Column("broker_id", _I8, "replica that counted; 0 = master", nullable=False),
-        Column(
-            "stats_name", _S, "e.g. GROUP_GET_NUMS, TOPIC_PUT_NUMS, SNDBCK_PUT_NUMS, GROUP_GET_LATENCY", nullable=False
-        ),
-        Column("stats_key", _S, "e.g. topic@group", nullable=False),
-        Column("topic", _S, "topic of the key; NULL = it has none"),
-        Column("consumer_group", _S, "group of the key; NULL = it has none"),
-        Column("queue_id", _I4, "queue of the key; NULL = it has none"),
-        Column("counted", _B, "false = nothing counted since the replica's start: the rates are 0", nullable=False),
-        Column("tps", _F, "per second over the last minute; latencies: ms of all requests per second", nullable=False),
-        Column("minute_sum", _I8, "sum over 10 to 60 s; use tps", nullable=False),
-        Column("average", _F, "amount per time over the last minute; latencies: ms per request", nullable=False),
-        Column("hour_sum", _I8, "sum over the last hour", nullable=False),
-        Column("day_sum", _I8, "sum over the last day", nullable=False),
-        Column("counting_since", _T, "first of the rounds in a row that saw a rate above 0; NULL = the rate is 0"),
-        Column("read_at", _T, "when the replica answered", nullable=False),
-    ),
+    row_of(_BrokerStats),
 )
+
+
+# What facts of replicas carry on.
+BrokerId = Annotated[int, "0 = master"]
+Failure = Annotated[str | None, "why it did not answer; NULL = it did"]
+Version = Annotated[str | None, "broker version, e.g. V4_9_7"]
+BootAt = Annotated[datetime | None, "when the broker was started"]
+CommitLogMinOffset = Annotated[int | None, "oldest byte kept in the commit log"]
+CommitLogMaxOffset = Annotated[int | None, "next byte to be written to the commit log"]
+CommitLogDiskRatio = Annotated[float | None, "used share of the commit log's disk, 0..1"]
+DispatchBehindBytes = Annotated[int | None, "commit log not yet in the consume queues, bytes"]
+PutTps = Annotated[float | None, "messages written per second over the last minute"]
+EarliestMessageAt = Annotated[datetime | None, "store time of the oldest message kept"]
+Role = Annotated[str | None, "broker setting brokerRole: ASYNC_MASTER, SYNC_MASTER or SLAVE"]
+BrokerPermission = Annotated[Int32 | None, "broker setting brokerPermission: 2 = write, 4 = read, 6 = both"]
+Active = Annotated[bool | None, "5.x brokerActive: false = serves no writes; NULL before 5.x"]
+RocketmqCluster = Annotated[str | None, "broker setting brokerClusterName: the cluster as RocketMQ's own tools name it"]
+ReadAt = Annotated[datetime | None, "when the broker answered"]
+
+
+@record(kw_only=True)
+class RequestWaits:
+    """How busy a replica is, and its clock."""
+
+    __slots__ = ()
+    page_cache_lock_time_ms: Annotated[
+        int | None, "how long the current write holds the page cache's lock, ms: busy"
+    ] = None
+    send_queue_size: Annotated[int | None, "send requests that wait"] = None
+    send_queue_head_wait_ms: Annotated[int | None, "how long the first of them waits, ms"] = None
+    pull_queue_size: Annotated[int | None, "pull requests that wait"] = None
+    pull_queue_head_wait_ms: Annotated[int | None, "how long the first of them waits, ms"] = None
+    clock_ahead_ms: Annotated[
+        int | None, "the replica's clock minus the collector's, to a second; negative = behind"
+    ] = None
+
+
+@record(kw_only=True)
+class KeepingSettings:
+    """What a replica keeps, for how long, and on what disk."""
+
+    __slots__ = ()
+    slave_read_enable: Annotated[bool | None, "broker setting slaveReadEnable"] = None
+    file_reserved_time_hours: Annotated[Int32 | None, "broker setting fileReservedTime, hours"] = None
+    delete_when: Annotated[str | None, "broker setting deleteWhen, hour of day"] = None
+    disk_max_used_space_ratio: Annotated[Int32 | None, "broker setting diskMaxUsedSpaceRatio, percent"] = None
+    disk_clean_forcibly_ratio: Annotated[
+        Int32 | None, "5.x setting diskSpaceCleanForciblyRatio, percent; NULL before 5.x"
+    ] = None
+    clean_file_forcibly: Annotated[bool | None, "broker setting cleanFileForciblyEnable"] = None
+    commit_log_file_bytes: Annotated[
+        int | None, "broker setting mappedFileSizeCommitLog: length of one commit-log file"
+    ] = None
+    commit_log_disk_bytes: Annotated[int | None, "size of the commit log's disk, as far as the broker rounds it"] = None
+
+
+class _BrokerSnapshots:
+    broker_name: BrokerName
+    broker_id: BrokerId
+    address: Annotated[str, "ip:port as the name server lists it"]
+    answered: Annotated[bool, "the replica answered at least one request of this round"]
+    failure: Failure
+    version: Version
+    boot_at: BootAt
+    commit_log_min_offset: CommitLogMinOffset
+    commit_log_max_offset: CommitLogMaxOffset
+    commit_log_disk_ratio: CommitLogDiskRatio
+    dispatch_behind_bytes: DispatchBehindBytes
+    slave_behind_bytes: Annotated[
+        int | None, "slave: the master's commit_log_max_offset minus its own; NULL = not both seen"
+    ]
+    put_tps: PutTps
+    get_found_tps: Annotated[float | None, "pulls that found messages per second over the last minute"]
+    get_transferred_tps: Annotated[float | None, "messages handed out per second over the last minute"]
+    _waits: ClassVar = columns_of(RequestWaits)
+    earliest_message_at: EarliestMessageAt
+    role: Role
+    _settings: ClassVar = columns_of(KeepingSettings)
+    access_message_in_memory_max_ratio: Annotated[
+        Int32 | None, "percent of memory beyond which reads are sent to the slave"
+    ]
+    broker_permission: BrokerPermission
+    active: Active
+    rocketmq_cluster: RocketmqCluster
+    read_at: ReadAt
+
+
 BROKER_SNAPSHOTS = Table(
     "broker_snapshots",
     "one row per broker replica that the name server lists",
     ("cluster", "broker_name", "broker_id", "interval_start"),
-    (
-        CLUSTER,
-        INTERVAL_START,
-        BROKER_NAME,
-        Column("broker_id", _I8, "0 = master", nullable=False),
-        Column("address", _S, "ip:port as the name server lists it", nullable=False),
-        Column("answered", _B, "the replica answered at least one request of this round", nullable=False),
-        Column("failure", _S, "why it did not answer; NULL = it did"),
-        Column("version", _S, "broker version, e.g. V4_9_7"),
-        Column("boot_at", _T, "when the broker was started"),
-        Column("commit_log_min_offset", _I8, "oldest byte kept in the commit log"),
-        Column("commit_log_max_offset", _I8, "next byte to be written to the commit log"),
-        Column("commit_log_disk_ratio", _F, "used share of the commit log's disk, 0..1"),
-        Column("dispatch_behind_bytes", _I8, "commit log not yet in the consume queues, bytes"),
-        Column(
-            "slave_behind_bytes", _I8, "slave: the master's commit_log_max_offset minus its own; NULL = not both seen"
-        ),
-        Column("put_tps", _F, "messages written per second over the last minute"),
-        Column("get_found_tps", _F, "pulls that found messages per second over the last minute"),
-        Column("get_transferred_tps", _F, "messages handed out per second over the last minute"),
-        Column("page_cache_lock_time_ms", _I8, "how long the current write holds the page cache's lock, ms: busy"),
-        Column("send_queue_size", _I8, "send requests that wait"),
-        Column("send_queue_head_wait_ms", _I8, "how long the first of them waits, ms"),
-        Column("pull_queue_size", _I8, "pull requests that wait"),
-        Column("pull_queue_head_wait_ms", _I8, "how long the first of them waits, ms"),
-        Column("clock_ahead_ms", _I8, "the replica's clock minus the collector's, to a second; negative = behind"),
-        Column("earliest_message_at", _T, "store time of the oldest message kept"),
-        Column("role", _S, "broker setting brokerRole: ASYNC_MASTER, SYNC_MASTER or SLAVE"),
-        Column("slave_read_enable", _B, "broker setting slaveReadEnable"),
-        Column("file_reserved_time_hours", _I4, "broker setting fileReservedTime, hours"),
-        Column("delete_when", _S, "broker setting deleteWhen, hour of day"),
-        Column("disk_max_used_space_ratio", _I4, "broker setting diskMaxUsedSpaceRatio, percent"),
-        Column("disk_clean_forcibly_ratio", _I4, "5.x setting diskSpaceCleanForciblyRatio, percent; NULL before 5.x"),
-        Column("clean_file_forcibly", _B, "broker setting cleanFileForciblyEnable"),
-        Column("commit_log_file_bytes", _I8, "broker setting mappedFileSizeCommitLog: length of one commit-log file"),
-        Column("commit_log_disk_bytes", _I8, "size of the commit log's disk, as far as the broker rounds it"),
-        Column("access_message_in_memory_max_ratio", _I4, "percent of memory beyond which reads are sent to the slave"),
-        Column("broker_permission", _I4, "broker setting brokerPermission: 2 = write, 4 = read, 6 = both"),
-        Column("active", _B, "5.x brokerActive: false = serves no writes; NULL before 5.x"),
-        Column("rocketmq_cluster", _S, "broker setting brokerClusterName: the cluster as RocketMQ's own tools name it"),
-        Column("read_at", _T, "when the broker answered"),
-    ),
+    row_of(_BrokerSnapshots),
 )

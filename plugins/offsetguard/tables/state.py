@@ -4,91 +4,118 @@
 enough.
 """
 
-from __future__ import annotations
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, ClassVar
 
-from offsetguard.tables.columns import BROKER_NAME, CLUSTER, CONSUMER_GROUP, OFFSETS, QUEUE_ID, TOPIC
-from offsetguard.tables.table import Column, ColumnType, Table
-
-_S, _I4, _I8, _T = ColumnType.STRING, ColumnType.INT32, ColumnType.INT64, ColumnType.TIMESTAMP
+from offsetguard.records import record
+from offsetguard.tables.columns import ConsumerGroup, MessageQueueName, Offsets, Origin, StoreTimes
+from offsetguard.tables.table import Column, Int32, Table, columns_of, nullable, row_of
 
 POINT_COUNT = 5
 
-SAMPLE_COLUMNS = (
-    *OFFSETS,
-    Column("consumer_offset_read_at", _T, "when consumer_offset was read; NULL = it was not"),
-    Column("pull_offset_read_at", _T, "when pull_offset was read; NULL = it was not"),
-    Column("max_offset_read_at", _T, "when min_offset and max_offset were read; NULL = they were not"),
-    Column("origin", _S, "where the offsets come from: broker, or state_file", nullable=False),
-)
-"""The newest sample, as `queue_snapshots` has it."""
 
-POINT_COLUMNS = tuple(
-    column
-    for number in range(1, POINT_COUNT + 1)
-    for column in (
-        Column(
-            f"point_{number}_at", _T, f"when point {number} was read; 1 = the seen sample before the newest seen one"
-        ),
-        Column(f"point_{number}_max_offset", _I8, "max_offset then"),
-        Column(f"point_{number}_committed_offset", _I8, "the offset last committed then; NULL = none was ever seen"),
+@record(kw_only=True)
+class SampleColumns(Offsets, StoreTimes):
+    """The newest sample, as `queue_snapshots` has it."""
+
+    consumer_offset_read_at: Annotated[datetime | None, "when consumer_offset was read; NULL = it was not"] = None
+    pull_offset_read_at: Annotated[datetime | None, "when pull_offset was read; NULL = it was not"] = None
+    max_offset_read_at: Annotated[
+        datetime | None,
+        "when min_offset and max_offset were read; NULL = they were not",
+    ] = None
+    origin: Origin = "broker"
+
+
+@record(kw_only=True)
+class Point:
+    """An earlier sample, exact."""
+
+    at: Annotated[datetime, "when point {number} was read; 1 = the seen sample before the newest seen one"]
+    max_offset: Annotated[int, "max_offset then"]
+    committed_offset: Annotated[int | None, "the offset last committed then; NULL = none was ever seen"]
+
+
+@record(kw_only=True)
+class Rewind:
+    """The last time that the committed offset moved back, and what of that, and of earlier ones, is to be regained."""
+
+    rewound_at: Annotated[
+        datetime, "last time the committed offset had moved back, to messages that exist; NULL = not seen"
+    ]
+    rewound_from: Annotated[int, "highest offset to be regained since then, over all rewinds not regained before"]
+    rewound_to: Annotated[int, "lowest offset that these went back to"]
+    regained_at: Annotated[datetime | None, "when rewound_from was committed again; NULL = not yet"] = None
+    rewind_count: Annotated[Int32, "rewinds up to rewound_at, each at most a window after the one before"]
+
+
+def _numbered(number: int) -> tuple[Column, ...]:
+    return tuple(
+        replace(column, name=f"point_{number}_{column.name}", meaning=column.meaning.format(number=number))
+        for column in nullable(columns_of(Point))
     )
-)
-"""Earlier samples, exact; the higher the number the older. Point 5, once there is one, is older than the window."""
 
-FOLDED_COLUMNS = (
-    Column("seen_at", _T, "when the newest seen sample was read: one with max_offset, whose commits were read as well"),
-    Column("seen_min_offset", _I8, "its min_offset"),
-    Column("seen_max_offset", _I8, "its max_offset"),
-    Column("committed_offset", _I8, "offset last seen committed; NULL = never seen"),
-    Column(
-        "first_seen_at",
-        _T,
-        "first sample of the unbroken row that seen_at ends: neither a gap longer than the window nor missed rounds in"
-        " which the group may have moved",
-    ),
-    Column("sample_count", _I4, "seen samples in that row since rounds were missed", nullable=False),
-    Column("unknown_count", _I4, "samples since seen_at of which something was not seen", nullable=False),
-    Column("max_unchanged_since", _T, "first seen sample with the present seen_max_offset"),
-    Column("min_moved_at", _T, "last time min_offset had grown: messages were deleted; NULL = not seen"),
-    Column("min_moved_from", _I8, "min_offset before that"),
-    Column("earlier_min_moved_at", _T, "the move of min_offset before the last one; NULL = not seen"),
-    Column("earlier_min_moved_from", _I8, "min_offset before that one"),
-    Column("advanced_at", _T, "last time the committed offset had grown; NULL = not seen"),
-    Column("end_reached_at", _T, "last time nothing waited; NULL = not seen"),
-    Column(
-        "longest_pause_ms",
-        _I8,
-        "longest time between two advances while messages waited, this aligned window; NULL = none",
-    ),
-    Column("earlier_longest_pause_ms", _I8, "the same of the aligned window before"),
-    Column("rewound_at", _T, "last time the committed offset had moved back, to messages that exist; NULL = not seen"),
-    Column("rewound_from", _I8, "highest offset to be regained since then, over all rewinds not regained before"),
-    Column("rewound_to", _I8, "lowest offset that these went back to"),
-    Column("regained_at", _T, "when rewound_from was committed again; NULL = not yet"),
-    Column("rewind_count", _I4, "rewinds up to rewound_at, each at most a window after the one before"),
-    Column("lost_at", _T, "last time the committed offset was below min_offset"),
-    Column("disordered_at", _T, "last time consumer <= pull <= max or min <= max was broken"),
-    Column(
-        "recreated_at", _T, "last time max_offset had moved back: recreated or truncated; the fold starts anew there"
-    ),
-    Column("recreated_from", _I8, "max_offset before that"),
-    *POINT_COLUMNS,
-)
+
+@record(kw_only=True)
+class Folded:
+    """What all samples before have left; `QueueState` has rewind and points as such.
+
+    Points: the higher the number the older. Point 5, once there is one, is older than the window.
+    """
+
+    seen_at: Annotated[
+        datetime | None, "when the newest seen sample was read: one with max_offset, whose commits were read as well"
+    ] = None
+    seen_min_offset: Annotated[int | None, "its min_offset"] = None
+    seen_max_offset: Annotated[int | None, "its max_offset"] = None
+    committed_offset: Annotated[int | None, "offset last seen committed; NULL = never seen"] = None
+    first_seen_at: Annotated[
+        datetime | None,
+        "first sample of the unbroken row that seen_at ends: neither a gap longer than the window nor missed"
+        " rounds in which the group may have moved",
+    ] = None
+    sample_count: Annotated[Int32, "seen samples in that row since rounds were missed"] = 0
+    unknown_count: Annotated[Int32, "samples since seen_at of which something was not seen"] = 0
+    max_unchanged_since: Annotated[datetime | None, "first seen sample with the present seen_max_offset"] = None
+    min_moved_at: Annotated[
+        datetime | None, "last time min_offset had grown: messages were deleted; NULL = not seen"
+    ] = None
+    min_moved_from: Annotated[int | None, "min_offset before that"] = None
+    earlier_min_moved_at: Annotated[
+        datetime | None,
+        "the move of min_offset before the last one; NULL = not seen",
+    ] = None
+    earlier_min_moved_from: Annotated[int | None, "min_offset before that one"] = None
+    advanced_at: Annotated[datetime | None, "last time the committed offset had grown; NULL = not seen"] = None
+    end_reached_at: Annotated[datetime | None, "last time nothing waited; NULL = not seen"] = None
+    longest_pause_ms: Annotated[
+        int | None, "longest time between two advances while messages waited, this aligned window; NULL = none"
+    ] = None
+    earlier_longest_pause_ms: Annotated[int | None, "the same of the aligned window before"] = None
+    _rewind: ClassVar = nullable(columns_of(Rewind))
+    lost_at: Annotated[datetime | None, "last time the committed offset was below min_offset"] = None
+    disordered_at: Annotated[datetime | None, "last time consumer <= pull <= max or min <= max was broken"] = None
+    recreated_at: Annotated[
+        datetime | None, "last time max_offset had moved back: recreated or truncated; the fold starts anew there"
+    ] = None
+    recreated_from: Annotated[int | None, "max_offset before that"] = None
+    _points: ClassVar = tuple(column for number in range(1, POINT_COUNT + 1) for column in _numbered(number))
+
+
+class _QueueState:
+    interval_start: Annotated[datetime, "newest interval with a row of this queue, UTC"]
+    consumer_group: ConsumerGroup
+    _queue: ClassVar = columns_of(MessageQueueName)
+    _sample: ClassVar = columns_of(SampleColumns)
+    _folded: ClassVar = columns_of(Folded)
+
 
 QUEUE_STATE = Table(
     "queue_state",
     "the folded window of every queue of a consumer group; newest only, and it moves forward only",
     ("cluster", "broker_name", "topic", "queue_id", "consumer_group"),
-    (
-        CLUSTER,
-        Column("interval_start", _T, "newest interval with a row of this queue, UTC", nullable=False),
-        CONSUMER_GROUP,
-        TOPIC,
-        BROKER_NAME,
-        QUEUE_ID,
-        *SAMPLE_COLUMNS,
-        *FOLDED_COLUMNS,
-    ),
+    row_of(_QueueState),
     partition=("cluster",),
     retention=None,
 )

@@ -1,9 +1,20 @@
-"""What a table and a column are."""
+"""What a table and a column are, and how the columns are written: as the fields of a class.
 
-from __future__ import annotations
+    queue_count: Annotated[Int32, "queues of the topic that the group can read"]
+    lag: Annotated[int | None, "max_offset - consumer_offset, messages"] = None
 
-from datetime import timedelta
+A class that somebody reads as typed records is a `@record` as well, and gives what may be NULL a default.
+A `ClassVar` of columns stands where they are in the table: of a base, or such as the record has in another form.
+These modules evaluate their annotations, so they have no `from __future__ import annotations`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, ClassVar, get_args
 
 from offsetguard.records import record
 
@@ -27,6 +38,24 @@ class ColumnType(StrEnum):
     STRING_LIST = "string list"
 
 
+Int32 = Annotated[int, ColumnType.INT32]  # a bare `int` has 64 bits
+_TYPES: dict[Any, ColumnType] = {
+    str: ColumnType.STRING,
+    int: ColumnType.INT64,
+    float: ColumnType.FLOAT64,
+    bool: ColumnType.BOOLEAN,
+    datetime: ColumnType.TIMESTAMP,
+    tuple[str, ...]: ColumnType.STRING_LIST,
+    Int32: ColumnType.INT32,
+}
+
+
+class Formerly(str):
+    """A column's name in release 0.1, whose tables and files are still read; stands after the meaning."""
+
+    __slots__ = ()
+
+
 @record
 class Column:
     """One column; the meaning says the unit and when it is NULL."""
@@ -35,7 +64,7 @@ class Column:
     type: ColumnType
     meaning: str
     nullable: bool = True
-    formerly: str | None = None  # its name in release 0.1, whose tables and files are still read
+    formerly: Formerly | None = None
 
 
 @record
@@ -68,6 +97,36 @@ class Table:
                 return column
         raise KeyError(f"table {self.name} has no column {column_name}")
 
-    def columns_named(self, *column_names: str) -> tuple[Column, ...]:
-        """Return some columns in the order of the names, for a table that carries them on; raises KeyError."""
-        return tuple(self[name] for name in column_names)
+
+@cache
+def columns_of(kind: type) -> tuple[Column, ...]:
+    """Return the columns that a class says, in its order; those of bases that it does not place come first."""
+    own: dict[str, Column] = {}
+    for name, said in kind.__annotations__.items():
+        own |= {one.name: one for one in vars(kind)[name]} if said is ClassVar else {name: _column(name, said)}
+    inherited = (column for base in kind.__bases__ if base is not object for column in columns_of(base))
+    return (*(column for column in inherited if column.name not in own), *own.values())
+
+
+def nullable(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Return columns that may be NULL, all of them: what they say need not be there."""
+    return tuple(replace(column, nullable=True) for column in columns)
+
+
+def _column(name: str, said: Any) -> Column:
+    *marks, meaning = [one for one in said.__metadata__ if not isinstance(one, Formerly)]
+    formerly = next((one for one in said.__metadata__ if isinstance(one, Formerly)), None)
+    alone, or_null = said.__origin__, NoneType in get_args(said.__origin__)
+    if or_null:
+        alone = get_args(alone)[0]
+    return Column(name, marks[0] if marks else _TYPES[alone], meaning, or_null, formerly)
+
+
+class _Row:
+    cluster: Annotated[str, "name of the cluster in config/offsetguard.yml"]
+    interval_start: Annotated[datetime, "start of the interval that the row belongs to, UTC"]
+
+
+def row_of(kind: type) -> tuple[Column, ...]:
+    """Return the columns of a table: the transaction that each row belongs to, and those that a class says."""
+    return tuple({one.name: one for one in (*columns_of(_Row), *columns_of(kind))}.values())

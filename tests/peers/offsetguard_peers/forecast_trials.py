@@ -170,8 +170,8 @@ class _Marks:
 def _facts(world: World, minute: int, marks: _Marks) -> IntervalFacts:
     broker = world.broker
     facts = BrokerFacts(
-        "broker-a",
-        0,
+        broker_name="broker-a",
+        broker_id=0,
         listed=True,
         answered=True,
         commit_log_min_offset=broker.start,

@@ -1,10 +1,13 @@
-"""Groups for tests of what is made of them: whatever is not named is of no importance there."""
+"""Groups and queues for tests of what is made of them: whatever is not named is of no importance there."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from offsetguard.facts import GroupFacts
+from offsetguard.facts import GroupFacts, QueueFacts
+
+if TYPE_CHECKING:
+    from offsetguard.offsets import MessageQueue, QueueOffsets
 
 
 def a_group(name: str, lag: int | None = 0, **more: Any) -> GroupFacts:
@@ -27,3 +30,8 @@ def a_group(name: str, lag: int | None = 0, **more: Any) -> GroupFacts:
         **more,
     }
     return GroupFacts(consumer_group=name, **fields)
+
+
+def a_queue(consumer_group: str, queue: MessageQueue, offsets: QueueOffsets, **more: Any) -> QueueFacts:
+    """Return a suspect queue of a group; `more`: further fields."""
+    return QueueFacts(consumer_group=consumer_group, message_queue=queue, offsets=offsets, **more)

@@ -59,7 +59,7 @@ def row(group: str = "billing", topic: str = "orders", **more: Any) -> GroupFact
         **unknown,
         **more,
     }
-    return GroupFacts(group, topic, **fields)
+    return GroupFacts(consumer_group=group, topic=topic, **fields)
 
 
 def facts(minute: int, *groups: GroupFacts, **more: Any) -> IntervalFacts:

@@ -203,7 +203,7 @@ def subscription_fact(given: dict[str, Any] | None, consumer_group: str = "billi
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     times = {name: fields.pop(f"{name}_s_ago", None) for name in ("first_changed", "last_changed")}
     at: dict[str, Any] = {f"{name}_at": None if ago is None else before_the_end(ago) for name, ago in times.items()}
-    return SubscriptionFacts(consumer_group, "orders", **fields, **at)
+    return SubscriptionFacts(consumer_group=consumer_group, topic="orders", **fields, **at)
 
 
 def _row(table: Table, given: Row) -> Row:

@@ -164,7 +164,14 @@ class Stage:
                 newest[key] = sample, lag_ms
         for (group_name, queue), state in windows_of({key: self._samples[key] for key in newest}).items():
             sample, lag_ms = newest[group_name, queue]
-            yield QueueFacts(group_name, queue, sample.offsets, sample.last_timestamp, lag_ms, window=state)
+            yield QueueFacts(
+                consumer_group=group_name,
+                message_queue=queue,
+                offsets=sample.offsets,
+                last_timestamp=sample.last_timestamp,
+                lag_ms=lag_ms,
+                window=state,
+            )
 
     def _group(self, group: StagedGroup, minute: int, queues: Iterable[QueueFacts]) -> GroupFacts:
         own = [one for one in queues if one.consumer_group == group.name]

@@ -28,6 +28,13 @@ History = list[tuple["datetime", Sample]]
 _KEY = {"broker_name": "b", "topic": "t", "queue_id": 0, "consumer_group": "g"}
 
 
+def sample_at(at: datetime | None, low: int | None, committed: int | None, high: int | None) -> Sample:
+    """Return what one look saw, everything at once; None: nothing was seen."""
+    return Sample(
+        min_offset=low, consumer_offset=committed, max_offset=high, consumer_offset_read_at=at, max_offset_read_at=at
+    )
+
+
 def window_of(samples: Iterable[tuple[datetime, Sample]]) -> QueueState | None:
     """Return the window of one queue; None: there is no sample."""
     return windows_of({"": samples}).get("")

@@ -150,8 +150,14 @@ def _sample(
     s_ago: float, min_offset: int, consumer_offset: int | None, pull_offset: int | None, max_offset: int
 ) -> tuple[datetime, Sample]:
     at = END - timedelta(seconds=s_ago)
+    offsets = {
+        "min_offset": min_offset,
+        "max_offset": max_offset,
+        "consumer_offset": consumer_offset,
+        "pull_offset": pull_offset,
+    }
     read = dict.fromkeys(("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at"), at)
-    return at, Sample(min_offset, max_offset, consumer_offset, pull_offset, **read)  # type: ignore[arg-type]
+    return at, Sample(**offsets, **read)  # type: ignore[arg-type]
 
 
 def _group(entry: dict[str, Any]) -> GroupFacts:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.facts import BrokerFacts, CollectionGap, GroupFacts, TopicFacts, TrafficHour
-from offsetguard.facts.queues import QueueSums
 from offsetguard.known_figures import sum_of_known
+from offsetguard.tables.columns import LagCounts, LagTimes
+from offsetguard.tables.table import columns_of
 from offsetguard_peers.weekly_groups import STEP_S, Kind
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 BROKERS = ("broker-a", "broker-b")
 MOST_CACHED = 1_000  # pullThresholdForQueue
 STEPS_PER_CYCLE = 60 // STEP_S
-_LAGS = ("lag", "effective_lag", "inflight", "available", "lost")
-_AGES = ("lag_ms", "inflight_ms", "available_ms", "lost_ms")
+_LAGS, _AGES = ([one.name for one in columns_of(kind)] for kind in (LagCounts, LagTimes))
 
 
 def gap(broker: str, first_missed_at: datetime | None) -> CollectionGap:
@@ -70,7 +69,7 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
     online = int(group.online[minute * STEPS_PER_CYCLE])
     sums = _sums(figures)
     produced, consumed = (sum_of_known(row[name] for row in figures) for name in ("produce_tps", "consume_tps"))
-    in_detail = bool(sums.suspect_queue_count and online)
+    in_detail = bool(sums["suspect_queue_count"] and online)
     filtered = group.kind is Kind.FILTERED
     return GroupFacts(
         consumer_group=group.name,
@@ -79,7 +78,7 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
         queue_count=len(figures),
         unknown_queue_count=sum(row["max_offset"] is None for row in figures),
         never_committed_queue_count=sum(row["never_committed"] for row in figures),
-        **asdict(sums),
+        **sums,
         online_client_count=online,
         message_model="CLUSTERING",
         consume_type="CONSUME_PASSIVELY",
@@ -126,10 +125,10 @@ def _sum_if_all_known(values: Iterable[int | None]) -> int | None:
     return None if None in of_all else sum_of_known(of_all)
 
 
-def _sums(figures: Sequence[Row]) -> QueueSums:
+def _sums(figures: Sequence[Row]) -> dict[str, Any]:
     lags = {name: sum_of_known(row[name] for row in figures) for name in _LAGS}
     ages = {name: max((row[name] for row in figures if row[name] is not None), default=None) for name in _AGES}
-    return QueueSums(suspect_queue_count=sum(row["suspect"] for row in figures), **lags, **ages)
+    return {"suspect_queue_count": sum(row["suspect"] for row in figures), **lags, **ages}
 
 
 def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> TopicFacts:
@@ -145,7 +144,7 @@ def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Topi
             None if row["max_offset"] is None or row["min_offset"] is None else row["max_offset"] - row["min_offset"]
             for row in figures
         ),
-        **asdict(sums),
+        **sums,
         max_offset_total=_sum_if_all_known(row["max_offset"] for row in figures),
         produce_tps=sum_of_known(row["produce_tps"] for row in figures),
         broker_count=min(len(BROKERS), len(figures)),
@@ -164,10 +163,10 @@ def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Topi
 def broker_facts(name: str, now: datetime, *, answered: bool) -> BrokerFacts:
     """Give the facts of a master with room on its disk; files live for three days."""
     if not answered:
-        return BrokerFacts(name, 0, listed=True, answered=False, failure="connection refused")
+        return BrokerFacts(broker_name=name, broker_id=0, listed=True, answered=False, failure="connection refused")
     return BrokerFacts(
-        name,
-        0,
+        broker_name=name,
+        broker_id=0,
         listed=True,
         answered=True,
         slave_count=0,

@@ -34,7 +34,7 @@ from offsetguard.severity import Severity
 from offsetguard.store import acknowledgements, silences
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import writing
-from offsetguard_peers.group_facts import a_group
+from offsetguard_peers.group_facts import a_group, a_queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ class World:
 
 
 def _queue(group: str) -> QueueFacts:
-    return QueueFacts(group, MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0), None, None)
+    return a_queue(group, MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0))
 
 
 def _laid_over(base: Any, change: Any) -> Any:

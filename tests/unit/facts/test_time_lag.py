@@ -89,19 +89,23 @@ def figures(curve: list[Point], newest: Sample) -> dict[str, Any]:
 def test_the_lags_of_a_queue_in_time() -> None:
     """One message a second is written; pulled up to 60 s ago, consumed up to 150 s ago, 20 s of it were deleted."""
     curve = [(second, second * 1000) for second in range(0, 601, 60)]
-    found = figures(curve, Sample(470, 600, 450, 540))
+    found = figures(curve, Sample(min_offset=470, max_offset=600, consumer_offset=450, pull_offset=540))
     assert (found["lag_ms"], found["lag_ms_basis"]) == (130_000, "interpolated")
     assert (found["available_ms"], found["inflight_ms"], found["lost_ms"]) == (60_000, 70_000, 20_000)
 
 
 def test_what_the_broker_told_is_preferred_to_the_curve() -> None:
-    told = Sample(0, 600, 450, None, oldest_unconsumed_at=at(NOW_MS - 1234))
+    told = Sample(
+        min_offset=0, max_offset=600, consumer_offset=450, pull_offset=None, oldest_unconsumed_at=at(NOW_MS - 1234)
+    )
     found = figures([(0, 0), (600, NOW_MS)], told)
     assert (found["lag_ms"], found["lag_ms_basis"]) == (1234, "measured")
     assert (found["available_ms"], found["inflight_ms"], found["lost_ms"]) == (None, None, 0)
 
 
 def test_what_is_unknown_stays_unknown_in_time() -> None:
-    found = figures([(0, 0), (600, NOW_MS)], Sample(0, None, 450, None))
+    found = figures(
+        [(0, 0), (600, NOW_MS)], Sample(min_offset=0, max_offset=None, consumer_offset=450, pull_offset=None)
+    )
     lags = found["lag_ms"], found["lag_ms_basis"], found["inflight_ms"], found["available_ms"]
     assert lags == (None, None, None, None)

@@ -17,11 +17,11 @@ from offsetguard.fact_rows import record_of, traffic_hour_of
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import parameters_of
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard.tables.baselines import Baseline
 from offsetguard.traffic_baselines import (
     HOUR,
     REMEMBERED_WEEKS,
     WEEK,
-    Baseline,
     earlier_rows,
     hour_of_week,
     hour_that_passed,

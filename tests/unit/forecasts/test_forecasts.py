@@ -45,7 +45,18 @@ def _windows(
         samples = histories[number] = []
         for back, (low, committed, high) in enumerate(reversed(offsets)):
             at = NOW - back * every
-            samples.append((at, Sample(low, high, committed, consumer_offset_read_at=at, max_offset_read_at=at)))
+            samples.append(
+                (
+                    at,
+                    Sample(
+                        min_offset=low,
+                        max_offset=high,
+                        consumer_offset=committed,
+                        consumer_offset_read_at=at,
+                        max_offset_read_at=at,
+                    ),
+                )
+            )
     return windows_of(histories).values()
 
 
@@ -138,7 +149,10 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
     *, hours: int, ratio: float | None, kept: int, growth: int | None, age_hours: int | None, when: str | None
 ) -> None:
     broker = BrokerFacts(
-        *("broker-a", 0, True, True),
+        broker_name="broker-a",
+        broker_id=0,
+        listed=True,
+        answered=True,
         commit_log_min_offset=10**9,
         commit_log_max_offset=10**9 + kept,
         commit_log_growth=growth,
@@ -160,7 +174,9 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
 
 
 def test_a_broker_that_tells_nothing_is_not_run_ahead() -> None:
-    assert retention(BrokerFacts("broker-a", 0, listed=True, answered=False), [], [], None) is None
+    assert (
+        retention(BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=False), [], [], None) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,8 +223,8 @@ def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
     ]
     marks.append(BrokerMark("broker-a", deleted_at, written(oldest_at), written(deleted_at), oldest_at, 0.60))
     broker = BrokerFacts(
-        "broker-a",
-        0,
+        broker_name="broker-a",
+        broker_id=0,
         listed=True,
         answered=True,
         read_at=NOW,

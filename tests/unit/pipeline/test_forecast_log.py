@@ -42,7 +42,13 @@ def _windows(committed: tuple[int, ...]) -> list[QueueState]:
     samples = []
     for number, offset in enumerate(committed):
         at = START + number * MINUTE
-        sample = Sample(0, 20_000 + 100 * number, offset, consumer_offset_read_at=at, max_offset_read_at=at)
+        sample = Sample(
+            min_offset=0,
+            max_offset=20_000 + 100 * number,
+            consumer_offset=offset,
+            consumer_offset_read_at=at,
+            max_offset_read_at=at,
+        )
         samples.append((at, sample))
     return list(windows_of({number: samples[: number + 1] for number in range(len(samples))}).values())
 
@@ -53,10 +59,26 @@ def _facts(minute: int, committed: list[int]) -> IntervalFacts:
     offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
     lag = offsets.effective_lag or 0
     behind = {"lag": lag, "effective_lag": lag, "lost": 0, "lag_ms": lag * 600}
-    group = GroupFacts("billing", "orders", "normal", 1, 0, 0, 1, "CLUSTERING", **behind)
-    queue = QueueFacts("billing", MessageQueue("orders", "broker-a", 0), offsets, None, lag * 600, window=window)
+    group = GroupFacts(
+        consumer_group="billing",
+        topic="orders",
+        topic_kind="normal",
+        queue_count=1,
+        unknown_queue_count=0,
+        never_committed_queue_count=0,
+        online_client_count=1,
+        message_model="CLUSTERING",
+        **behind,
+    )
+    queue = QueueFacts(
+        consumer_group="billing",
+        message_queue=MessageQueue("orders", "broker-a", 0),
+        offsets=offsets,
+        lag_ms=lag * 600,
+        window=window,
+    )
     start = START + minute * MINUTE
-    broker = BrokerFacts("broker-a", 0, listed=True, answered=True, read_at=start)
+    broker = BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=True, read_at=start)
     return IntervalFacts(
         "demo", Interval(start), start + MINUTE, queues=(queue,) if lag else (), groups=(group,), brokers=(broker,)
     )

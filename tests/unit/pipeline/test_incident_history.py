@@ -43,8 +43,8 @@ def judge(engine: Engine, minute: int, *groups: GroupFacts, **more: Any) -> Judg
 def skewed(clock_ahead_ms: int) -> tuple[BrokerFacts, ...]:
     figures = {"answered": True, "page_cache_lock_time_ms": 0}
     return (
-        BrokerFacts("broker-a", 0, listed=True, clock_ahead_ms=clock_ahead_ms, **figures),
-        BrokerFacts("broker-b", 0, listed=True, clock_ahead_ms=0, **figures),
+        BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, clock_ahead_ms=clock_ahead_ms, **figures),
+        BrokerFacts(broker_name="broker-b", broker_id=0, listed=True, clock_ahead_ms=0, **figures),
     )
 
 

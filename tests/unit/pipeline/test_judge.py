@@ -6,10 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from offsetguard.config import Config
-from offsetguard.facts import CollectionGap, QueueFacts
+from offsetguard.facts import CollectionGap
 from offsetguard.incidents.decision import NotificationReason
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.store import incidents, outbox
+from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import MINUTE, START, config, facts, group, judge, told
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def test_one_of_two_that_ended_is_told_while_the_other_goes_on(engine: Engine) -
 
 
 def test_a_group_behind_a_broker_that_was_not_seen_is_unknown_and_not_resolved(engine: Engine) -> None:
-    queue = QueueFacts("a", MessageQueue("orders", "broker-b", 3), QueueOffsets(0, 20_000, 0), None, None)
+    queue = a_queue("a", MessageQueue("orders", "broker-b", 3), QueueOffsets(0, 20_000, 0))
     judge(engine, facts(0, group("a", 20_000), queues=(queue,)))
     gap = CollectionGap("10.0.0.4:10911", "broker-b", 0, "GET_ALL_CONSUMER_OFFSET", "timed_out", "no answer in 3 s")
     hidden = facts(1, group("a", 0), gaps=(gap,), unseen_broker_names=frozenset({"broker-b"}))

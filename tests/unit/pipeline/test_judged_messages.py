@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.facts import BrokerFacts, QueueFacts, TrafficHour
+from offsetguard.facts import BrokerFacts, TrafficHour
 from offsetguard.incidents.decision import NotificationReason
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.store import incidents
+from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import START, config, facts, group, judge
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:
     queues = tuple(
-        QueueFacts("a", MessageQueue("orders", "broker-a", n), QueueOffsets(0, 1_000 + n, 0), None, None)
-        for n in range(30)
+        a_queue("a", MessageQueue("orders", "broker-a", n), QueueOffsets(0, 1_000 + n, 0)) for n in range(30)
     )
     (message,) = judge(engine, facts(0, group("a", 30_000), queues=queues)).messages
     (incident,) = message.view.firing
@@ -38,7 +38,7 @@ SURGE = TrafficHour("orders", START, hour_tps=500.0, usual_tps=100.0, usual_spre
 def slave(**figures: Any) -> BrokerFacts:
     """Give a slave that lacks 3 GB, beside a master that writes nothing."""
     told = {"answered": True, "clock_ahead_ms": 0, "page_cache_lock_time_ms": 0, **figures}
-    return BrokerFacts("broker-a", 1, listed=True, slave_behind_bytes=3_000_000_000, **told)
+    return BrokerFacts(broker_name="broker-a", broker_id=1, listed=True, slave_behind_bytes=3_000_000_000, **told)
 
 
 def test_what_is_only_info_is_kept_as_history_and_told_to_nobody(engine: Engine) -> None:

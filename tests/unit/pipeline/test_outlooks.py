@@ -12,9 +12,9 @@ from offsetguard.intervals import Interval
 from offsetguard.messages.view import LAG_POINTS
 from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.outlooks import Outlooks
-from offsetguard.queue_state import Sample
 from offsetguard_peers.examples import examples
-from offsetguard_peers.queue_answers import window_of
+from offsetguard_peers.group_facts import a_queue
+from offsetguard_peers.queue_answers import sample_at, window_of
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -24,20 +24,10 @@ Samples = list[tuple[int, int]]  # (max offset, committed offset), one a minute
 def queue(number: int, samples: Samples, *, group: str = "billing", topic: str = "orders") -> QueueFacts:
     starts = [START + n * MINUTE for n in range(len(samples))]
     folded = window_of(
-        (
-            start,
-            Sample(
-                min_offset=0,
-                max_offset=high,
-                consumer_offset=committed,
-                consumer_offset_read_at=start,
-                max_offset_read_at=start,
-            ),
-        )
-        for start, (high, committed) in zip(starts, samples, strict=True)
+        (start, sample_at(start, 0, committed, high)) for start, (high, committed) in zip(starts, samples, strict=True)
     )
     assert folded is not None
-    return QueueFacts(group, MessageQueue(topic, "broker-a", number), folded.sample.offsets, None, None, window=folded)
+    return a_queue(group, MessageQueue(topic, "broker-a", number), folded.sample.offsets, window=folded)
 
 
 def outlooks(*queues: QueueFacts) -> Outlooks:
@@ -70,7 +60,7 @@ def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(queue(0, [(100 * n, 100 * n) for n in range(31)])) == []
     assert outlooks().lag_curve("billing", "orders") == ()
     assert outlooks(queue(0, [(100, 0)])).lag_curve(None, "orders") == ()
-    unknown = QueueFacts("billing", MessageQueue("orders", "broker-a", 0), queue(0, [(1, 0)]).offsets, None, None)
+    unknown = a_queue("billing", MessageQueue("orders", "broker-a", 0), queue(0, [(1, 0)]).offsets)
     assert shown(unknown) == []
 
 

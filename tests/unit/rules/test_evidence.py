@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from offsetguard.fact_rows import online_groups_of
-from offsetguard.facts import IntervalFacts, QueueFacts
+from offsetguard.facts import IntervalFacts
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
 from offsetguard.rules.evidence import last_stored, message_models, online_clients
+from offsetguard_peers.group_facts import a_queue
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 STORED_AT = datetime(2026, 11, 21, 10, 38, tzinfo=UTC)
@@ -38,4 +39,7 @@ def test_an_unknown_store_time_says_why_it_is_unknown(
     consumer_offset: int | None, stored_at: datetime | None, shown: datetime | str
 ) -> None:
     offsets = QueueOffsets(0, 20, consumer_offset, None)
-    assert last_stored(QueueFacts("billing", MessageQueue("orders", "broker-a", 0), offsets, stored_at, None)) == shown
+    assert (
+        last_stored(a_queue("billing", MessageQueue("orders", "broker-a", 0), offsets, last_timestamp=stored_at))
+        == shown
+    )

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
-from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts, QueueFacts
+from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_state import Sample
 from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
 from offsetguard.rules.blocked_queues import blocked_queues
 from offsetguard.rules.rule import Severity
-from offsetguard_peers.queue_answers import window_of
+from offsetguard_peers.group_facts import a_queue
+from offsetguard_peers.queue_answers import sample_at, window_of
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end
@@ -66,7 +66,7 @@ def group(**columns: object) -> GroupFacts:
         ("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "online_client_count", "message_model")
     )
     counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
-    return GroupFacts("g", "t", "normal", **{**unknown, **counts, **columns})  # type: ignore[arg-type]
+    return GroupFacts(consumer_group="g", topic="t", topic_kind="normal", **{**unknown, **counts, **columns})  # type: ignore[arg-type]
 
 
 @given(st.lists(waits(), max_size=6))
@@ -99,16 +99,12 @@ def test_a_queue_that_was_committed_lately_or_without_its_lock_is_not_blocked(
 ) -> None:
     offsets = sorted(committed)
     times = [NOW - timedelta(minutes=len(offsets) - 1 - place) for place in range(len(offsets))]
-    samples = [
-        (at, Sample(0, 600, offset, consumer_offset_read_at=at, max_offset_read_at=at))
-        for at, offset in zip(times, offsets, strict=True)
-    ]
-    queue = QueueFacts(
+    samples = [(at, sample_at(at, 0, offset, 600)) for at, offset in zip(times, offsets, strict=True)]
+    queue = a_queue(
         "g",
         MessageQueue("t", "broker-a", 0),
         QueueOffsets(0, 600, offsets[-1]),
-        None,
-        600_000,
+        lag_ms=600_000,
         locked=locked,
         cached_message_count=cached,
         cached_min_offset=cached,

@@ -42,7 +42,10 @@ def moves(draw: st.DrawFn) -> OffsetMoveFacts:
 
 
 def facts_of(some: list[OffsetMoveFacts]) -> IntervalFacts:
-    online = (OnlineGroupFacts("news", "BROADCASTING", 2), OnlineGroupFacts("billing", "CLUSTERING", 1))
+    online = (
+        OnlineGroupFacts(consumer_group="news", message_model="BROADCASTING", online_client_count=2),
+        OnlineGroupFacts(consumer_group="billing", message_model="CLUSTERING", online_client_count=1),
+    )
     return IntervalFacts("demo", INTERVAL, INTERVAL.end, offset_moves=tuple(some), online_groups=online)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from offsetguard.facts.parameters import KEPT_FOR
 from offsetguard.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard.tables.state import SAMPLE_COLUMNS
+from offsetguard.tables.table import columns_of
 from offsetguard_peers.examples import together
 from offsetguard_peers.queue_answers import figures_of, states_of, stepped
 
@@ -34,7 +34,13 @@ def minute(number: int) -> datetime:
 
 def sample(at: datetime, low: int | None, committed: int | None, high: int | None) -> Sample:
     read_at = None if high is None else at
-    return Sample(low, high, committed, consumer_offset_read_at=read_at, max_offset_read_at=read_at)
+    return Sample(
+        min_offset=low,
+        max_offset=high,
+        consumer_offset=committed,
+        consumer_offset_read_at=read_at,
+        max_offset_read_at=read_at,
+    )
 
 
 def folded(histories: list[list[tuple[datetime, Sample]]]) -> list[QueueState]:
@@ -100,8 +106,8 @@ def test_a_state_is_a_row_of_its_table() -> None:
 def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
     snapshots = {column.name: column.type for column in QUEUE_SNAPSHOTS.columns}
     expected = [name for name in snapshots if name not in QUEUE_STATE.key and name != "interval_start"]
-    assert sorted(expected) == sorted(column.name for column in SAMPLE_COLUMNS)
-    assert all(snapshots[column.name] is column.type for column in SAMPLE_COLUMNS)
+    assert sorted(expected) == sorted(column.name for column in columns_of(Sample))
+    assert all(snapshots[column.name] is column.type for column in columns_of(Sample))
 
 
 @together(SAMPLES)
@@ -162,7 +168,7 @@ def assert_events_are_told(history: list[tuple[datetime, Sample]], state: QueueS
     committed = [one for one in life if one.consumer_offset is not None]
     pairs = list(pairwise(committed))
     back = [(a, b) for a, b in pairs if b.consumer_offset < a.consumer_offset <= b.max_offset]
-    assert (state.rewind.at if state.rewind else None) == last(b.max_offset_read_at for _, b in back)
+    assert (state.rewind.rewound_at if state.rewind else None) == last(b.max_offset_read_at for _, b in back)
     advances = [b.max_offset_read_at for a, b in pairs if b.consumer_offset > a.consumer_offset]
     if committed and committed[0] is not life[0]:
         advances.append(committed[0].max_offset_read_at)

@@ -20,8 +20,8 @@ DAY = timedelta(days=1)
 LOSS = Stated("billing", "orders", Kind.LOSS, NOW, Forecast(3_600_000, 7_200_000, Basis.RESERVED_TIME))
 DRAIN = Stated("billing", "orders", Kind.DRAIN, NOW, Forecast(0, 60_000, Basis.CONSUME_RATE))
 BROKER = BrokerFacts(
-    "broker-a",
-    0,
+    broker_name="broker-a",
+    broker_id=0,
     listed=True,
     answered=True,
     commit_log_min_offset=0,
