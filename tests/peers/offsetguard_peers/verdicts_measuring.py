@@ -10,7 +10,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from offsetguard_peers.forecast_trials import preventable, scored, try_world, warnings
+from offsetguard_peers.forecast_trials import preventable, scored, try_worlds, warnings
 from offsetguard_peers.judged_weeks import find_troubles, healthy_week
 from offsetguard_peers.judged_weeks import warnings as warnings_of_week
 from offsetguard_peers.simulated_broker import DAY
@@ -31,7 +31,7 @@ TROUBLED_GROUPS = 4
 def forecast_figures(seeds: Sequence[int]) -> dict[str, dict[str, Any]]:
     """Let simulated brokers live, and count what was foretold and what came."""
     worlds = (world(kind, seed, WORLD_DAYS * DAY) for kind in KINDS for seed in seeds)
-    tried = [try_world(one, WORLD_DAYS * DAY) for one in worlds]
+    tried = try_worlds(worlds, WORLD_DAYS * DAY)
     figures: dict[str, dict[str, Any]] = {}
     for kind in ("drain", "loss"):
         inside = Counter(is_inside for one in tried for said, is_inside, _ in scored(one) if said.kind == kind)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from offsetguard_peers.forecast_trials import Tried, coverage, preventable, scored, try_world, try_worlds, warnings
+from offsetguard_peers.forecast_trials import Tried, coverage, preventable, scored, try_all_kinds, try_worlds, warnings
 from offsetguard_peers.simulated_broker import DAY
 from offsetguard_peers.simulated_worlds import world
 
@@ -14,7 +14,7 @@ from offsetguard_peers.simulated_worlds import world
 @pytest.fixture(scope="module")
 def tried() -> list[Tried]:
     """Let every world live once; the seeds are fixed, so the figures are."""
-    return try_worlds()
+    return try_all_kinds()
 
 
 @pytest.mark.slow
@@ -53,5 +53,5 @@ def test_a_world_without_trouble_has_no_warning() -> None:
     quiet = world("time", 7, 2 * DAY)
     for queue in quiet.broker.queues:
         queue.consumed = lambda _minute: 1e9
-    found = try_world(quiet, 2 * DAY)
+    (found,) = try_worlds([quiet], 2 * DAY)
     assert (found.warned, found.losses) == ({}, [])
