@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pyspark.sql import functions as F
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
 
 
+T = TypeVar("T")
 _HISTORY = "_history"
 _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
@@ -62,13 +64,28 @@ class FactSources:
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
     folded_state: DataFrame  # `queue_state` as it is after this interval, also when a newer one stands already
     shared: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what several tables are made of
+    views: dict[str, Future[None]] = field(default_factory=dict, repr=False)  # what queries can read by name already
 
     def facts(self, name: str) -> DataFrame:
-        """Return the rows of `facts/NAME.sql` about this interval; what it reads becomes views of the session."""
-        engine = SparkEngine(self.spark)
-        for relation in texts.relations_of(name):
-            engine.add(relation, self.relation(relation))
-        return engine.run(name, self.parameters)
+        """Return the rows of `facts/NAME.sql` about this interval.
+
+        Steps that it reads stand in its own statement; only rows become views of the session, once for all tables. As
+        views the steps took longer: the server analyses a view when it is made, and again what it is made of.
+        """
+        steps: dict[str, None] = {}  # each after those that it reads
+        self._collect(name, steps)
+        return SparkEngine(self.spark).run(name, self.parameters, steps=tuple(steps))
+
+    def _collect(self, name: str, steps: dict[str, None]) -> None:
+        for relation in sorted(texts.relations_of(name) - steps.keys()):
+            if relation in texts.names() and relation not in (*_KEPT, QUEUE_STATE.name):
+                self._collect(relation, steps)
+                steps[relation] = None
+            else:
+                _once(self.views, relation, partial(self._show, relation))
+
+    def _show(self, relation: str) -> None:
+        SparkEngine(self.spark).add(relation, self.relation(relation))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -82,8 +99,8 @@ class FactSources:
         if name == "intervals":
             moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
             return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
-        if name in texts.names():
-            return self.once(name, lambda: self.facts(name)) if name in _KEPT else self.facts(name)
+        if name in _KEPT:
+            return self.once(name, lambda: self.facts(name))
         if name.endswith(_HISTORY):
             return self._earlier(_TABLES[name.removesuffix(_HISTORY)])
         table = _TABLES[name]
@@ -121,20 +138,28 @@ class FactSources:
         """Return a small DataFrame that several tables are made of, computed now.
 
         A checkpoint and not `persist`, which keeps the rows but leaves the plan: each table would be planned with all
-        of it again, which takes longer than a small interval's rows do. Of several threads that ask, the first makes
-        it and the others wait.
+        of it again, which takes longer than a small interval's rows do.
         """
-        own: Future[DataFrame] = Future()
-        kept = self.shared.setdefault(name, own)
-        if kept is own:
-            try:
-                with tagged(self.spark, f"shared {name}"):
-                    own.set_result(make().localCheckpoint(eager=True))
-            except BaseException as error:
-                own.set_exception(error)
-                raise
-        return kept.result()
+
+        def made() -> DataFrame:
+            with tagged(self.spark, f"shared {name}"):
+                return make().localCheckpoint(eager=True)
+
+        return _once(self.shared, name, made)
 
     def release(self) -> None:
         """Forget what `once` keeps; Spark frees what nobody refers to. Call it when the facts are written or failed."""
         self.shared.clear()
+
+
+def _once(made: dict[str, Future[T]], name: str, make: Callable[[], T]) -> T:
+    """Return what is made once under a name: of several threads that ask, the first makes it and the others wait."""
+    own: Future[T] = Future()
+    kept = made.setdefault(name, own)
+    if kept is own:
+        try:
+            own.set_result(make())
+        except BaseException as error:
+            own.set_exception(error)
+            raise
+    return kept.result()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.facts import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -22,7 +22,13 @@ class SparkEngine:
         """Let queries read `rows` by a name; one that was there before is replaced."""
         rows.createOrReplaceTempView(name)
 
-    def run(self, name: str, parameters: Mapping[str, Any] | None = None) -> DataFrame:
-        """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names."""
+    def run(self, name: str, parameters: Mapping[str, Any] | None = None, *, steps: Sequence[str] = ()) -> DataFrame:
+        """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names.
+
+        `steps`: what it reads by name besides the relations that were added: other files, each after those it reads.
+        """
         text = texts.spark_text(name)
+        if steps:
+            of_steps = ", ".join(f"{one} AS (\n{texts.spark_text(one)}\n)" for one in steps)
+            text = f"WITH {of_steps}\nSELECT * FROM (\n{text}\n)"
         return self._spark.sql(text, args={one: (parameters or {})[one] for one in texts.parameters_of(text)})
