@@ -70,7 +70,7 @@ PARTS = (
     Part(
         "spark",
         "all that Spark computes and publishes, on one JVM",
-        "7",
+        "12",
         (tests("tests/spark", "--ignore=tests/spark/test_engines.py", "--ignore=tests/spark/test_publish_killed.py"),),
         {"OFFSETGUARD_EXAMPLES": "thorough"},
     ),
@@ -94,7 +94,7 @@ PARTS = (
     Part(
         "kills",
         "collector, publisher and deliverer killed at any moment",
-        "8",
+        "5",
         (
             tests(*SPREAD, "tests/spark/test_publish_killed.py", "tests/live/test_killed_collector.py"),
             (sys.executable, "-m", "offsetguard_peers.delivery_kills", "--kills", "50"),
@@ -114,7 +114,7 @@ PARTS = (
     Part(
         "incidents",
         "the five incidents on live brokers of both lines, beside what only looks like them; a collector that was away",
-        "15",
+        "17",
         (tests("tests/live/incidents"),),
     ),
     Part(
