@@ -49,6 +49,7 @@ def test_few_warnings_are_false(tried: list[Tried]) -> None:
     assert found[True] / found.total() <= 0.15
 
 
+@pytest.mark.slow  # two days of looks, a fold each
 def test_a_world_without_trouble_has_no_warning() -> None:
     quiet = world("time", 7, 2 * DAY)
     for queue in quiet.broker.queues:
