@@ -1,4 +1,4 @@
--- Made of ../queue_windows.sql by `make facts-sql`: change that file.
+-- Made of ../queue_state.sql by `make facts-sql`: change that file.
 WITH samples AS (
   SELECT
     cluster,
