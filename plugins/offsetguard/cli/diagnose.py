@@ -18,7 +18,7 @@ from offsetguard.collect.manifest import Outcome
 from offsetguard.diagnosis import diagnose_rounds
 from offsetguard.messages.hostile import harmless
 from offsetguard.replayed_rounds import snapshots_of_bundle
-from offsetguard.rules.text import format_moment
+from offsetguard.text import format_moment
 
 if TYPE_CHECKING:
     import re

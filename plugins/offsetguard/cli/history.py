@@ -14,9 +14,9 @@ from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.reading.fact_reader import FactReader
-from offsetguard.rules.text import format_moment
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS
+from offsetguard.text import format_moment
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:

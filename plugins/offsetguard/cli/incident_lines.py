@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.cli.figure_words import plain, shown
 from offsetguard.messages.hostile import harmless
-from offsetguard.rules.text import format_duration, format_moment
+from offsetguard.text import format_duration, format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,9 +11,9 @@ import click
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.messages.hostile import harmless
-from offsetguard.rules.text import format_moment
 from offsetguard.store import outbox as store
 from offsetguard.store.database import open_database
+from offsetguard.text import format_moment
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:

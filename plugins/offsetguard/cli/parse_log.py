@@ -16,7 +16,7 @@ from offsetguard.logs.log_stream import LogStream
 from offsetguard.logs.pattern import LogKind
 from offsetguard.logs.patterns import PATTERNS
 from offsetguard.messages.hostile import harmless
-from offsetguard.rules.text import format_moment
+from offsetguard.text import format_moment
 from offsetguard.time_zones import zone_of
 
 if TYPE_CHECKING:

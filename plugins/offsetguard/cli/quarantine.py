@@ -15,8 +15,8 @@ from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.messages.hostile import harmless
 from offsetguard.reading.fact_reader import FactReader
 from offsetguard.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
-from offsetguard.rules.text import format_moment
 from offsetguard.store.database import open_database
+from offsetguard.text import format_moment
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:

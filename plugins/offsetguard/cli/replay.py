@@ -28,9 +28,9 @@ from offsetguard.messages.hostile import harmless
 from offsetguard.pipeline.judge import judge_interval
 from offsetguard.published_facts import read_interval_facts
 from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.text import format_moment
 from offsetguard.store import published_intervals
 from offsetguard.store.database import connect, open_database
+from offsetguard.text import format_moment
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:

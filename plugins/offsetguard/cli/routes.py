@@ -16,10 +16,10 @@ from offsetguard.cli.route_answers import Trouble, answers
 from offsetguard.config_file import did_you_mean, read_config_file
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.text import format_duration, format_moment
 from offsetguard.severity import Severity
 from offsetguard.store import silences as silence_store
 from offsetguard.store.database import open_database, reading
+from offsetguard.text import format_duration, format_moment
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:

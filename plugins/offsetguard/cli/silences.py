@@ -16,10 +16,10 @@ from offsetguard.errors import SilenceError
 from offsetguard.incidents.silence import Matchers, Silence
 from offsetguard.messages.hostile import harmless
 from offsetguard.rules.rule import Severity
-from offsetguard.rules.text import format_duration, format_moment
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
 from offsetguard.store.database import open_database, reading, writing
+from offsetguard.text import format_duration, format_moment
 from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.rules.registry import ALL_RULES, RULE_FILES
 from offsetguard.rules.subsumption import SUBSUMPTIONS
-from offsetguard.rules.text import format_duration
+from offsetguard.text import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

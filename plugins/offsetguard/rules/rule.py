@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts as Texts  # noqa: PLC0414, TC001 rules take it from here
-from offsetguard.rules.text import named_figures, render_text
 from offsetguard.severity import Severity as Severity  # noqa: PLC0414, TC001 rules take it from here
+from offsetguard.text import named_figures, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import catalogue
 from offsetguard.messages.view import FigureView, QueueView, Record
-from offsetguard.rules.text import format_duration, format_moment
+from offsetguard.text import format_duration, format_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
