@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import functions as F
 
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES
-from offsetguard_spark.invariants import mark
 from offsetguard_spark.sql_engine import SparkEngine
+from offsetguard_spark.tables import nothing
 from offsetguard_spark.tags import tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
 
 
-T = TypeVar("T")
 _HISTORY = "_history"
 _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
@@ -63,8 +61,7 @@ class FactSources:
     written: WrittenTables
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
     folded_state: DataFrame  # `queue_state` as it is after this interval, also when a newer one stands already
-    shared: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what several tables are made of
-    views: dict[str, Future[None]] = field(default_factory=dict, repr=False)  # what queries can read by name already
+    views: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what queries can read by name
 
     def facts(self, name: str) -> DataFrame:
         """Return the rows of `facts/NAME.sql` about this interval.
@@ -82,49 +79,52 @@ class FactSources:
                 self._collect(relation, steps)
                 steps[relation] = None
             else:
-                _once(self.views, relation, partial(self._show, relation))
+                self._view(relation)
 
-    def _show(self, relation: str) -> None:
-        SparkEngine(self.spark).add(relation, self.relation(relation))
+    def _view(self, name: str) -> None:
+        """Let queries read rows by a name: of several threads that ask, the first makes the view and the others wait.
+
+        What is kept is computed now. A checkpoint and not `persist`, which keeps the rows but leaves the plan: each
+        table would be planned with all of it again, which takes longer than a small interval's rows do.
+        """
+        own: Future[DataFrame] = Future()
+        if (view := self.views.setdefault(name, own)) is own:
+            try:
+                rows = self._relation(name)
+                if name in _KEPT:
+                    with tagged(self.spark, f"kept {name}"):
+                        rows = rows.localCheckpoint(eager=True)
+                SparkEngine(self.spark).add(name, rows)
+                own.set_result(rows)  # a server forgets a checkpoint that no client refers to
+            except BaseException as error:
+                own.set_exception(error)
+                raise
+        view.result()
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What the queries may ask for besides rows."""
         return parameters_of(self.config.judgement, self.interval.start, self.interval.end)
 
-    def relation(self, name: str) -> DataFrame:
-        """Return what queries read by a name."""
+    def _relation(self, name: str) -> DataFrame:
         if name == QUEUE_STATE.name:
             return self.folded_state
         if name == "intervals":
             moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
             return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
         if name in _KEPT:
-            return self.once(name, lambda: self.facts(name))
+            return self.facts(name)
         if name.endswith(_HISTORY):
             return self._earlier(_TABLES[name.removesuffix(_HISTORY)])
         table = _TABLES[name]
-        rows = self.rows(table)
-        return rows if self.row_count(table) else rows.where(F.lit(False))  # an empty relation costs no join
+        return self.written.read(table) if self.row_count(table) else nothing(self.spark, table)
 
     def _earlier(self, table: Table) -> DataFrame:
         """Return a table's history; of usual traffic none where its metadata say so, for it begins after weeks."""
-        rows = self.history(table).where(F.col("cluster") == self.cluster)
         weeks_ago = self.parameters["oldest_week_before"]
         if table is TRAFFIC_BASELINES and not self.may_hold(table, weeks_ago, self.interval.start):
-            return rows.where(F.lit(False))
-        return rows
-
-    def rows(self, table: Table) -> DataFrame:
-        """Return this interval's rows of a landed table, with `violated_invariants` (ids, never NULL)."""
-        return mark(self.written.read(table), table)
-
-    def history(self, table: Table) -> DataFrame:
-        """Return a table's rows of all intervals, with those of this one.
-
-        Filter by `cluster` and `interval_start`, which prune files; no cycle may read all of it.
-        """
-        return self.written.read_with_history(table)
+            return nothing(self.spark, table)
+        return self.written.read_with_history(table).where(F.col("cluster") == self.cluster)
 
     def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
         """Whether the history may have rows of intervals that start in [first, last]; takes milliseconds."""
@@ -134,32 +134,6 @@ class FactSources:
         """Return how many rows of this interval were written to a table."""
         return self.row_counts.get(table.name, 0)
 
-    def once(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """Return a small DataFrame that several tables are made of, computed now.
-
-        A checkpoint and not `persist`, which keeps the rows but leaves the plan: each table would be planned with all
-        of it again, which takes longer than a small interval's rows do.
-        """
-
-        def made() -> DataFrame:
-            with tagged(self.spark, f"shared {name}"):
-                return make().localCheckpoint(eager=True)
-
-        return _once(self.shared, name, made)
-
     def release(self) -> None:
-        """Forget what `once` keeps; Spark frees what nobody refers to. Call it when the facts are written or failed."""
-        self.shared.clear()
-
-
-def _once(made: dict[str, Future[T]], name: str, make: Callable[[], T]) -> T:
-    """Return what is made once under a name: of several threads that ask, the first makes it and the others wait."""
-    own: Future[T] = Future()
-    kept = made.setdefault(name, own)
-    if kept is own:
-        try:
-            own.set_result(make())
-        except BaseException as error:
-            own.set_exception(error)
-            raise
-    return kept.result()
+        """Forget what is kept; Spark frees what nobody refers to. Call it when the facts are written or failed."""
+        self.views.clear()

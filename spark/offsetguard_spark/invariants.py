@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 from offsetguard.tables import LANDED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ROW_INVARIANTS
-from offsetguard_spark.new_columns import with_new
-from offsetguard_spark.tables import spark_schema
+from offsetguard_spark.tables import nothing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 UNDECODABLE = "UNDECODABLE"  # stands in quarantine.invariant_id for what could not even be read
 CORRUPT = "corrupt_invariants"
-TROUBLE = "violated_invariants"
 CANNOT_BE_SHOWN = "(cannot be shown)"
 _TABLES_BY_NAME = {table.name: table for table in LANDED}
 _INTERVAL = ("cluster", "interval_start")
@@ -40,15 +38,12 @@ def corrupt_invariants_of(table: Table) -> tuple[Invariant, ...]:
     return tuple(one for one in invariants_of(table) if one.violation_means is ViolationMeans.CORRUPT)
 
 
-def trouble_invariants_of(table: Table) -> tuple[Invariant, ...]:
-    """Return those of them that mark a row."""
-    return tuple(one for one in invariants_of(table) if one.violation_means is ViolationMeans.TROUBLE)
-
-
 def mark(rows: DataFrame, table: Table) -> DataFrame:
-    """Add `corrupt_invariants` and `violated_invariants` (trouble): the ids that each row breaks, never NULL."""
-    ids = {CORRUPT: _violated_ids(corrupt_invariants_of(table)), TROUBLE: _violated_ids(trouble_invariants_of(table))}
-    return with_new(rows, ids)
+    """Add `corrupt_invariants`: the ids of those that send the row to quarantine, never NULL.
+
+    Not by `withColumns`: a Connect server analyses what lies below it once more.
+    """
+    return rows.select("*", _violated_ids(corrupt_invariants_of(table)).alias(CORRUPT))
 
 
 def sound_rows(marked: DataFrame) -> DataFrame:
@@ -62,8 +57,7 @@ def quarantine_rows(spark: SparkSession, marked: Mapping[str, DataFrame], *, run
     `marked`: the tables with such rows, by name.
     """
     parts = [_quarantined(rows, _TABLES_BY_NAME[name], run_id) for name, rows in marked.items()]
-    nothing = spark.createDataFrame([], spark_schema(QUARANTINE))
-    return reduce(lambda left, right: left.unionAll(right), parts) if parts else nothing
+    return reduce(lambda left, right: left.unionAll(right), parts) if parts else nothing(spark, QUARANTINE)
 
 
 def example_of(invariant: Invariant) -> Column:

@@ -13,7 +13,7 @@ from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE,
 from offsetguard_spark.fact_tables import FACT_TABLES
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import read_landed
-from offsetguard_spark.tables import spark_schema
+from offsetguard_spark.tables import nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,9 @@ class IntervalRows:
         makes, counts = {}, {}
         for fact in FACT_TABLES:
             work = fact.has_work is None or fact.has_work(sources)
-            makes[fact.table] = partial(fact.make, sources) if work else partial(self._nothing, fact.table)
+            makes[fact.table] = (
+                partial(fact.make, sources) if work else partial(nothing, self.branches.spark, fact.table)
+            )
             counts[fact.table] = most if work else 0
         try:
             self._write(makes, counts)
@@ -90,11 +92,8 @@ class IntervalRows:
 
     def _sound(self, table: Table, marked: Mapping[str, DataFrame]) -> DataFrame:
         if table.name not in marked:
-            return self._nothing(table)
+            return nothing(self.branches.spark, table)
         return sound_rows(marked[table.name]).select(*[column.name for column in table.columns])
-
-    def _nothing(self, table: Table) -> DataFrame:
-        return self.branches.spark.createDataFrame([], spark_schema(table))
 
 
 def _results_rows(branches: Branches, results: Sequence[InvariantResult]) -> DataFrame:

@@ -114,11 +114,11 @@ def size_config(row_count: int) -> dict[str, str]:
     """Return the settings that suit a snapshot of so many rows; every engine takes them on a running session.
 
     Below SMALL_SNAPSHOT_ROWS a query is interpreted and planned once: compiling Java for it, and planning again between
-    its stages, take longer than the rows do. Above, Spark's own defaults are right, but for the number of tasks after a
-    shuffle: enough for several workers, and not 200 for what two can do.
+    its stages, take longer than the rows do, and one task after a shuffle is enough. Above, Spark's own defaults are
+    right, but for the number of those tasks: enough for several workers, and not 200 for what two can do.
     """
     large = row_count >= SMALL_SNAPSHOT_ROWS
-    partitions = min(max(row_count // ROWS_PER_SHUFFLE_PARTITION, 2), MOST_SHUFFLE_PARTITIONS)
+    partitions = min(max(row_count // ROWS_PER_SHUFFLE_PARTITION, 2), MOST_SHUFFLE_PARTITIONS) if large else 1
     return {
         "spark.sql.codegen.wholeStage": str(large).lower(),
         "spark.sql.codegen.factoryMode": "FALLBACK" if large else "NO_CODEGEN",

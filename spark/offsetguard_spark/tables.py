@@ -12,6 +12,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 from pyiceberg.types import NestedField
+from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 from sqlalchemy import text
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyiceberg.table import Table as IcebergTable
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from sqlalchemy import Engine
 
     from offsetguard.workspace import Workspace
@@ -78,6 +79,11 @@ def spark_type(column: Column) -> spark_types.DataType:
 def spark_schema(table: Table) -> spark_types.StructType:
     """Return the Spark schema of a table, in column order."""
     return spark_types.StructType([spark_types.StructField(c.name, spark_type(c), c.nullable) for c in table.columns])
+
+
+def nothing(spark: SparkSession, table: Table) -> DataFrame:
+    """Return no rows of a table: the server need not look for it, and what is joined with it costs nothing."""
+    return spark.createDataFrame([], spark_schema(table)).where(F.lit(False))  # by this the planner knows
 
 
 def table_name(table: Table, branch: str | None = None) -> str:

@@ -10,54 +10,39 @@
 -- - Before the curve there is one extrapolation, along the line from the first point to the last, and by no more than
 --   the time that the curve spans; what lies further back is unknown: NULL, never infinite.
 --
--- Steps in SELECTs of their own, because a formula that is used in several places is computed in each of them.
-WITH located AS (
-  SELECT
-    *,
-    -- `below`: points that are not above the place: it lies between the last of them and the next one
-    TRANSFORM(places, x -> STRUCT(x AS place, SIZE(FILTER(points, p -> p.max_offset <= x)) AS below)) AS located_places
-  FROM queue_curves
-),
-
-on_lines AS (
-  SELECT
-    *,
+-- To be read from the innermost step outwards; each is a step of its own, because a formula that is used in several
+-- places is computed in each of them. They stand in one SELECT: each more is planned with all columns again.
+SELECT
+  *,
+  -- 4. the age there, and what says so
+  TRANSFORM(
+    -- 3. where on the line: 0 = at its first point, 1 = at its last, below 0 = before both
     TRANSFORM(
-      located_places,
-      x -> STRUCT(
-        x.place AS place,
-        x.below AS below,
-        TRY_ELEMENT_AT(points, GREATEST(x.below, 1)) AS p1,
-        TRY_ELEMENT_AT(points, CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(SIZE(points), 1) END) AS p2
-      )
-    ) AS lines
-  FROM located
-),
-
-on_shares AS (
-  SELECT
-    *,
-    TRANSFORM(
-      lines,
+      -- 2. the line between the last of these points and the next one; before the curve: from its first to its last
+      TRANSFORM(
+        -- 1. `below`: points that are not above the place
+        TRANSFORM(
+          places,
+          x -> STRUCT(x AS place, SIZE(FILTER(points, p -> p.max_offset <= x)) AS below)
+        ),
+        x -> STRUCT(
+          x.place AS place,
+          x.below AS below,
+          TRY_ELEMENT_AT(points, GREATEST(x.below, 1)) AS p1,
+          TRY_ELEMENT_AT(points, CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(SIZE(points), 1) END) AS p2
+        )
+      ),
       x -> STRUCT(
         x.place AS place,
         x.below AS below,
         x.p1.at_ms AS from_ms,
         x.p2.at_ms - x.p1.at_ms AS span_ms,
-        -- where on the line: 0 = at its first point, 1 = at its last, below 0 = before both
         CASE
           WHEN x.p2.max_offset <> x.p1.max_offset
             THEN CAST(x.place - x.p1.max_offset AS DOUBLE) / CAST(x.p2.max_offset - x.p1.max_offset AS DOUBLE)
         END AS share
       )
-    ) AS shares
-  FROM on_lines
-)
-
-SELECT
-  *,
-  TRANSFORM(
-    shares,
+    ),
     x -> CASE
       WHEN x.place IS NULL THEN STRUCT(CAST(NULL AS BIGINT) AS lag_ms, 'offset_unknown' AS basis)
       WHEN COALESCE(SIZE(points), 0) <= 0 THEN STRUCT(CAST(NULL AS BIGINT) AS lag_ms, 'curve_unknown' AS basis)
@@ -70,4 +55,4 @@ SELECT
       )
     END
   ) AS ages
-FROM on_shares
+FROM queue_curves

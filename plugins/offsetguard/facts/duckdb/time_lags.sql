@@ -1,36 +1,20 @@
 -- Made of ../time_lags.sql by `make facts-sql`: change that file.
-WITH located AS (
-  SELECT
-    *,
+SELECT
+  *,
+  LIST_TRANSFORM(
     LIST_TRANSFORM(
-      places,
-      LAMBDA x : {'place': x, 'below': ARRAY_LENGTH(LIST_FILTER(points, LAMBDA p : p.max_offset <= x))}
-    ) AS located_places
-  FROM queue_curves
-), on_lines AS (
-  SELECT
-    *,
-    LIST_TRANSFORM(
-      located_places,
-      LAMBDA x : {'place': x.place, 'below': x.below, 'p1': points[GREATEST(x.below, 1)], 'p2': points[CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(ARRAY_LENGTH(points), 1) END]}
-    ) AS lines
-  FROM located
-), on_shares AS (
-  SELECT
-    *,
-    LIST_TRANSFORM(
-      lines,
+      LIST_TRANSFORM(
+        LIST_TRANSFORM(
+          places,
+          LAMBDA x : {'place': x, 'below': ARRAY_LENGTH(LIST_FILTER(points, LAMBDA p : p.max_offset <= x))}
+        ),
+        LAMBDA x : {'place': x.place, 'below': x.below, 'p1': points[GREATEST(x.below, 1)], 'p2': points[CASE WHEN x.below > 0 THEN x.below + 1 ELSE GREATEST(ARRAY_LENGTH(points), 1) END]}
+      ),
       LAMBDA x : {'place': x.place, 'below': x.below, 'from_ms': x.p1.at_ms, 'span_ms': x.p2.at_ms - x.p1.at_ms, 'share': CASE
         WHEN x.p2.max_offset <> x.p1.max_offset
         THEN TRY_CAST(x.place - x.p1.max_offset AS DOUBLE) / NULLIF(TRY_CAST(x.p2.max_offset - x.p1.max_offset AS DOUBLE), 0)
       END}
-    ) AS shares
-  FROM on_lines
-)
-SELECT
-  *,
-  LIST_TRANSFORM(
-    shares,
+    ),
     LAMBDA x : CASE
       WHEN x.place IS NULL
       THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'offset_unknown'}
@@ -48,4 +32,4 @@ SELECT
       ), 'basis': CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END}
     END
   ) AS ages
-FROM on_shares
+FROM queue_curves
