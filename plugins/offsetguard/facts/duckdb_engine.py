@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-_THREADS = 2
+_THREADS = 1  # a second one costs small rows more than it brings
 
 
 class DuckDBEngine:

@@ -94,7 +94,7 @@ class World:
 
 
 def _queue(group: str) -> QueueFacts:
-    return a_queue(group, MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0))
+    return a_queue(group, MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0), lag_ms=600_000)
 
 
 def _laid_over(base: Any, change: Any) -> Any:

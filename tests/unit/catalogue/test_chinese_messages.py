@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from offsetguard.messages.mail import render_mail
 from offsetguard.messages.slack import render_slack
 from offsetguard.pipeline.message_views import Telling, message_view
 from offsetguard.rules.registry import judge, look, rules_by_id
+from offsetguard.windows import judge_queues
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.chinese_text import english_words
 from offsetguard_peers.examples import is_thorough
@@ -49,14 +51,18 @@ def cases(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def incidents(case: dict[str, Any]) -> Iterator[Incident]:
-    """Open an incident for each finding, explained ones too, with what could not be told beside it."""
-    facts, config = facts_of(case["facts"]), config_of(case.get("config", []))
+@cache
+def incidents(path: Path, number: int) -> tuple[Incident, ...]:
+    """Open an incident for each finding in one of a rule's cases, explained ones too, with what could not be told."""
+    case = cases(path)[number]
+    config = config_of(case.get("config", []))
+    facts = judge_queues(facts_of(case["facts"]), config)
     judgement = judge(facts, config)
     found, _ = look(facts, config)
     untold = Untold(judgement.cannot_tell)
-    for finding in (*judgement.findings, *found):
-        yield Incident.opened_by(finding, facts.interval, untold.beside(finding))
+    return tuple(
+        Incident.opened_by(finding, facts.interval, untold.beside(finding)) for finding in (*judgement.findings, *found)
+    )
 
 
 def view_of(incident: Incident, locale: Locale, *, over: bool = False) -> MessageView:
@@ -111,9 +117,9 @@ def names_of(value: Any) -> Iterator[str]:
 def test_no_english_is_left_in_a_chinese_message(path: Path) -> None:
     """Of every variant, with every set of figures that one of its cases has; all cases where there is time."""
     seen = set()
-    for case in cases(path):
+    for number, case in enumerate(cases(path)):
         names = NAMES.union(names_of(case["facts"]))
-        for incident in incidents(case):
+        for incident in incidents(path, number):
             rule_id, evidence = incident.subject.rule_id, incident.evidence
             told = {name for name, figure in evidence.text_figures.items() if figure is not None}
             kind = (rule_id, evidence.variant, frozenset(told), bool(evidence.explains), bool(evidence.cannot_tell))
@@ -130,7 +136,7 @@ def test_no_english_is_left_in_a_chinese_message(path: Path) -> None:
 def first(rule_id: str, variant: str) -> Incident:
     """Return an incident of one rule and variant."""
     path = next(one for one in CASES if one.stem == rule_id)
-    found = (incident for case in cases(path) for incident in incidents(case))
+    found = (incident for number in range(len(cases(path))) for incident in incidents(path, number))
     return next(one for one in found if (one.subject.rule_id, one.evidence.variant) == (rule_id, variant))
 
 
@@ -187,8 +193,8 @@ def test_an_incident_of_a_rule_or_variant_that_is_gone_stays_english() -> None:
 
 def test_in_english_and_utc_the_words_are_those_that_were_kept() -> None:
     for path in CASES:
-        for case in cases(path)[:3]:
-            for incident in incidents(case):
+        for number in range(len(cases(path)[:3])):
+            for incident in incidents(path, number):
                 words, evidence = IncidentWords(incident, ENGLISH_UTC), incident.evidence
                 assert (words.summary, words.cause, words.do_next) == (
                     evidence.summary,

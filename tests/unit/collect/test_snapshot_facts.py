@@ -6,7 +6,6 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +56,11 @@ def queue_row(
     }
 
 
+def changes(row: Row) -> Row:
+    """Return what a failure shows of a row: in what it differs from one that is well."""
+    return {name: value for name, value in row.items() if value != queue_row()[name]}
+
+
 def figures_of(*rows: Row) -> list[Row]:
     histories = [
         [(INTERVAL.start, Sample(**{one.name: row[one.name] for one in fields(Sample) if one.name in row}))]
@@ -87,9 +91,8 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
     return facts_from_snapshot(manifest, rows, CONFIG, INTERVAL)
 
 
-@pytest.mark.parametrize(
-    ("row", "suspect"),
-    [
+def test_a_queue_is_suspect_unless_it_is_provably_healthy() -> None:
+    cases = [
         (queue_row(consumer=10), False),
         (queue_row(consumer=9), True),
         (queue_row(consumer=10, pull=10), False),
@@ -101,10 +104,10 @@ def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | N
         (queue_row(consumer=None, low=10, consumer_offset_read_at=None), True),
         (queue_row(consumer=None, low=10, pull=11), True),
         (queue_row(low=None, high=None, max_offset_read_at=None), True),
-    ],
-)
-def test_a_queue_is_suspect_unless_it_is_provably_healthy(row: Row, suspect: bool) -> None:
-    assert figures_of(row)[0]["suspect"] is suspect
+    ]
+    found = figures_of(*(row for row, _ in cases))
+    wrong = [changes(row) for (row, suspect), one in zip(cases, found, strict=True) if one["suspect"] is not suspect]
+    assert wrong == []
 
 
 @together(st.tuples(*[st.none() | st.integers(0, 20)] * 4), st.booleans())
@@ -122,9 +125,8 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(drawn: lis
             )
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
+def test_the_age_of_what_waits() -> None:
+    cases = [
         (queue_row(consumer=10), 0),
         (queue_row(consumer=12), 0),
         (queue_row(consumer=9, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=90)), 90_000),
@@ -132,10 +134,12 @@ def test_whatever_is_left_out_has_nothing_waiting_and_no_broken_order(drawn: lis
         (queue_row(consumer=9), None),
         (queue_row(consumer=None), None),
         (queue_row(high=None, low=None), None),
-    ],
-)
-def test_the_age_of_what_waits(row: Row, expected: int | None) -> None:
-    assert figures_of(row)[0]["lag_ms"] == expected
+    ]
+    found = [figures["lag_ms"] for figures in figures_of(*(row for row, _ in cases))]
+    wrong = [
+        (changes(row), expected, age) for (row, expected), age in zip(cases, found, strict=True) if age != expected
+    ]
+    assert wrong == []
 
 
 @given(st.lists(st.none() | st.integers()))
@@ -170,18 +174,25 @@ def test_a_queue_that_the_broker_does_not_have_is_in_no_fact() -> None:
     assert [group.queue_count for group in facts.groups] == [1]
 
 
-@pytest.mark.parametrize(
-    ("orderly", "live_ms", "violated"),
-    [(True, 60_000, ()), (True, 59_999, ("OG-L01",)), (False, 1, ()), (True, None, ())],
-)
-def test_a_lock_must_outlive_three_renewals(orderly: bool, live_ms: int | None, violated: tuple[str, ...]) -> None:
-    group = {
-        "consumer_group": "billing",
-        "declared_orderly": orderly,
-        "lock_interval_ms": 20_000,
-        "lock_max_live_time_ms": live_ms,
+def test_a_lock_must_outlive_three_renewals() -> None:
+    violated: dict[tuple[bool, int | None], tuple[str, ...]] = {
+        (True, 60_000): (),
+        (True, 59_999): ("OG-L01",),
+        (False, 1): (),
+        (True, None): (),
     }
-    assert facts_of(queue_row(), groups=[group]).groups[0].violated_invariants == violated
+    names = {f"{orderly}, {live_ms}": (orderly, live_ms) for orderly, live_ms in violated}
+    groups = [
+        {
+            "consumer_group": name,
+            "declared_orderly": orderly,
+            "lock_interval_ms": 20_000,
+            "lock_max_live_time_ms": live_ms,
+        }
+        for name, (orderly, live_ms) in names.items()
+    ]
+    facts = facts_of(*(queue_row(consumer_group=name) for name in names), groups=groups)
+    assert {names[one.consumer_group]: one.violated_invariants for one in facts.groups} == violated
 
 
 def test_moves_are_counted_within_the_window_per_requested_offset() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
-
-import pytest
 
 from offsetguard.config.judgement import Judgement
 from offsetguard.fact_queries import FactQueries, Moment
@@ -27,46 +26,57 @@ Row = dict[str, Any]
 
 def rates_of(stats: list[Row], slaves: dict[str, int], places: list[str]) -> GroupFacts:
     """Return the facts of group g in topic t. `slaves`: how many each broker has; `places`: brokers with its queues."""
-    listed = [(name, broker_id) for name, count in slaves.items() for broker_id in range(count + 1)]
+    return rates_by_group(stats, slaves, {"g": places})["g"]
+
+
+def rates_by_group(stats: list[Row], slaves: dict[str, int], places: dict[str, list[str]]) -> dict[str, GroupFacts]:
+    """Return the facts of some groups in topic t: one run, which takes as long for many as for one."""
     rows = {
         BROKER_STATS.name: stats,
-        BROKER_SNAPSHOTS.name: [{"broker_name": name, "broker_id": broker_id} for name, broker_id in listed],
+        BROKER_SNAPSHOTS.name: [
+            {"broker_name": name, "broker_id": broker_id}
+            for name, count in slaves.items()
+            for broker_id in range(count + 1)
+        ],
         QUEUE_SNAPSHOTS.name: [
-            {"consumer_group": "g", "topic": "t", "broker_name": name, "queue_id": 0, "origin": "broker"}
-            for name in places
+            {"consumer_group": group, "topic": "t", "broker_name": name, "queue_id": 0, "origin": "broker"}
+            for group, names in places.items()
+            for name in names
         ],
     }
-    (facts,) = answers(GROUP_FACTS, GroupFacts, rows, INTERVAL)
-    return facts
+    return {one.consumer_group: one for one in answers(GROUP_FACTS, GroupFacts, rows, INTERVAL)}
 
 
-def _read(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP_GET_NUMS") -> Row:
-    key = {"stats_name": stats_name, "consumer_group": "g", "topic": "t"}
+def _read(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP_GET_NUMS", group: str = "g") -> Row:
+    key = {"stats_name": stats_name, "consumer_group": group, "topic": "t"}
     return {**key, "broker_name": broker_name, "broker_id": broker_id, "tps": tps}
 
 
-@pytest.mark.parametrize(
-    ("master", "slaves", "listed", "moved"),
-    [
-        (0.0, [15_714.0], 1, True),
-        (0.0, [15_714.0], 2, True),
-        (12.0, [15_714.0], 1, True),  # it decays for 65 s after reads have moved
-        (12.0, [12.0], 1, False),
-        (12.0, [3.0], 2, None),
-        (0.0, [0.0], 1, False),
-        (0.0, [], 0, False),
-        (0.0, [0.0], 2, None),
-        (0.0, [], 1, None),
-        (None, [15_714.0], 1, None),
-        (None, [], 0, None),
-    ],
-)
-def test_reads_have_moved_when_slaves_hand_out_more_than_their_master(
-    master: float | None, slaves: list[float], listed: int, moved: bool | None
-) -> None:
-    stats = [] if master is None else [_read("b", 0, master)]
-    stats += [_read("b", number, tps) for number, tps in enumerate(slaves, start=1)]
-    assert rates_of(stats, {"b": listed}, ["b"]).reads_moved_to_slave is moved
+# what the master and each slave that answers hand out, how many slaves there are, and whether reads have moved
+READS: list[tuple[float | None, list[float], int, bool | None]] = [
+    (0.0, [15_714.0], 1, True),
+    (0.0, [15_714.0], 2, True),
+    (12.0, [15_714.0], 1, True),  # it decays for 65 s after reads have moved
+    (12.0, [12.0], 1, False),
+    (12.0, [3.0], 2, None),
+    (0.0, [0.0], 1, False),
+    (0.0, [], 0, False),
+    (0.0, [0.0], 2, None),
+    (0.0, [], 1, None),
+    (None, [15_714.0], 1, None),
+    (None, [], 0, None),
+]
+
+
+def test_reads_have_moved_when_slaves_hand_out_more_than_their_master() -> None:
+    stats, listed = list[Row](), dict[str, int]()
+    names = [str(case[:3]) for case in READS]  # each case is a group at a broker of its own
+    for name, (master, slaves, listed[name], _) in zip(names, READS, strict=True):
+        known = [] if master is None else [(0, master)]
+        stats += [_read(name, number, tps, group=name) for number, tps in (*known, *enumerate(slaves, start=1))]
+    found = rates_by_group(stats, listed, {name: [name] for name in names})
+    moved = {name: one.reads_moved_to_slave for name, one in found.items()}
+    assert moved == {name: expected for name, (*_, expected) in zip(names, READS, strict=True)}
 
 
 def test_a_groups_rate_is_the_sum_over_master_and_slaves() -> None:
@@ -110,34 +120,37 @@ FILTERED: Row = {
 }
 
 
-@pytest.mark.parametrize(
-    ("change", "ratio"),
-    [
-        ({}, 0.12),
-        ({"get_tps": 0.0}, 0.0),
-        ({"get_tps": 130.0}, 1.0),
-        ({"consumption": None}, 0.12),
-        ({"expression": "*"}, None),
-        ({"expression": None}, None),
-        ({"consumption": "pop"}, None),
-        ({"get_tps": None}, None),
-        ({"listed_slaves": 1}, None),
-        ({"consume_tps": None}, None),
-        ({"consume_tps": 0.2}, None),
-    ],
-)
-def test_the_hit_ratio_is_what_was_handed_out_of_what_was_passed(change: Row, ratio: float | None) -> None:
-    given = FILTERED | change
-    key = {"consumer_group": "g", "topic": "t", "broker_name": "b", "queue_id": 0}
-    subscription = given["expression"] and [f"t {given['expression']}"]
-    rows = {
-        QUEUE_SNAPSHOTS.name: [key | {"origin": "broker"}],
-        CLIENT_SNAPSHOTS.name: [{"consumer_group": "g", "client_id": "c", "subscriptions": subscription}],
-        GROUP_SNAPSHOTS.name: [{"consumer_group": "g", "consumption": given["consumption"]}],
-        BROKER_SNAPSHOTS.name: [{"broker_name": "b", "broker_id": one} for one in range(given["listed_slaves"] + 1)],
-        BROKER_STATS.name: [] if given["get_tps"] is None else [_read("b", 0, given["get_tps"])],
-    }
+HIT_RATIOS: list[tuple[Row, float | None]] = [
+    ({}, 0.12),
+    ({"get_tps": 0.0}, 0.0),
+    ({"get_tps": 130.0}, 1.0),
+    ({"consumption": None}, 0.12),
+    ({"expression": "*"}, None),
+    ({"expression": None}, None),
+    ({"consumption": "pop"}, None),
+    ({"get_tps": None}, None),
+    ({"listed_slaves": 1}, None),
+    ({"consume_tps": None}, None),
+    ({"consume_tps": 0.2}, None),
+]
+
+
+def test_the_hit_ratio_is_what_was_handed_out_of_what_was_passed() -> None:
+    """Each case is a group of its own, at a broker of its own; both are called as what the case changes."""
+    rows, rates = defaultdict[str, list[Row]](list), list[Row]()
+    for change, _ in HIT_RATIOS:
+        given, name = FILTERED | change, str(change)
+        key = {"consumer_group": name, "topic": "t", "broker_name": name, "queue_id": 0}
+        subscription = given["expression"] and [f"t {given['expression']}"]
+        rows[QUEUE_SNAPSHOTS.name] += [key | {"origin": "broker"}]
+        rows[CLIENT_SNAPSHOTS.name] += [{"consumer_group": name, "client_id": "c", "subscriptions": subscription}]
+        rows[GROUP_SNAPSHOTS.name] += [{"consumer_group": name, "consumption": given["consumption"]}]
+        brokers = [{"broker_name": name, "broker_id": one} for one in range(given["listed_slaves"] + 1)]
+        rows[BROKER_SNAPSHOTS.name] += brokers
+        reads = [] if given["get_tps"] is None else [_read(name, 0, given["get_tps"], group=name)]
+        rows[BROKER_STATS.name] += reads
+        rates.append(key | {"cluster": "0", "produce_tps": None, "consume_tps": given["consume_tps"]})
     queries = FactQueries([rows], [Moment(0, INTERVAL.start, INTERVAL.end)], Judgement())
-    queries.rate_queues([key | {"cluster": "0", "produce_tps": None, "consume_tps": given["consume_tps"]}])
-    (facts,) = queries.about(0).records(GROUP_FACTS, GroupFacts)
-    assert facts.hit_ratio == ratio
+    queries.rate_queues(rates)
+    found = {one.consumer_group: one.hit_ratio for one in queries.about(0).records(GROUP_FACTS, GroupFacts)}
+    assert found == {str(change): ratio for change, ratio in HIT_RATIOS}

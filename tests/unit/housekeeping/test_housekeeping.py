@@ -29,14 +29,27 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
-TABLES = (TOPIC_FACTS, GROUP_SNAPSHOTS)
 NO_GRACE = timedelta(days=-10_000)  # snapshots are of the real clock, whatever `now` a test says: none is young
+
+
+def warehouse_of(folder: Path, *tables: Table) -> FactsWarehouse:
+    home = folder / "home"
+    return FactsWarehouse(Workspace(home, folder / "none.yml", f"sqlite:///{home / 'offsetguard.db'}"), tables)
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> FactsWarehouse:
-    home = tmp_path / "home"
-    return FactsWarehouse(Workspace(home, tmp_path / "none.yml", f"sqlite:///{home / 'offsetguard.db'}"), TABLES)
+    return warehouse_of(tmp_path, TOPIC_FACTS, GROUP_SNAPSHOTS)
+
+
+@pytest.fixture
+def of_topics(tmp_path: Path) -> FactsWarehouse:
+    return warehouse_of(tmp_path, TOPIC_FACTS)
+
+
+@pytest.fixture
+def of_groups(tmp_path: Path) -> FactsWarehouse:
+    return warehouse_of(tmp_path, GROUP_SNAPSHOTS)
 
 
 def housekeeper(warehouse: FactsWarehouse, lines: list[str] | None = None, **more: Any) -> Housekeeper:
@@ -63,17 +76,18 @@ def rows_of(minute: int, count: int = 3) -> dict[Table, list[dict[str, Any]]]:
 
 def publish(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> None:
     for minute in minutes:
-        warehouse.publish(cluster, interval(minute), rows_of(minute))
+        rows = rows_of(minute)
+        warehouse.publish(cluster, interval(minute), {table: rows[table] for table in warehouse.tables})
 
 
 def seen(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> list[list[dict[str, Any]]]:
-    return [warehouse.rows(table, cluster, interval(minute)) for table in TABLES for minute in minutes]
+    return [warehouse.rows(table, cluster, interval(minute)) for table in warehouse.tables for minute in minutes]
 
 
 def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
     warehouse: FactsWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "FRESH_FILES", 8)  # how many files are worth a commit: test_packing_plan
+    monkeypatch.setattr(packing, "FRESH_FILES", 4)  # how many files are worth a commit: test_packing_plan
     minutes = range(packing.FRESH_FILES)
     publish(warehouse, minutes)
     before = seen(warehouse, minutes)
@@ -81,7 +95,7 @@ def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
     report = housekeeper(warehouse).clean(now=interval(minutes[-1] + 2).start)
 
     assert seen(warehouse, minutes) == before
-    for table in TABLES:
+    for table in warehouse.tables:
         told = report.tables[table.name]
         assert (told.files, told.packed_files, told.snapshots) == (1, packing.FRESH_FILES, 2), "main, and the newest's"
     assert report.settled_intervals == packing.FRESH_FILES - 1
@@ -89,35 +103,35 @@ def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
     assert (packed.first, packed.last, packed.packed) == (interval(0).start, interval(minutes[-1]).start, True)
 
 
-def test_few_fresh_files_are_not_worth_a_commit_until_their_day_is_over(warehouse: FactsWarehouse) -> None:
+def test_few_fresh_files_are_not_worth_a_commit_until_their_day_is_over(of_topics: FactsWarehouse) -> None:
     minutes = range(3)
-    publish(warehouse, minutes)
-    publish(warehouse, minutes, "other")
-    before = seen(warehouse, minutes)
-    assert housekeeper(warehouse).clean(now=interval(5).start).tables["topic_facts"].files == 6
-    report = housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
+    publish(of_topics, minutes)
+    publish(of_topics, minutes, "other")
+    before = seen(of_topics, minutes)
+    assert housekeeper(of_topics).clean(now=interval(5).start).tables["topic_facts"].files == 6
+    report = housekeeper(of_topics).clean(now=MIDNIGHT + timedelta(hours=25))
     assert report.tables["topic_facts"].files == 2, "one of each cluster: they are partitions of their own"
-    assert seen(warehouse, minutes) == before
-    assert seen(warehouse, minutes, "other") == before_of("other", before)
+    assert seen(of_topics, minutes) == before
+    assert seen(of_topics, minutes, "other") == before_of("other", before)
 
 
 def before_of(cluster: str, rows: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     return [[{**row, "cluster": cluster} for row in some] for some in rows]
 
 
-def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(warehouse: FactsWarehouse) -> None:
-    publish(warehouse, range(4))
-    housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
-    iceberg_table = warehouse.iceberg_table(GROUP_SNAPSHOTS)
+def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(of_groups: FactsWarehouse) -> None:
+    publish(of_groups, range(4))
+    housekeeper(of_groups).clean(now=MIDNIGHT + timedelta(hours=25))
+    iceberg_table = of_groups.iceberg_table(GROUP_SNAPSHOTS)
     [file] = live_files(iceberg_table)
     found = iceberg_table.scan().to_arrow().select(["consumer_group", "interval_start"]).to_pylist()
     assert file.row_count == len(found) == 12
     assert found == sorted(found, key=lambda row: (row["consumer_group"], row["interval_start"]))
 
 
-def test_a_day_of_several_files_is_cut_between_consumer_groups(warehouse: FactsWarehouse) -> None:
-    publish(warehouse, range(4))
-    iceberg_table = warehouse.iceberg_table(GROUP_SNAPSHOTS)
+def test_a_day_of_several_files_is_cut_between_consumer_groups(of_groups: FactsWarehouse) -> None:
+    publish(of_groups, range(4))
+    iceberg_table = of_groups.iceberg_table(GROUP_SNAPSHOTS)
     parts = list(ranges_of_rows(iceberg_table, live_files(iceberg_table), "consumer_group", 2))
     groups = [set(part.column("consumer_group").to_pylist()) for part in parts]
     assert sum(part.num_rows for part in parts) == 12
@@ -187,9 +201,7 @@ def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(wareh
 
 def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_is_not_its_own(tmp_path: Path) -> None:
     """`queue_state` goes forward only, so that a recomputation leaves the former run's snapshot of it alone."""
-    home = tmp_path / "home"
-    workspace = Workspace(home, tmp_path / "none.yml", f"sqlite:///{home / 'offsetguard.db'}")
-    warehouse = FactsWarehouse(workspace, (TOPIC_FACTS, QUEUE_STATE))
+    warehouse = warehouse_of(tmp_path, TOPIC_FACTS, QUEUE_STATE)
     zero = {"string": "x", "int32": 0, "int64": 0, "float64": 0.0, "boolean": False, "timestamp": MIDNIGHT}
     state = {column.name: zero.get(column.type.value, []) for column in QUEUE_STATE.columns[2:] if not column.nullable}
     for minute in range(3):
@@ -207,36 +219,36 @@ def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_
     assert warehouse.iceberg_table(QUEUE_STATE).snapshot_by_id(newest.snapshot_ids["queue_state"]) is not None
 
 
-def test_files_that_nothing_names_go_after_a_while_and_others_stay(warehouse: FactsWarehouse) -> None:
-    publish(warehouse, range(2))
-    folder = local_path(warehouse.iceberg_table(TOPIC_FACTS).location())
+def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: FactsWarehouse) -> None:
+    publish(of_topics, range(2))
+    folder = local_path(of_topics.iceberg_table(TOPIC_FACTS).location())
     orphan, fresh = folder / "data" / "of a killed run.parquet", folder / "data" / "under way.parquet"
     for file in (orphan, fresh):
         file.write_bytes(b"PAR1")
     now = datetime.now(UTC)
     os.utime(orphan, ((now - timedelta(days=2)).timestamp(),) * 2)
-    before = seen(warehouse, range(2))
+    before = seen(of_topics, range(2))
 
-    report = housekeeper(warehouse, keep_unnamed_files=timedelta(days=1)).clean(now=now)
+    report = housekeeper(of_topics, keep_unnamed_files=timedelta(days=1)).clean(now=now)
 
     assert (report.tables["topic_facts"].orphan_files, orphan.exists(), fresh.exists()) == (1, False, True)
-    assert seen(warehouse, range(2)) == before
+    assert seen(of_topics, range(2)) == before
 
 
-def test_a_snapshot_that_a_reader_may_be_at_stays(warehouse: FactsWarehouse) -> None:
-    publish(warehouse, range(3))
-    report = housekeeper(warehouse, keep_snapshots=timedelta(hours=1)).clean(now=datetime.now(UTC))
+def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: FactsWarehouse) -> None:
+    publish(of_topics, range(3))
+    report = housekeeper(of_topics, keep_snapshots=timedelta(hours=1)).clean(now=datetime.now(UTC))
     assert report.tables["topic_facts"].expired_snapshots == 0
 
 
 def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once_more(
-    warehouse: FactsWarehouse,
+    of_topics: FactsWarehouse,
 ) -> None:
     minutes = range(6)
-    publish(warehouse, minutes)
-    housekeeper(warehouse).clean(now=MIDNIGHT + timedelta(hours=25))
-    before = seen(warehouse, minutes)
-    iceberg_table = warehouse.iceberg_table(TOPIC_FACTS)
+    publish(of_topics, minutes)
+    housekeeper(of_topics).clean(now=MIDNIGHT + timedelta(hours=25))
+    before = seen(of_topics, minutes)
+    iceberg_table = of_topics.iceberg_table(TOPIC_FACTS)
 
     assert unpack(iceberg_table, TOPIC_FACTS, "other", interval(2).start, interval(3).start) == 0
     assert unpack(iceberg_table, TOPIC_FACTS, "demo", interval(2).start, interval(3).start) == 1
@@ -245,16 +257,14 @@ def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once
     spans = sorted((file.first, file.last) for file in live_files(iceberg_table))
     expected = [(0, 1), (2, 2), (3, 3), (4, 5)]
     assert spans == [(interval(first).start, interval(last).start) for first, last in expected]
-    assert seen(warehouse, minutes) == before
-    warehouse.publish("demo", interval(2), rows_of(2, count=1), again=True)
-    assert [len(warehouse.rows(TOPIC_FACTS, "demo", interval(minute))) for minute in minutes] == [3, 3, 1, 3, 3, 3]
+    assert seen(of_topics, minutes) == before
+    of_topics.publish("demo", interval(2), {TOPIC_FACTS: rows_of(2, count=1)[TOPIC_FACTS]}, again=True)
+    assert [len(of_topics.rows(TOPIC_FACTS, "demo", interval(minute))) for minute in minutes] == [3, 3, 1, 3, 3, 3]
 
 
 def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path: Path) -> None:
     """A publication replaces the rows of its round in a file, and must not meet others in it."""
-    home = tmp_path / "home"
-    workspace = Workspace(home, tmp_path / "none.yml", f"sqlite:///{home / 'offsetguard.db'}")
-    warehouse = FactsWarehouse(workspace, (LOG_EVENTS,))
+    warehouse = warehouse_of(tmp_path, LOG_EVENTS)
     line = {"file": "broker.log", "kind": "client_online", "fields_json": "{}"}
     for minute in range(3):
         for position, source in enumerate(("broker-a", "ingested/broker-a-0")):

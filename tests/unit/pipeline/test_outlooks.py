@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
+from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.facts import IntervalFacts, QueueFacts
@@ -12,22 +14,42 @@ from offsetguard.intervals import Interval
 from offsetguard.messages.view import LAG_POINTS
 from offsetguard.offsets import MessageQueue
 from offsetguard.pipeline.outlooks import Outlooks
-from offsetguard_peers.examples import examples
+from offsetguard.queue_fold import windows_of
+from offsetguard_peers.examples import together
 from offsetguard_peers.group_facts import a_queue
-from offsetguard_peers.queue_answers import sample_at, window_of
+from offsetguard_peers.queue_answers import sample_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.queue_state import Sample
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+ELSEWHERE = MessageQueue("refunds", "broker-a", 0)
 Samples = list[tuple[int, int]]  # (max offset, committed offset), one a minute
 
 
 def queue(number: int, samples: Samples, *, group: str = "billing", topic: str = "orders") -> QueueFacts:
-    starts = [START + n * MINUTE for n in range(len(samples))]
-    folded = window_of(
-        (start, sample_at(start, 0, committed, high)) for start, (high, committed) in zip(starts, samples, strict=True)
-    )
-    assert folded is not None
-    return a_queue(group, MessageQueue(topic, "broker-a", number), folded.sample.offsets, window=folded)
+    (made,) = queues([samples], first=number, group=group, topic=topic)
+    return made
+
+
+def queues(
+    all_samples: list[Samples], *, first: int = 0, group: str = "billing", topic: str = "orders"
+) -> list[QueueFacts]:
+    """Make a queue of each list of samples; all their windows are one query."""
+    windows = windows_of({number: list(history(samples)) for number, samples in enumerate(all_samples, first)})
+    return [
+        a_queue(group, MessageQueue(topic, "broker-a", number), window.sample.offsets, window=window)
+        for number, window in windows.items()
+    ]
+
+
+def history(samples: Samples) -> Iterator[tuple[datetime, Sample]]:
+    for n, (high, committed) in enumerate(samples):
+        at = START + n * MINUTE
+        yield at, sample_at(at, 0, committed, high)
 
 
 def outlooks(*queues: QueueFacts) -> Outlooks:
@@ -50,10 +72,10 @@ def test_a_group_that_stops_shows_nothing_until_then_and_a_growing_lag_since() -
 
 def test_queues_of_a_group_are_added_up_and_those_of_others_are_not() -> None:
     samples = [(100 * n, 0) for n in range(31)]
-    queues = (queue(0, samples), queue(1, samples), queue(2, samples, group="other"))
-    elsewhere = queue(3, samples, topic="refunds")
-    assert shown(*queues, elsewhere)[-1] == (30, 6_000)
-    assert shown(*queues, elsewhere, topic=None)[-1] == (30, 9_000)
+    mine = queues([samples, samples])
+    others = (replace(mine[0], consumer_group="other"), replace(mine[0], message_queue=ELSEWHERE))
+    assert shown(*mine, *others)[-1] == (30, 6_000)
+    assert shown(*mine, *others, topic=None)[-1] == (30, 9_000)
 
 
 def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
@@ -64,31 +86,31 @@ def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(unknown) == []
 
 
-@settings(max_examples=examples(0.6))
-@given(
-    st.lists(
-        st.lists(st.tuples(st.integers(0, 50), st.integers(0, 60)), min_size=2, max_size=45), min_size=1, max_size=3
-    )
-)
-def test_the_newest_lag_is_exact_and_no_point_is_above_or_below_what_was_seen(
-    steps: list[list[tuple[int, int]]],
-) -> None:
+STEPS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 60)), min_size=2, max_size=45)
+
+
+@together(st.lists(STEPS, min_size=1, max_size=3))
+def test_the_newest_lag_is_exact_and_no_point_is_above_or_below_what_was_seen(drawn) -> None:
     """Writers write, and the group consumes at most what is there; all queues have as many samples as the first."""
-    queues, lags = [], []
-    for number, moves in enumerate(one[: len(steps[0])] for one in steps):
-        high = committed = 0
-        samples = []
-        for n in range(len(steps[0])):
-            written, consumed = moves[n % len(moves)]
-            high += written
-            committed = min(high, committed + consumed)
-            samples.append((high, committed))
-        queues.append(queue(number, samples))
-        lags.append([high - committed for high, committed in samples])
-    course = shown(*queues)
-    if not course:
-        return
-    assert course[-1] == (len(steps[0]) - 1, sum(one[-1] for one in lags))
-    assert len(course) <= LAG_POINTS
-    assert [minute for minute, _ in course] == sorted({minute for minute, _ in course})
-    assert all(0 <= lag <= sum(map(max, lags)) for _, lag in course)
+    courses = [[course_of(moves, len(steps[0])) for moves in steps] for (steps,) in drawn]
+    made = iter(queues([samples for courses_of_group in courses for samples in courses_of_group]))
+    for samples_of_queues in courses:
+        lags = [[high - committed for high, committed in samples] for samples in samples_of_queues]
+        course = shown(*(next(made) for _ in lags))
+        if not course:
+            continue
+        assert course[-1] == (len(lags[0]) - 1, sum(one[-1] for one in lags)), samples_of_queues
+        assert len(course) <= LAG_POINTS
+        assert [minute for minute, _ in course] == sorted({minute for minute, _ in course}), samples_of_queues
+        assert all(0 <= lag <= sum(map(max, lags)) for _, lag in course), samples_of_queues
+
+
+def course_of(moves: list[tuple[int, int]], count: int) -> Samples:
+    """Make so many samples of a queue; `moves`: what is written and consumed before each, again and again."""
+    high = committed = 0
+    samples = []
+    for written, consumed in islice(cycle(moves), count):
+        high += written
+        committed = min(high, committed + consumed)
+        samples.append((high, committed))
+    return samples

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +13,16 @@ from offsetguard.config import Config
 from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts
 from offsetguard.intervals import Interval
 from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.queue_fold import windows_of
 from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
 from offsetguard.rules.blocked_queues import blocked_queues
 from offsetguard.rules.rule import Severity
+from offsetguard_peers.examples import together
 from offsetguard_peers.group_facts import a_queue
-from offsetguard_peers.queue_answers import sample_at, window_of
+from offsetguard_peers.queue_answers import sample_at
+
+if TYPE_CHECKING:
+    from offsetguard.queue_state import Sample
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end
@@ -87,33 +93,36 @@ def _lives(wait: LockWaitFacts) -> bool:
     return bool(wait.holder_online) and (wait.holder_start_at is None or wait.holder_start_at <= wait.first_refused_at)
 
 
-@given(
-    committed=st.lists(st.integers(0, 500), min_size=2, max_size=8),
-    locked=st.sampled_from([None, True, False]),
-    cached=st.none() | st.integers(0, 600),
-    failed=st.sampled_from([None, 0.0, 1.0]),
-    orderly=st.sampled_from([None, True, False]),
+@together(
+    st.lists(st.integers(0, 500), min_size=2, max_size=8).map(sorted),
+    st.sampled_from([None, True, False]),
+    st.none() | st.integers(0, 600),
+    st.sampled_from([None, 0.0, 1.0]),
+    st.sampled_from([None, True, False]),
 )
-def test_a_queue_that_was_committed_lately_or_without_its_lock_is_not_blocked(
-    committed: list[int], locked: bool | None, cached: int | None, failed: float | None, orderly: bool | None
-) -> None:
-    offsets = sorted(committed)
-    times = [NOW - timedelta(minutes=len(offsets) - 1 - place) for place in range(len(offsets))]
-    samples = [(at, sample_at(at, 0, offset, 600)) for at, offset in zip(times, offsets, strict=True)]
-    queue = a_queue(
-        "g",
-        MessageQueue("t", "broker-a", 0),
-        QueueOffsets(0, 600, offsets[-1]),
-        lag_ms=600_000,
-        locked=locked,
-        cached_message_count=cached,
-        cached_min_offset=cached,
-        window=window_of(samples),
-    )
-    row = group(orderly=orderly, consume_failed_tps=failed, consume_tps=5.0)
-    found = blocked_queues(row, [queue], NOW)
-    moved = offsets[-1] > offsets[-2]
-    if moved or not locked or not orderly or not cached:
-        assert found == []
-    assert blocked_queues(replace(row, consumption="pop"), [queue], NOW) == []
-    assert all(one.blocked_ms >= 30_000 for one in found)
+def test_a_queue_that_was_committed_lately_or_without_its_lock_is_not_blocked(drawn) -> None:
+    """Drawn: committed offsets, one a minute; locked; cached messages; failures a second; orderly."""
+    windows = windows_of({number: history(committed) for number, (committed, *_) in enumerate(drawn)})
+    for number, (committed, locked, cached, failed, orderly) in enumerate(drawn):
+        queue = a_queue(
+            "g",
+            MessageQueue("t", "broker-a", 0),
+            QueueOffsets(0, 600, committed[-1]),
+            lag_ms=600_000,
+            locked=locked,
+            cached_message_count=cached,
+            cached_min_offset=cached,
+            window=windows[number],
+        )
+        row = group(orderly=orderly, consume_failed_tps=failed, consume_tps=5.0)
+        found = blocked_queues(row, [queue], NOW)
+        moved = committed[-1] > committed[-2]
+        if moved or not locked or not orderly or not cached:
+            assert found == [], drawn[number]
+        assert blocked_queues(replace(row, consumption="pop"), [queue], NOW) == [], drawn[number]
+        assert all(one.blocked_ms >= 30_000 for one in found), drawn[number]
+
+
+def history(committed: list[int]) -> list[tuple[datetime, Sample]]:
+    times = [NOW - timedelta(minutes=age) for age in reversed(range(len(committed)))]
+    return [(at, sample_at(at, 0, offset, 600)) for at, offset in zip(times, committed, strict=True)]
