@@ -63,6 +63,7 @@ class Branches:
     interval: Interval
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
+    small: bool = False  # few rows: one task reads them, so that no step after it needs an exchange
     tables: tuple[Table, ...] = ()  # those that take part
     _catalog: SqlCatalog | None = None
 
@@ -102,7 +103,7 @@ class Branches:
 
     def read(self, table: Table) -> DataFrame:
         """Return the interval's rows as they were written."""
-        return self.read_with_history(table).where(self.only_this_interval(table))
+        return self._of_interval(self.read_with_history(table).where(self.only_this_interval(table)))
 
     def read_with_history(self, table: Table) -> DataFrame:
         """Return the table's rows of all intervals."""
@@ -115,7 +116,7 @@ class Branches:
 
     def of_cluster(self, table: Table) -> DataFrame:
         """Return the cluster's rows of all intervals; of a state's rows, each is of its queue's newest interval."""
-        return self.read_with_history(table).where(F.col("cluster") == self.cluster)
+        return self._of_interval(self.read_with_history(table).where(F.col("cluster") == self.cluster))
 
     def added_row_counts(self) -> dict[Table, int]:
         """Return how many rows each branch's last write added: Iceberg counted them when it wrote."""
@@ -174,6 +175,9 @@ class Branches:
             head = snapshot_ids[table.name]
             updates = (_point(MAIN, head), RemoveSnapshotRefUpdate(ref_name=self.name))
             self._commit(table, updates, AssertRefSnapshotId(ref=self.name, snapshot_id=head))
+
+    def _of_interval(self, rows: DataFrame) -> DataFrame:
+        return rows.coalesce(1) if self.small else rows
 
     def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
         writer = make().coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))

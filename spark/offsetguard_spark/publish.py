@@ -40,7 +40,7 @@ from offsetguard_spark.interval_state import fold_interval
 from offsetguard_spark.landed import check_landed, check_moment, check_same_snapshot
 from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.rows import IntervalRows
-from offsetguard_spark.session import suit_row_count
+from offsetguard_spark.session import is_small, suit_row_count
 from offsetguard_spark.spark_errors import disk_errors_named
 from offsetguard_spark.tables import load_tables, prepare_tables
 from offsetguard_spark.tags import tagged
@@ -100,7 +100,7 @@ class Publisher:
                 background.submit(importlib.import_module, "offsetguard_expectations.checkpoint")  # the gate imports it
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
-                    suit_row_count(spark, sum(manifest.row_counts.values()))
+                    suit_row_count(spark, manifest.row_count)
                 return self._publish(spark, manifest, interval, lock, landed=landed, now=now)
 
     def _publish(
@@ -117,7 +117,7 @@ class Publisher:
         newest = published_intervals.newest(self.engine, manifest.cluster)
         check_catalog_is_there(self.workspace, newest)
         with step("tables", "looking for tables that are missing, and columns that are new"):
-            branches = self._start_branches(spark, manifest.cluster, interval)
+            branches = self._start_branches(spark, manifest, interval)
         forwarding = Forwarding(self.workspace, manifest.cluster, interval)
         rows = IntervalRows(branches, forwarding.may_have_begun(newest))
         with step("write", "writing sound rows and quarantine to the branches"):
@@ -147,14 +147,15 @@ class Publisher:
             self._renew_history(gate)
         return report
 
-    def _start_branches(self, spark: SparkSession, cluster: str, interval: Interval) -> Branches:
+    def _start_branches(self, spark: SparkSession, manifest: Manifest, interval: Interval) -> Branches:
         """Bring the tables to this release; returns the run's branches, none of which exists yet."""
         states = prepare_tables(spark, self.workspace, self.progress.say)
         if left_over := drop_left_over(self.workspace, states):
             self.progress.say(f"tables: dropped {left_over} branches of a run that did not end")
             states = load_tables(self.workspace)
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
-        return Branches(spark, self.workspace, cluster, interval, run_id, states)
+        small = is_small(manifest.row_count)
+        return Branches(spark, self.workspace, manifest.cluster, interval, run_id, states, small)
 
     def _renew_history(self, gate: GateReport) -> None:
         """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""

@@ -117,7 +117,7 @@ def size_config(row_count: int) -> dict[str, str]:
     its stages, take longer than the rows do, and one task after a shuffle is enough. Above, Spark's own defaults are
     right, but for the number of those tasks: enough for several workers, and not 200 for what two can do.
     """
-    large = row_count >= SMALL_SNAPSHOT_ROWS
+    large = not is_small(row_count)
     partitions = min(max(row_count // ROWS_PER_SHUFFLE_PARTITION, 2), MOST_SHUFFLE_PARTITIONS) if large else 1
     return {
         "spark.sql.codegen.wholeStage": str(large).lower(),
@@ -125,6 +125,11 @@ def size_config(row_count: int) -> dict[str, str]:
         "spark.sql.adaptive.enabled": str(large).lower(),
         "spark.sql.shuffle.partitions": str(partitions),
     }
+
+
+def is_small(row_count: int) -> bool:
+    """Whether planning takes longer than so many rows do."""
+    return row_count < SMALL_SNAPSHOT_ROWS
 
 
 def suit_row_count(spark: SparkSession, row_count: int) -> None:

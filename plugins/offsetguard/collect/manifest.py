@@ -177,6 +177,11 @@ class Manifest:
         return tuple(gap.as_fact(self.gap_kinds_since.get(gap.kind)) for gap in self.gaps)
 
     @property
+    def row_count(self) -> int:
+        """Rows that landed, of all tables."""
+        return sum(self.row_counts.values())
+
+    @property
     def complete(self) -> bool:
         """Everything that was asked for was seen."""
         return self.gap_count == 0 and not self.unseen_broker_names and not self.cluster_unseen
