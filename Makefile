@@ -24,7 +24,7 @@ test-all: install-test ## What `make test` leaves out, part by part: two hours; 
 	@$(RUN) python -m offsetguard_peers.tiers $(if $(filter help,$(PART)),--list,$(PART))
 
 .PHONY: unit
-unit: install-test ## Tests without a JVM, on one core: four minutes
+unit: install-test ## Tests without a JVM, on one core: three minutes
 	@$(RUN) pytest tests/unit tests/architecture -m "not slow"
 
 .PHONY: fuzz
