@@ -10,13 +10,14 @@ Each interval counts once, as bad (found), as good (looked at and not found) or 
 what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once.
 Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
+What looks like the rest of a trouble that this interval is the first not to show (`after`) is pending for an interval.
 
 Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -87,12 +88,17 @@ def advance(
     untold = Untold(cannot_tell, facts.unseen_broker_names)
     life = _Life(facts, rules, untold, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
+    just_gone = set()
     for incident in incidents:
         finding = found.pop(incident.subject, None)
         fate, after = life.not_found(incident) if finding is None else life.found(incident, finding)
         fates[fate].append(after)
+        if fate in (Fate.CALM, Fate.RESOLVED) and incident.last_seen_at == incident.counted_until:
+            just_gone.add(incident.subject)
     for finding in found.values():
         began = Incident.opened_by(finding, facts.interval, untold.beside(finding))
+        if any(replace(began.subject, rule_id=rule_id) in just_gone for rule_id in finding.rule.after):
+            began = replace(began, is_pending=True)
         fates[Fate.PENDING if began.is_pending else Fate.OPENED].append(began)
     return Changes(**{fate.value: tuple(those) for fate, those in fates.items()})
 

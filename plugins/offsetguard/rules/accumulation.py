@@ -97,6 +97,7 @@ RULE = Rule(
     peak="effective_lag",
     group_needs=("effective_lag", "lag_ms"),
     recovered="recovered: the lag is within its limits again",
+    after=("consumer_offline",),  # who has just come back stood still because nobody was there
 )
 
 

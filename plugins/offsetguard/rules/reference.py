@@ -73,7 +73,8 @@ def _facts_of(file: RuleFile) -> Iterator[str]:
         yield f"- **Explains**: {', '.join(explains)}"
     if explained := [_pair(pair, pair.explaining) for pair in SUBSUMPTIONS if pair.explained == rule.id]:
         yield f"- **Explained by**: {', '.join(explained)}"
-    yield f"- **Opens**: when {_intervals(rule.bad_cycles)} it"
+    later = f"; an interval later where that is the first after {' or '.join(rule.after)}" if rule.after else ""
+    yield f"- **Opens**: when {_intervals(rule.bad_cycles)} it{later}"
     calm = f"after {format_duration(rule.calm_ms)} without it"
     yield f"- **Ends**: {calm if rule.calm_ms else f'when {_intervals(rule.good_cycles, negated=True)} it'}"
 

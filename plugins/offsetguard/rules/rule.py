@@ -35,6 +35,7 @@ class Rule:
     recovered: str = "recovered"  # what is said when nothing is found any more
     calm_ms: int = 0  # an incident ends only when nothing was found for so long: what comes and goes is one trouble
     bad_cycles: int = 1  # intervals that must show it before anybody is told: more where a single sample can lie
+    after: tuple[str, ...] = ()  # ids of rules whose trouble has traces like its own: told one interval after their end
     good_cycles: int = 2  # intervals that must show its end, one after the other, before it ends; not with calm_ms
 
 
