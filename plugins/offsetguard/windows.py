@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offsetguard import forecasts
@@ -33,8 +34,7 @@ from offsetguard.window_figures import WindowFigures, with_ages
 from offsetguard.window_rules import POP, WINDOW_RULES, QueueContext, first_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterator, Sequence
 
     from offsetguard.config import Config, EffectivePolicy, WindowPolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
@@ -83,7 +83,6 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     retentions = forecasts.retentions(facts, config)
     states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
     given = []
-    own = _windows_of_one({queue.offsets for queue in facts.queues if queue.window is None})
     for queue in facts.queues:
         pair = queue.consumer_group, queue.message_queue.topic
         context = replace(
@@ -91,7 +90,7 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
             lag_ms=queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
         )
-        window = queue.window or _own_window(queue, own[queue.offsets], facts)
+        window = queue.window or _own_window(queue, facts)
         given.append(GivenWindow(window, context, policies[queue.consumer_group], facts.now))
     judged = []
     for queue, verdict in zip(facts.queues, judge_windows(given), strict=True):
@@ -144,32 +143,22 @@ def _context(group: GroupFacts) -> QueueContext:
     )
 
 
-def _own_window(queue: QueueFacts, state: QueueState, facts: IntervalFacts) -> QueueState:
-    """Return the window that facts without one are: a single sample, read now; release 0.1 kept no windows.
-
-    `state`: that window as if it had been read in 1970.
-    """
+def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
+    """Return the window that facts without one are: a single sample, read now; release 0.1 kept no windows."""
+    known = queue.offsets.max_offset is not None and queue.offsets.consumer_offset is not None
+    state = _window_of_one(queue.offsets, known=known)
     moments: dict[str, Any] = {one.name: facts.now for one in fields(QueueState) if getattr(state, one.name) == _EPOCH}
     sample = replace(state.sample, last_timestamp=queue.last_timestamp)
-    if _is_known(queue.offsets):
+    if known:
         sample = replace(sample, consumer_offset_read_at=facts.now, max_offset_read_at=facts.now)
     return replace(state, sample=sample, **(moments | {"interval_start": facts.interval.start}))
 
 
-_OF_ONE: dict[QueueOffsets, QueueState] = {}  # those that were asked for lately
-
-
-def _windows_of_one(offsets: AbstractSet[QueueOffsets]) -> Mapping[QueueOffsets, QueueState]:
-    """Return the windows of single samples, read in 1970; whether a commit is missing or unknown is not told."""
-    if len(_OF_ONE) > _AT_ONCE:
-        _OF_ONE.clear()
-    _OF_ONE.update(windows_of({one: [(_EPOCH, _sample_of(one))] for one in offsets - _OF_ONE.keys()}))
-    return _OF_ONE
-
-
-def _sample_of(offsets: QueueOffsets) -> Sample:
-    read_at = _EPOCH if _is_known(offsets) else None
-    return Sample(
+@lru_cache(maxsize=10_000)
+def _window_of_one(offsets: QueueOffsets, *, known: bool) -> QueueState:
+    """Return the window of one sample, read in 1970; whether a commit is missing or unknown is not told."""
+    read_at = _EPOCH if known else None
+    sample = Sample(
         min_offset=offsets.min_offset,
         max_offset=offsets.max_offset,
         consumer_offset=offsets.consumer_offset,
@@ -177,10 +166,7 @@ def _sample_of(offsets: QueueOffsets) -> Sample:
         consumer_offset_read_at=read_at,
         max_offset_read_at=read_at,
     )
-
-
-def _is_known(offsets: QueueOffsets) -> bool:
-    return offsets.max_offset is not None and offsets.consumer_offset is not None
+    return windows_of({offsets: [(_EPOCH, sample)]})[offsets]
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Branches:
     interval: Interval
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
-    small: bool = False  # few rows: one task reads them, so that no step after it needs an exchange
+    small: bool = False  # an interval has few rows: one task reads them, so that no step after it needs an exchange
     tables: tuple[Table, ...] = ()  # those that take part
     _catalog: SqlCatalog | None = None
 
@@ -103,7 +103,7 @@ class Branches:
 
     def read(self, table: Table) -> DataFrame:
         """Return the interval's rows as they were written."""
-        return self._of_interval(self.read_with_history(table).where(self.only_this_interval(table)))
+        return self._gathered(self.read_with_history(table).where(self.only_this_interval(table)))
 
     def read_with_history(self, table: Table) -> DataFrame:
         """Return the table's rows of all intervals."""
@@ -116,7 +116,8 @@ class Branches:
 
     def of_cluster(self, table: Table) -> DataFrame:
         """Return the cluster's rows of all intervals; of a state's rows, each is of its queue's newest interval."""
-        return self._of_interval(self.read_with_history(table).where(F.col("cluster") == self.cluster))
+        rows = self.read_with_history(table).where(F.col("cluster") == self.cluster)
+        return self._gathered(rows) if _is_state(table) else rows
 
     def added_row_counts(self) -> dict[Table, int]:
         """Return how many rows each branch's last write added: Iceberg counted them when it wrote."""
@@ -176,7 +177,7 @@ class Branches:
             updates = (_point(MAIN, head), RemoveSnapshotRefUpdate(ref_name=self.name))
             self._commit(table, updates, AssertRefSnapshotId(ref=self.name, snapshot_id=head))
 
-    def _of_interval(self, rows: DataFrame) -> DataFrame:
+    def _gathered(self, rows: DataFrame) -> DataFrame:
         return rows.coalesce(1) if self.small else rows
 
     def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
@@ -186,8 +187,7 @@ class Branches:
 
     def _replaced(self, table: Table) -> Column:
         """Return the predicate of the transaction: a state is replaced as a whole, all else by interval."""
-        is_state = table.partition == ("cluster",)
-        return F.col("cluster") == self.cluster if is_state else self.only_this_interval(table)
+        return F.col("cluster") == self.cluster if _is_state(table) else self.only_this_interval(table)
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
         """Change a table's references, provided that main is where it was when the run began.
@@ -239,6 +239,10 @@ def drop_left_over(workspace: Workspace, states: Mapping[Table, IcebergTable]) -
         for table, name in left_over:
             catalog.commit_table(load_table(catalog, table), (), (RemoveSnapshotRefUpdate(ref_name=name),))
     return len(left_over)
+
+
+def _is_state(table: Table) -> bool:
+    return table.partition == ("cluster",)
 
 
 def _point(reference: str, snapshot_id: int) -> SetSnapshotRefUpdate:

@@ -84,10 +84,7 @@ def seen(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> li
     return [warehouse.rows(table, cluster, interval(minute)) for table in warehouse.tables for minute in minutes]
 
 
-def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
-    warehouse: FactsWarehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packing, "FRESH_FILES", 4)  # how many files are worth a commit: test_packing_plan
+def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(warehouse: FactsWarehouse) -> None:
     minutes = range(packing.FRESH_FILES)
     publish(warehouse, minutes)
     before = seen(warehouse, minutes)
