@@ -108,7 +108,7 @@ def _sample(given: GivenSample, *, commits_seen: bool) -> Sample:
 def _oldest(given: GivenQueue, state: QueueState) -> CurvePlace:
     """Return where the oldest unconsumed message lies on the curve of all samples; the state keeps only a few."""
     curve = producer_curve((one.max_offset, one.at_ms) for one in given.known())
-    return CurvePlace(curve, _offsets(state).first_readable, given.now_ms)
+    return CurvePlace(curve, _offsets(state).first_readable, _seen_ms(state, given))
 
 
 def _lag_ms(state: QueueState, on_curve: TimeLag, given: GivenQueue) -> int | None:
@@ -119,7 +119,13 @@ def _lag_ms(state: QueueState, on_curve: TimeLag, given: GivenQueue) -> int | No
     waiting = _offsets(state).effective_lag
     found = 0 if waiting is not None and waiting <= 0 else on_curve.lag_ms
     before_ms = epoch_ms(state.sample.last_timestamp) if state.unknown_count == 0 else None
-    return found if found is None or before_ms is None else max(0, min(found, given.now_ms - before_ms))
+    return found if found is None or before_ms is None else max(0, min(found, _seen_ms(state, given) - before_ms))
+
+
+def _seen_ms(state: QueueState, given: GivenQueue) -> int:
+    """Return when the newest seen sample was read: an age is as of then."""
+    seen_ms = epoch_ms(state.seen_at)
+    return given.now_ms if seen_ms is None else seen_ms
 
 
 def _offsets(state: QueueState) -> QueueOffsets:

@@ -78,7 +78,7 @@ def _queue_curves(places: Sequence[CurvePlace]) -> pa.Table:
             "points": pa.ListArray.from_arrays(
                 pa.array(ends, pa.int32()), pa.StructArray.from_arrays([offsets, moments], ["max_offset", "at_ms"])
             ),
-            "now_ms": pa.array([one.now_ms for one in places], pa.int64()),
+            "as_of_ms": pa.array([one.now_ms for one in places], pa.int64()),
         }
     )
 

@@ -35,7 +35,7 @@ LEAST_SAMPLES = 3  # two make a difference, three a trend
 class Ages(NamedTuple):
     """How old the oldest unconsumed message was by the producer curve, ms; None = it is not known, or not asked for."""
 
-    now_ms: int | None = None
+    newest_ms: int | None = None  # when the newest seen sample was read
     first_ms: int | None = None  # at the first moment of `lags`
     last_ms: int | None = None  # at the last one
 
@@ -89,10 +89,13 @@ class WindowFigures:
 
     @cached_property
     def lag_ms(self) -> int | None:
-        """Age of the oldest of them; None as well beyond the end, where what comes next is not written yet."""
+        """Age of the oldest of them when the newest seen sample was read.
+
+        None as well beyond the end, where what comes next is not written yet.
+        """
         if (self.offsets.lag or 0) < 0:
             return None
-        return self.ages.now_ms if self._told_lag_ms is None else self._told_lag_ms
+        return self.ages.newest_ms if self._told_lag_ms is None else self._told_lag_ms
 
     @cached_property
     def _told_lag_ms(self) -> int | None:
@@ -101,21 +104,15 @@ class WindowFigures:
         if self.waiting <= 0:
             return 0
         told_at = epoch_ms(self.state.sample.oldest_unconsumed_at) if self.is_newest_seen else None
-        return None if told_at is None else max(0, (epoch_ms(self.now) or 0) - told_at)
+        return None if told_at is None else max(0, (epoch_ms(self.state.seen_at) or 0) - told_at)
 
     @cached_property
     def lag_ms_at_most(self) -> int | None:
-        """An age that the oldest of them did not exceed in the newest seen sample: facts count on until now.
-
-        Where its own is not known, it is that of the message before it.
-        """
-        now_ms, seen_ms = epoch_ms(self.now), epoch_ms(self.state.seen_at)
-        before_ms = epoch_ms(self.state.sample.last_timestamp) if self.is_newest_seen else None
-        if now_ms is None or seen_ms is None:
-            return None
-        if self.lag_ms is not None:
-            return max(0, self.lag_ms - (now_ms - seen_ms))
-        return None if before_ms is None else max(0, seen_ms - before_ms)
+        """An age that the oldest of them did not exceed: where its own is not known, that of the message before it."""
+        if self.lag_ms is not None or not self.is_newest_seen:
+            return self.lag_ms
+        before_ms, seen_ms = epoch_ms(self.state.sample.last_timestamp), epoch_ms(self.state.seen_at)
+        return None if before_ms is None or seen_ms is None else max(0, seen_ms - before_ms)
 
     @cached_property
     def samples_used(self) -> int:
@@ -260,7 +257,7 @@ class WindowFigures:
         waits = (self.waiting or 0) > 0 and self._told_lag_ms is None
         committed = {one.at: one.committed_offset for one in (self.state.seen, *self._earlier()) if one is not None}
         moments = [self.lags[0][0], self.lags[-1][0]] if len(self.lags) > 1 else []
-        asked = [(self.offsets.first_readable if waits else None, self.now)]
+        asked = [(self.offsets.first_readable if waits else None, self.state.seen_at)]
         asked += [(None if at == self.state.end_reached_at else committed.get(at), at) for at in moments]
         if all(offset is None for offset, _ in asked):
             return ()

@@ -3,7 +3,8 @@
 --
 -- Reads `queue_state` after the interval's fold: its rows have the interval's sample and the window beside it. Queues
 -- that the snapshot does not have keep an older `interval_start`, and are in no fact. `intervals` says of each cluster
--- its `interval_start`, and `now`: the moment up to which ages count.
+-- its `interval_start`, and `now`: its end, up to which the window counts. Ages count up to the reading (`as_of_ms`):
+-- what was read may have been consumed a moment later, and the interval ends up to a minute later.
 --
 -- Suspect = not provably healthy. Healthy: the order min <= consumer <= pull <= max is not broken (pairs with a NULL
 -- side do not break it), nothing waits, and the window holds nothing of the kind. That nothing waits is known in one of
@@ -40,7 +41,7 @@ in_messages AS (
 
 SELECT
   in_messages.*,
-  CAST(FLOOR(UNIX_MICROS(now) / 1000) AS BIGINT) AS now_ms,
+  CAST(FLOOR(UNIX_MICROS(COALESCE(max_offset_read_at, now)) / 1000) AS BIGINT) AS as_of_ms,
   COALESCE(
     min_offset > consumer_offset OR consumer_offset > pull_offset OR consumer_offset > max_offset
     OR pull_offset > max_offset OR min_offset > max_offset,

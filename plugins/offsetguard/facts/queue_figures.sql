@@ -7,7 +7,7 @@ WITH told AS (
       WHEN effective_lag <= 0 THEN 0
       -- what the broker tells of the oldest unconsumed message is preferred to the curve
       WHEN effective_lag > 0 AND oldest_unconsumed_at IS NOT NULL
-        THEN GREATEST(0, now_ms - CAST(FLOOR(UNIX_MICROS(oldest_unconsumed_at) / 1000) AS BIGINT))
+        THEN GREATEST(0, as_of_ms - CAST(FLOOR(UNIX_MICROS(oldest_unconsumed_at) / 1000) AS BIGINT))
       WHEN effective_lag > 0 THEN ages[0].lag_ms
     END AS lag_ms,
     CASE

@@ -50,7 +50,7 @@ SELECT
       WHEN x.below = 0 AND (x.share IS NULL OR x.share < -1)
         THEN STRUCT(CAST(NULL AS BIGINT) AS lag_ms, 'before_curve' AS basis)
       ELSE STRUCT(
-        GREATEST(0, now_ms - x.from_ms - CAST(FLOOR(x.share * CAST(x.span_ms AS DOUBLE)) AS BIGINT)) AS lag_ms,
+        GREATEST(0, as_of_ms - x.from_ms - CAST(FLOOR(x.share * CAST(x.span_ms AS DOUBLE)) AS BIGINT)) AS lag_ms,
         CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END AS basis
       )
     END

@@ -69,8 +69,8 @@ class LagTimes:
     __slots__ = ()
     lag_ms: Annotated[
         int | None,
-        "age of the oldest message that can still be consumed, ms: told by the broker, else interpolated on the"
-        " producer curve; 0 = nothing waits; NULL = unknown",
+        "age of the oldest message that can still be consumed, ms, when max_offset was read: told by the broker, else"
+        " interpolated on the producer curve; 0 = nothing waits; NULL = unknown",
     ] = None
     inflight_ms: Annotated[int | None, "time over which the messages in flight were written, ms; NULL = unknown"] = None
     available_ms: Annotated[int | None, "age of the oldest message not yet handed out, ms; NULL = unknown"] = None

@@ -77,12 +77,15 @@ def test_a_recreated_queue_starts_a_new_curve() -> None:
     assert producer_curve([(900, 1), (1000, 2), (None, 3), (5, 4), (8, None), (20, 5)]) == [(5, 4), (20, 5)]
 
 
-def figures(curve: list[Point], newest: Sample) -> dict[str, Any]:
-    """Return the figures of a queue whose end was seen as the curve says; `newest` is the sample at its last point."""
+def figures(curve: list[Point], newest: Sample, until: datetime = NOW) -> dict[str, Any]:
+    """Return the figures of a queue whose end was seen as the curve says; `newest` is the sample at its last point.
+
+    `until`: when the interval ends.
+    """
     samples = [Sample(max_offset=high, max_offset_read_at=at(ms), consumer_offset_read_at=at(ms)) for high, ms in curve]
     last = replace(newest, max_offset_read_at=NOW, consumer_offset_read_at=NOW)
     history = [(at(ms), one) for (_, ms), one in zip(curve, [*samples[:-1], last], strict=True)]
-    (found,) = figures_of(states_of([history]), [NOW])
+    (found,) = figures_of(states_of([history]), [until])
     return found
 
 
@@ -101,6 +104,15 @@ def test_what_the_broker_told_is_preferred_to_the_curve() -> None:
     found = figures([(0, 0), (600, NOW_MS)], told)
     assert (found["lag_ms"], found["lag_ms_basis"]) == (1234, "measured")
     assert (found["available_ms"], found["inflight_ms"], found["lost_ms"]) == (None, None, 0)
+
+
+def test_a_lag_in_time_is_as_of_the_reading_and_not_as_of_the_intervals_end() -> None:
+    """Of a healthy queue, read 2 s after the interval's start, the oldest message was 1.3 s old: not 59 s."""
+    one = Sample(min_offset=0, max_offset=600, consumer_offset=599, oldest_unconsumed_at=at(NOW_MS - 1300))
+    measured = figures([(0, 0), (600, NOW_MS)], one, until=at(NOW_MS + 58_000))
+    assert measured["lag_ms"] == 1300
+    interpolated = figures([(0, 0), (600, NOW_MS)], replace(one, oldest_unconsumed_at=None), at(NOW_MS + 58_000))
+    assert interpolated["lag_ms"] == 1000
 
 
 def test_what_is_unknown_stays_unknown_in_time() -> None:

@@ -8,7 +8,7 @@ WITH told AS (
       WHEN effective_lag > 0 AND NOT oldest_unconsumed_at IS NULL
       THEN GREATEST(
         0,
-        now_ms - TRY_CAST(FLOOR(EPOCH_US(oldest_unconsumed_at) / NULLIF(1000, 0)) AS BIGINT)
+        as_of_ms - TRY_CAST(FLOOR(EPOCH_US(oldest_unconsumed_at) / NULLIF(1000, 0)) AS BIGINT)
       )
       WHEN effective_lag > 0
       THEN ages[1].lag_ms

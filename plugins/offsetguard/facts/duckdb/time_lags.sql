@@ -28,7 +28,7 @@ SELECT
       THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'before_curve'}
       ELSE {'lag_ms': GREATEST(
         0,
-        now_ms - x.from_ms - TRY_CAST(FLOOR(x.share * TRY_CAST(x.span_ms AS DOUBLE)) AS BIGINT)
+        as_of_ms - x.from_ms - TRY_CAST(FLOOR(x.share * TRY_CAST(x.span_ms AS DOUBLE)) AS BIGINT)
       ), 'basis': CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END}
     END
   ) AS ages
