@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from offsetguard.known_figures import epoch_ms
 from offsetguard.queue_state import consume_tps
@@ -29,6 +29,33 @@ class Place:
     latest_ms: int
     slowest: float
     fastest: float
+
+
+class Pace(NamedTuple):
+    """What was written to a queue and committed between two samples next to each other, messages per ms."""
+
+    since: datetime
+    until: datetime
+    produced: float
+    consumed: float | None  # None = no commit was seen by one of them; below 0: it moved back
+
+
+def paces(window: QueueState) -> list[Pace]:
+    """Return the paces between all samples that a window keeps, newest first."""
+    seen = [one for one in (window.seen, *window.points) if one is not None]
+    found = []
+    for later, point in pairwise(seen):
+        elapsed_ms = (later.at - point.at) / _MS
+        known = later.committed_offset is not None and point.committed_offset is not None
+        consumed = (later.committed_offset or 0) - (point.committed_offset or 0)
+        produced = (later.max_offset - point.max_offset) / elapsed_ms
+        found.append(Pace(point.at, later.at, produced, consumed / elapsed_ms if known else None))
+    return found
+
+
+def most_committed(window: QueueState, time: timedelta) -> float:
+    """Return how many messages the group committed in such a time when they were most."""
+    return max((pace.consumed for pace in paces(window) if pace.consumed is not None), default=0.0) * (time / _MS)
 
 
 def speeds(window: QueueState) -> Iterator[tuple[float, float]]:

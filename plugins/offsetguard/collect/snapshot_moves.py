@@ -2,9 +2,11 @@
 
 Two kinds, each a row of `offset_moves` with origin `snapshot`:
 
-overtaken    the group had messages waiting, the oldest kept message passed its committed offset, and it has committed
-             beyond that since: requested = what it had committed, corrected = the oldest message kept now. The
-             difference is the most that it can have lost: what it consumed between the two readings is in it.
+overtaken    the group had messages waiting, the oldest kept message passed its committed offset (and what was handed
+             out to it, where the broker tells), and it has committed beyond that since: requested = the further of the
+             two, corrected = the oldest message kept now. The difference is the most that it can have lost: what it
+             consumed between the two readings is in it; whether that was all, the pace of its window tells
+             (rules/move_causes.py).
 moved back   the committed offset is smaller now: requested = before, corrected = now; these are consumed again.
 
 What healthy groups do as well, and what is therefore no move:
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 MOVED_BACK_FLOOR = 10  # messages: a smaller step back is a race of two commits
 
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
-EARLIER_COLUMNS = (*_QUEUE, "consumer_offset", "max_offset", "consumer_offset_read_at")
+EARLIER_COLUMNS = (*_QUEUE, "consumer_offset", "pull_offset", "max_offset", "consumer_offset_read_at")
 NOW_COLUMNS = (*_QUEUE, "consumer_offset", "min_offset", "consumer_offset_read_at")
 
 
@@ -58,10 +60,13 @@ def snapshot_moves(
         pc.subtract(both["consumer_offset_read_at"], both["earlier_consumer_offset_read_at"]).cast("int64"),
         _number(MISSED_AFTER // timedelta(microseconds=1)),
     )
-    overtaken = _all(had_waiting, read_soon_after, pc.less(before, low), pc.greater_equal(after, low))
+    handed_out = pc.max_element_wise(before, both["earlier_pull_offset"])
+    overtaken = _all(had_waiting, read_soon_after, pc.less(handed_out, low), pc.greater_equal(after, low))
     moved_back = pc.less(after, pc.subtract(before, _number(MOVED_BACK_FLOOR)))
     corrected = pc.if_else(overtaken, low, after)
-    moved = both.append_column("corrected_offset", corrected).filter(pc.or_(overtaken, moved_back))
+    requested = pc.if_else(overtaken, handed_out, before)
+    moved = both.append_column("requested_offset", requested).append_column("corrected_offset", corrected)
+    moved = moved.filter(pc.or_(overtaken, moved_back))
     position = int(interval.start.timestamp() * 1000)
     return [_row(queue, cluster, interval, position) for queue in moved.to_pylist()]
 
@@ -112,6 +117,6 @@ def _row(queue: dict[str, Any], cluster: str, interval: Interval, position: int)
         "topic": queue["topic"],
         "broker_name": queue["broker_name"],
         "queue_id": queue["queue_id"],
-        "requested_offset": queue["earlier_consumer_offset"],
+        "requested_offset": queue["requested_offset"],
         "corrected_offset": queue["corrected_offset"],
     }

@@ -1,10 +1,12 @@
 """Retention deleted messages that a consumer group had not consumed.
 
 Means: the committed offset is below the oldest message that the broker keeps; what lay between is gone.
-Evidence: min offset and committed offset of each queue; lost = min - committed, summed over the queues.
+Evidence: min offset and committed offset of each queue; lost = min - committed, summed over the queues, without what
+was handed out before: by the broker's pull offset (5.1), or a client's cache that reaches from below min on.
 Not judged: broadcasting groups; topics that no client subscribes to; a committed offset 0 unless min was seen to leave
 0 (so starts a new group that consumes from the first offset on, where the first messages are deleted already).
-Messages that were handed out before they were deleted are said to be in process, not lost: their client still has them.
+Nor a commit that is below min by no more than the group commits in 15 s: commits are late by some seconds, and min is
+read after them. Where all was handed out, it is said to be in process, not lost: clients still have it.
 Do next: send them again from their source if they matter; then see why the group was so far behind.
 Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-exporter's messages_lost.
 """
@@ -13,17 +15,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.queue_pace import most_committed
 from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
 from offsetguard.rules.judged_groups import judged_groups, unseen_brokers
+from offsetguard.rules.move_causes import REGAINED_WITHIN
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.verdicts import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, QueueFacts
-    from offsetguard.rules.judged_groups import JudgedGroup
     from offsetguard.rules.rule import CannotTell
 
 _GONE = (
@@ -72,22 +75,27 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) whose committed offset is below the oldest message now."""
     for judged in judged_groups(facts, config):
-        below = [queue for queue in judged.by_rule("committed_below_min") if not _first_start(queue)]
+        below = [one for one in judged.by_rule("committed_below_min") if not _first_start(one) and not _is_late(one)]
         if not below:
             continue
-        below.sort(key=lambda queue: (-(queue.offsets.lost or 0), queue.message_queue))
-        worst, group, variant = below[0], judged.group, _variant(judged, below)
+        group = judged.group
+        counted = [(_not_handed_out(queue, online=bool(group.online_client_count)), queue) for queue in below]
+        gone = [(lost, queue) for lost, queue in counted if lost > 0]
+        variant = "offline" if judged.offline else "default" if gone else "in_process"
+        shown = gone or [(queue.offsets.lost or 0, queue) for queue in below]
+        shown.sort(key=lambda one: (-one[0], one[1].message_queue))
+        worst = shown[0][1]
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=RULE.severity if variant == "default" else Severity.WARNING,
+            severity=Severity.WARNING if variant == "in_process" else RULE.severity,
             variant=variant,
             state=State.LOST.value,
             figures={
-                "lost": sum(queue.offsets.lost or 0 for queue in below),
-                "lost_queue_count": len(below),
+                "lost": sum(lost for lost, _ in shown),
+                "lost_queue_count": len(shown),
                 "queue_count": group.queue_count,
                 "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
                 "consumer_offset": worst.offsets.consumer_offset,
@@ -96,7 +104,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "name_servers": name_servers_of(config, facts.cluster),
                 "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
-            queues=tuple(_evidence(queue) for queue in below),
+            queues=tuple(_evidence(queue, lost) for lost, queue in shown),
         )
 
 
@@ -106,20 +114,25 @@ def _first_start(queue: QueueFacts) -> bool:
     return queue.offsets.consumer_offset == 0 and not was_kept
 
 
-def _variant(judged: JudgedGroup, below: Sequence[QueueFacts]) -> str:
-    if judged.offline:
-        return "offline"
-    handed_out = [queue.offsets.pull_offset for queue in below]
-    kept = [queue.offsets.min_offset for queue in below]
-    all_pulled = all(
-        pull is not None and low is not None and pull >= low for pull, low in zip(handed_out, kept, strict=True)
-    )
-    return "in_process" if all_pulled and judged.group.online_client_count else "default"
+def _is_late(queue: QueueFacts) -> bool:
+    """Whether the commit that was seen is only some seconds old news of a group that goes on."""
+    return queue.window is not None and (queue.offsets.lost or 0) <= most_committed(queue.window, REGAINED_WITHIN)
 
 
-def _evidence(queue: QueueFacts) -> QueueEvidence:
-    names = ("lost", "consumer_offset", "pull_offset", "min_offset", "max_offset")
-    return QueueEvidence(queue.message_queue, {name: getattr(queue.offsets, name) for name in names})
+def _not_handed_out(queue: QueueFacts, *, online: bool) -> int:
+    """Return how many of the deleted messages no client has that is there."""
+    low = queue.offsets.min_offset or 0
+    handed_out = [queue.offsets.consumer_offset or 0]
+    if online:
+        handed_out.append(queue.offsets.pull_offset or 0)
+    if queue.cached_min_offset is not None and queue.cached_min_offset < low:  # else it may have been sent beyond
+        handed_out.append((queue.cached_max_offset or 0) + 1)
+    return max(0, low - max(handed_out))
+
+
+def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:
+    names = ("consumer_offset", "pull_offset", "min_offset", "max_offset")
+    return QueueEvidence(queue.message_queue, {"lost": lost} | {name: getattr(queue.offsets, name) for name in names})
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

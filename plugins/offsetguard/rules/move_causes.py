@@ -2,7 +2,8 @@
 
 not_persisted   the same request again and again: the correction is not kept (offset_store_not_persisting), or in a
                 clustering group something sets the offset back after each one (offset_reset)
-overtaken       asked below the oldest message, once, and went on (offset_moved_by_retention)
+overtaken       asked below the oldest message, once, and went on (offset_moved_by_retention). Where only snapshots show
+                it, its commit jumped further than it consumes: who commits past min at its own pace lost nothing
 reset           moved back, or beyond the end, while the end did not fall; or a log line says so (offset_reset)
 recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
 """
@@ -12,16 +13,17 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.log_kinds import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.offsets import MessageQueue
+from offsetguard.queue_pace import paces
 from offsetguard.rules.client_requests import completed_moves
 from offsetguard.rules.evidence import master_boots, message_models, online_clients, queues_by_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from offsetguard.config import Config
@@ -42,6 +44,9 @@ HANDOVER = timedelta(seconds=60)
 
 REGAINED_WITHIN = timedelta(seconds=15)
 """Three commits of a client."""
+
+JUMP = 3
+"""Times as far as a group committed in any interval: so far it did not consume, not even if a round failed."""
 
 UNCOMMITTED = timedelta(seconds=30)
 """What a handover can take back: clients and the broker's file are late by 5 s each, a slave's copy by 10 more."""
@@ -84,8 +89,12 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
         ]
         if move.broker_name in facts.unseen_broker_names:  # when it was started is not known while it is away
             moments.append(move.last_moved_at)
-        handed_over = _is_handover(move, queues.get(pair, ()), moments, facts.now)
-        if not handed_over and not _first_start(move, clients.get(move.consumer_group)):
+        windows = _windows_of(move, queues.get(pair, ()))
+        if move.origin == "snapshot" and (
+            _is_handover(move, windows, moments, facts.now) or _goes_on_at_its_pace(move, windows)
+        ):
+            continue
+        if not _first_start(move, clients.get(move.consumer_group)):
             moves[pair].append(move)
     lines: dict[tuple[str, str], list[LogLineFacts]] = defaultdict(list)
     for line in facts.log_lines:
@@ -178,8 +187,32 @@ def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]
     return found
 
 
+def _windows_of(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> list[QueueState]:
+    """Return the window of the move's queue, if it is known: one at most."""
+    queue = MessageQueue(move.topic, move.broker_name, move.queue_id) if move.queue_id is not None else None
+    return [one.window for one in queues if one.window and one.message_queue == queue]
+
+
+def _goes_on_at_its_pace(move: OffsetMoveFacts, windows: Iterable[QueueState]) -> bool:
+    """Whether nothing shows that the messages between two commits, which are deleted now, were not consumed before.
+
+    A group that lags by as much as a broker keeps commits past a min offset that has just moved; a group that was
+    overtaken jumps. Its pace is that of before, or of after where nothing is known of before.
+    """
+    if move.requested_offset >= move.corrected_offset:
+        return False
+    for window in windows:
+        known = [pace for pace in paces(window) if pace.consumed is not None]
+        before = [pace for pace in known if pace.until < move.first_moved_at]
+        usual = before or [pace for pace in known if pace.since >= move.last_moved_at]
+        if usual:
+            within_one = max(pace.consumed or 0 for pace in usual) * (INTERVAL_LENGTH / timedelta(milliseconds=1))
+            return move.corrected_offset - move.requested_offset <= JUMP * within_one
+    return True
+
+
 def _is_handover(
-    move: OffsetMoveFacts, queues: Iterable[QueueFacts], changes: Iterable[datetime], now: datetime
+    move: OffsetMoveFacts, windows: Collection[QueueState], changes: Iterable[datetime], now: datetime
 ) -> bool:
     """Whether a queue's old owner committed once more after its new one: the new one's next commit (5 s) regains it.
 
@@ -187,27 +220,18 @@ def _is_handover(
     outage's messages before it, regains it later: for it, the step is what it does within seconds. `changes`: of
     members, and boots. A step that only the newest sample shows may be regained by the next one.
     """
-    if move.origin != "snapshot" or move.requested_offset <= move.corrected_offset:
+    if move.requested_offset <= move.corrected_offset:
         return False
     if not any(abs(move.last_moved_at - at) <= HANDOVER for at in changes):
         return False
-    queue = MessageQueue(move.topic, move.broker_name, move.queue_id) if move.queue_id is not None else None
-    windows = [one.window for one in queues if one.window and one.message_queue == queue]
     regained = all(one.rewind is None or one.rewind.regained_at is not None for one in windows)
     return regained or any(
         (one.seen_at or now) - move.last_moved_at < REGAINED_WITHIN
-        or move.requested_offset - move.corrected_offset <= _most_within(one, UNCOMMITTED)
+        or move.requested_offset - move.corrected_offset <= _most_within(one, UNCOMMITTED / timedelta(milliseconds=1))
         for one in windows
     )
 
 
-def _most_within(window: QueueState, time: timedelta) -> float:
+def _most_within(window: QueueState, time_ms: float) -> float:
     """Return how many messages were written, or committed, in such a time when they were most: between two samples."""
-    seen = [one for one in (window.seen, *window.points) if one is not None]
-    counts = [0.0]
-    for later, point in pairwise(seen):
-        share = time / (later.at - point.at)
-        counts.append((later.max_offset - point.max_offset) * share)
-        if later.committed_offset is not None and point.committed_offset is not None:
-            counts.append((later.committed_offset - point.committed_offset) * share)
-    return max(counts)
+    return max((max(pace.produced, pace.consumed or 0) for pace in paces(window)), default=0.0) * time_ms

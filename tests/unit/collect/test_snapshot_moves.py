@@ -86,6 +86,16 @@ def test_overtaken_is_not_told_of_readings_that_lie_far_apart() -> None:
     assert [row["queue_id"] for row in snapshot_moves(before, now, "main", INTERVAL)] == [1]
 
 
+def test_what_was_handed_out_before_it_was_deleted_is_not_overtaken() -> None:
+    """Brokers from 5.1 on tell how far they handed out: what lies before that is in process at a client."""
+    before = [queue((0, 100, 500), READ_AT - MINUTE, queue_id=number) for number in range(3)]
+    before = [row | {"pull_offset": pull} for row, pull in zip(before, (None, 150, 200), strict=True)]
+    now = [queue((200, 230, 600), READ_AT, queue_id=number) for number in range(3)]
+    found = snapshot_moves(table(*before), table(*now), "main", INTERVAL)
+    moves = {row["queue_id"]: (row["requested_offset"], row["corrected_offset"]) for row in found}
+    assert moves == {0: (100, 200), 1: (150, 200)}
+
+
 def test_pop_groups_are_left_out() -> None:
     before, now = table(queue((0, 400, 500), READ_AT - MINUTE)), table(queue((0, 120, 600), READ_AT))
     assert snapshot_moves(before, now, "main", INTERVAL, pop_groups={"billing"}) == []

@@ -75,7 +75,8 @@ def test_what_is_left_out_started_anew_or_is_still_open(move: OffsetMoveFacts) -
         and move.origin != "snapshot"
         and INTERVAL.end - move.last_moved_at <= timedelta(seconds=45)
     )
-    assert told or starts or still_open
+    at_its_pace = move.origin == "snapshot" and move.corrected_offset > move.requested_offset  # nothing shows a jump
+    assert told or starts or still_open or at_its_pace
 
 
 @given(moves(), st.none() | st.integers(0, 20))
