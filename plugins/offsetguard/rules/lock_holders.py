@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
 from offsetguard.offsets import MessageQueue
-from offsetguard.rebalance_lock import LOCK_SILENCE
+from offsetguard.queue_pace import paces
+from offsetguard.rebalance_lock import LOCK_SILENCE, REBALANCE_INTERVAL_MS
 from offsetguard.rules.evidence import master_boots
 from offsetguard.rules.rule import CannotTell, QueueEvidence
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from offsetguard.facts import IntervalFacts, LockWaitFacts, QueueFacts
+    from offsetguard.queue_state import QueueState
 
 MEMBERS_COME_BACK = timedelta(seconds=90)
 """After a broker's start: 30 s until the heartbeats of all clients reach it, and as long until all have rebalanced."""
@@ -28,6 +31,7 @@ RESTART_SETTLES = timedelta(minutes=3)
 
 Subject = tuple[str, str]  # (consumer group, topic)
 _MS = timedelta(milliseconds=1)
+_REBALANCE = REBALANCE_INTERVAL_MS * _MS
 POP = "pop"
 
 
@@ -55,13 +59,32 @@ def waits_for_messages(facts: IntervalFacts) -> Mapping[Subject, list[LockWaitFa
     """Return the waits of each (group, topic), but for retry topics and POP groups.
 
     An orderly group sends nothing back, so its retry queues are empty; their locks change hands late in any join.
+    A wait whose end no log tells is over with the queue's next commit: somebody consumes it.
     """
     pop = {group.consumer_group for group in facts.groups if group.consumption == POP}
+    windows = {(one.consumer_group, one.message_queue): one.window for one in facts.queues if one.window is not None}
     found: defaultdict[Subject, list[LockWaitFacts]] = defaultdict(list)
     for wait in facts.lock_waits:
         if not wait.topic.startswith(RETRY_PREFIX) and wait.consumer_group not in pop:
-            found[wait.consumer_group, wait.topic].append(wait)
+            window = windows.get((wait.consumer_group, queue_of(wait)))
+            found[wait.consumer_group, wait.topic].append(_until_a_commit(wait, window) if window else wait)
     return found
+
+
+def _until_a_commit(wait: LockWaitFacts, window: QueueState) -> LockWaitFacts:
+    """Return the wait, ended if the queue was committed since. Who still waited then was refused at each rebalance.
+
+    Between two samples the commit may be older than the refusal; of a holder that lives, it tells that it consumes.
+    """
+    if wait.ended_at is not None or window.advanced_at is None or window.advanced_at <= wait.first_refused_at:
+        return wait
+    alive = holder_of(wait) is Holder.ALIVE
+    moving = [pace for pace in paces(window) if (pace.consumed or 0) > 0]
+    commits = [pace.until for pace in moving if (pace.until if alive else pace.since) > wait.first_refused_at]
+    if not commits:
+        return wait
+    ended_at = min(*commits, wait.last_refused_at + _REBALANCE)
+    return replace(wait, ended_at=ended_at, waited_ms=(ended_at - wait.first_refused_at) // _MS)
 
 
 def goes_on(wait: LockWaitFacts, now: datetime) -> bool:

@@ -2,7 +2,8 @@
 
 Means: a service behind the listener is down, or a release broke it. Each failed message comes back up to 16 times, so
 the load grows while nothing gets done, and what still fails then becomes a dead letter.
-Evidence: messages sent to the group's retry topics since the round before, beside what it consumed in that time.
+Evidence: messages sent to the group's retry topics since the round before, beside what it consumed in that time. Where
+a broker was not seen, those of the others are enough to tell, and never enough for an end.
 Not judged: a few messages that fail (less than 5/s, or less than a tenth of what is consumed): retries are made for
 them. Orderly groups retry in place and send nothing back.
 Do next: find what the listener throws; pause the group while the service behind it is down.
@@ -11,6 +12,7 @@ Source: DefaultMQPushConsumerImpl.sendMessageBack, retry delays of 10 s to 2 h (
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from offsetguard.intervals import INTERVAL_LENGTH
@@ -68,13 +70,16 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group."""
-    consumed: dict[str, list[float | None]] = {}
+    consumed, retried = defaultdict[str, list[float | None]](list), defaultdict[str, list[float | None]](list)
     for row in facts.groups:
-        consumed.setdefault(row.consumer_group, []).append(row.consume_tps)
+        consumed[row.consumer_group].append(row.consume_tps)
+        if row.topic_kind == "retry":
+            retried[row.consumer_group].append(row.produce_tps)
     for group in each_group(facts):
-        if group.retry_growth is None:
+        seen_tps, second = sum_of_known(retried[group.consumer_group]), INTERVAL_LENGTH.total_seconds()
+        if group.retry_growth is None and seen_tps is None:
             continue
-        retry_tps = group.retry_growth / INTERVAL_LENGTH.total_seconds()
+        retry_tps = (group.retry_growth or 0) / second if seen_tps is None else seen_tps
         consume_tps = sum_of_known(consumed[group.consumer_group])
         if retry_tps < (LEAST_TPS_ALONE if consume_tps is None else LEAST_RETRY_TPS):
             continue
@@ -90,7 +95,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             variant="consumption_unknown" if consume_tps is None else "default",
             state="FALLING_BEHIND",
             figures={
-                "retry_growth": group.retry_growth,
+                "retry_growth": round(retry_tps * second) if group.retry_growth is None else group.retry_growth,
                 "retry_tps": retry_tps,
                 "consume_tps": consume_tps,
                 "failed_percent": 100 * share,
