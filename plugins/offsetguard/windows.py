@@ -5,8 +5,9 @@ The order of judging, most severe first; the first that fits is the verdict:
 1. nobody judges a broadcasting group (its offsets lie on the client), nor a topic that no client subscribes to;
 2. what happened within the window stands, whatever came after: LOST, ANOMALY; a rewind until it is regained: REWOUND;
 3. what was not seen lately is UNKNOWN; who has no committed offset has no lag: NEVER_COMMITTED;
-4. lag <= allowed_lag is OK. So is a queue whose end was reached within the newest samples, and one whose few waiting
-   messages are young: a quiet topic is judged by the age of its oldest unconsumed message and not by their count;
+4. lag <= allowed_lag is OK. So is a queue whose end was reached within the newest samples, unless what has come since
+   waits in silence, and one whose few waiting messages are young: a quiet topic is judged by the age of its oldest
+   unconsumed message and not by their count;
 5. a silence longer than the window's own rhythm: STOPPED without clients, else STALLED;
 6. a loss ahead, before the backlog is drained: AT_RISK;
 7. a lag that grows by and large, by more than the floor: FALLING_BEHIND. One dip does not clear it, and an old zero

@@ -2,8 +2,9 @@
 
 Means: consumers hang, or are slower than producers.
 Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, against the
-group's limits; and the windows of its queues: STALLED, FALLING_BEHIND, or neither. Within the limits it is INFO. So is
-a backlog that shrinks and will be drained within a window's time (30 min).
+group's limits; and the windows of its queues: STALLED, FALLING_BEHIND, or neither. Within the limits it is INFO, unless
+all queues in which messages wait stand still while more come. So is a backlog that shrinks and will be drained within a
+window's time (30 min).
 Not judged: a queue whose end was reached a few samples ago (a burst), or that rests within its own rhythm; groups that
 are offline (consumer_offline); broadcasting groups (they keep their offsets on the client), system topics, a lag that
 is not known. Of a POP group the lag is what waits to be handed out.
@@ -108,13 +109,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if trend is None:
             continue
         group, policy = judged.group, judged.policy
+        loud = judged.above_limit or judged.stands_still(facts.now)
         soon = trend.drained_ms is not None and trend.drained_ms <= policy.window_ms
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=RULE.severity if judged.above_limit and not soon else Severity.INFO,
+            severity=RULE.severity if loud and not soon else Severity.INFO,
             variant=_variant(judged.group, trend.variant),
             state=trend.state.value,
             figures={

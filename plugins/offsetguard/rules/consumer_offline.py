@@ -4,7 +4,7 @@ Means: the consumers are not running, or do not reach the brokers.
 Evidence: no client on any broker (nor on a proxy), effective lag, and a committed offset that has not moved for longer
 than the group's own rhythm. A deployment that starts a client again within that time is not found.
 Not judged: groups whose connections were not seen, as gRPC clients behind a proxy that is not configured; broadcasting
-groups; groups that have consumed everything. Within the policy's limits it is INFO.
+groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO.
 Do next: start the consumers, or delete a group that is retired.
 Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
 """
@@ -20,6 +20,7 @@ from offsetguard.verdicts import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts
@@ -77,7 +78,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=_severity(judged, silence_ms),
+            severity=_severity(judged, silence_ms, facts.now),
             variant="one_look" if one_look else "default",
             state=State.STOPPED.value,
             figures={
@@ -100,10 +101,11 @@ def _is_above_at_one_look(judged: JudgedGroup) -> bool:
     return judged.above_limit and all(verdict.samples_used <= 1 for verdict in verdicts)
 
 
-def _severity(judged: JudgedGroup, silence_ms: int | None) -> Severity:
-    """Within its limits a group may be away; a short look may meet a client that is just being started again."""
+def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:
+    """Nobody misses a group of which little waits; a short look may meet a client that is just being started again."""
     if not judged.above_limit:
-        return Severity.INFO
+        is_missed = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms and judged.stands_still(now)
+        return Severity.WARNING if is_missed else Severity.INFO
     waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
     stands_long = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms
     return RULE.severity if waits_too_long or stands_long else Severity.WARNING

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import queues_by_group
+from offsetguard.rules.move_causes import HANDOVER
 from offsetguard.rules.rule import CannotTell
 from offsetguard.verdicts import State
 from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+
+_LEAST_WAITING = 10  # messages: fewer may wait behind one that takes a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +48,33 @@ class JudgedGroup:
         """Whether it is known that no client is online."""
         return self.group.online_client_count == 0
 
+    def stands_still(self, now: datetime) -> bool:
+        """Whether no queue moves in which messages wait, and more have come since: that is loud before any limit is.
+
+        Not while a client has just come: it commits seconds after it has its queues.
+        """
+        waiting = [queue for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
+        still = self.in_state(State.STALLED, State.STOPPED)
+        started_at, few = self.group.newest_client_start_at, (self.group.effective_lag or 0) < _LEAST_WAITING
+        just_came = started_at is not None and now - started_at <= HANDOVER
+        if few or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
+            return False
+        return any(_more_came(queue) for queue in still)
+
     @property
     def worst(self) -> State:
         """The most severe state of its queues."""
         states = [queue.verdict.state for queue in self.queues if queue.verdict is not None]
         return min(states, key=lambda state: state.rank, default=State.OK)
+
+
+def _more_came(queue: QueueFacts) -> bool:
+    """Whether messages were written after the last movement of the committed offset."""
+    window = queue.window
+    if window is None or window.max_unchanged_since is None:
+        return False
+    moments = [window.advanced_at, window.end_reached_at, window.first_seen_at]
+    return all(moment is None or moment < window.max_unchanged_since for moment in moments)
 
 
 def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]:

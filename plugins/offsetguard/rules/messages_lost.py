@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, QueueFacts
+    from offsetguard.rules.judged_groups import JudgedGroup
     from offsetguard.rules.rule import CannotTell
 
 _GONE = (
@@ -48,6 +49,13 @@ RULE = Rule(
             summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
             cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them.",
             do_next=_RESEND + "speed up the group, or keep messages longer (fileReservedTime, disk space).",
+        ),
+        "partly": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them; "
+            "{in_process:messages} more of the deleted ones are in process at its clients, and lost if these stop now.",
+            do_next="Do not restart the clients before they are done. " + _RESEND + "speed up the group, or keep "
+            "messages longer (fileReservedTime, disk space).",
         ),
         "offline": Texts(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
@@ -81,7 +89,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         group = judged.group
         counted = [(_not_handed_out(queue, online=bool(group.online_client_count)), queue) for queue in below]
         gone = [(lost, queue) for lost, queue in counted if lost > 0]
-        variant = "offline" if judged.offline else "default" if gone else "in_process"
+        deleted = sum(queue.offsets.lost or 0 for queue in below)
+        in_process = deleted - sum(lost for lost, _ in gone)
+        variant = _variant(judged, lost=bool(gone), in_process=bool(in_process))
         shown = gone or [(queue.offsets.lost or 0, queue) for queue in below]
         shown.sort(key=lambda one: (-one[0], one[1].message_queue))
         worst = shown[0][1]
@@ -96,6 +106,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 "lost": sum(lost for lost, _ in shown),
                 "lost_queue_count": len(shown),
+                "in_process": in_process,
                 "queue_count": group.queue_count,
                 "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
                 "consumer_offset": worst.offsets.consumer_offset,
@@ -112,6 +123,14 @@ def _first_start(queue: QueueFacts) -> bool:
     """Whether a new group begins at offset 0 of a queue whose first messages were gone long before."""
     was_kept = queue.window is not None and queue.window.min_moved_from == 0
     return queue.offsets.consumer_offset == 0 and not was_kept
+
+
+def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
+    if judged.offline:
+        return "offline"
+    if not lost:
+        return "in_process"
+    return "partly" if in_process else "default"
 
 
 def _is_late(queue: QueueFacts) -> bool:
