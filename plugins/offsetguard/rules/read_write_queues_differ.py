@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.capacity import capacities
 from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
-from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.windows import above_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts, TopicFacts
+    from offsetguard.facts import IntervalFacts, QueueFacts, TopicFacts
+    from offsetguard.offsets import MessageQueue
 
 _NUMBERS = (
     "Topic {topic} has {write_queue_count} write queue{write_queue_count:plural} and {read_queue_count} read "
@@ -81,7 +82,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if topic.topic_kind != "normal" or not topic.read_write_differ:
             continue
         if topic.unreadable_queue_count:
-            unread = topic.unreadable_message_count
+            unread = _unread_count(facts, topic)
             severity = RULE.severity if unread else Severity.INFO
             yield _finding(facts, config, topic, "default" if unread else "unread_soon", severity)
         elif topic.unwritten_queue_count and topic.unwritten_queues_used is False:
@@ -143,7 +144,7 @@ def _finding(
             "read_queue_count": topic.read_queue_count,
             "broker_count": topic.broker_count,
             "unreadable_queue_count": topic.unreadable_queue_count,
-            "unreadable_message_count": topic.unreadable_message_count,
+            "unreadable_message_count": _unread_count(facts, topic),
             "unwritten_queue_count": topic.unwritten_queue_count,
             "group": group,
             "online_client_count": online_client_count,
@@ -151,4 +152,33 @@ def _finding(
             "name_servers": name_servers_of(config, facts.cluster),
             "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
+        queues=_unread(facts, topic) if topic.unreadable_queue_count else (),
     )
+
+
+def _unread_count(facts: IntervalFacts, topic: TopicFacts) -> int | None:
+    """Return how many messages lie in queues that nobody reads, without those that a group consumed while it could."""
+    kept = topic.unreadable_message_count
+    consumed: dict[MessageQueue, int] = {}
+    for queue in _beyond_the_read(facts, topic):
+        behind = (queue.offsets.consumer_offset or 0) - (queue.offsets.min_offset or 0)
+        consumed[queue.message_queue] = max(0, behind, consumed.get(queue.message_queue, 0))
+    return None if kept is None else max(0, kept - sum(consumed.values()))
+
+
+def _unread(facts: IntervalFacts, topic: TopicFacts) -> tuple[QueueEvidence, ...]:
+    """Return the queues in which messages of some group wait and that nobody reads."""
+    waiting: dict[MessageQueue, int] = {}
+    for queue in _beyond_the_read(facts, topic):
+        lag = queue.offsets.effective_lag or 0
+        if lag > 0:
+            waiting[queue.message_queue] = max(lag, waiting.get(queue.message_queue, 0))
+    worst_first = sorted(waiting.items(), key=lambda one: (-one[1], one[0]))
+    return tuple(QueueEvidence(place, {"effective_lag": lag}) for place, lag in worst_first)
+
+
+def _beyond_the_read(facts: IntervalFacts, topic: TopicFacts) -> Iterator[QueueFacts]:
+    """Yield suspect queues after the read queues; these are known as a sum over brokers, which are set alike."""
+    read_count = (topic.read_queue_count or 0) // max(1, topic.broker_count or 1)
+    places = ((queue, queue.message_queue) for queue in facts.queues)
+    return (queue for queue, place in places if place.topic == topic.topic and place.queue_id >= read_count)

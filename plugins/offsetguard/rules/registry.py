@@ -47,6 +47,7 @@ from offsetguard.rules import (
     traffic_surge,
     unsubscribed_topic,
 )
+from offsetguard.rules.shares import by_shares
 from offsetguard.rules.subsumption import subsume
 from offsetguard.rules.unseen_facts import unseen_facts
 from offsetguard.windows import judge_queues
@@ -123,14 +124,14 @@ ALL_RULES: tuple[Rule, ...] = tuple(file.RULE for file in RULE_FILES)
 
 def judge(facts: IntervalFacts, config: Config) -> Judgement:
     """Run every rule; the same facts always give the same findings in the same order."""
+    facts = _with_verdicts(facts, config)
     findings, cannot_tell = look(facts, config)
-    return Judgement(worst_first(subsume(worst_first(findings))), tuple(cannot_tell))
+    return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, config)))), tuple(cannot_tell))
 
 
 def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
-    if any(queue.verdict is None for queue in facts.queues):
-        facts = judge_queues(facts, config)
+    facts = _with_verdicts(facts, config)
     findings = [finding for file in RULE_FILES for finding in file.find(facts, config)]
     untold: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
     untold = [tell for file in RULE_FILES if (tell := getattr(file, "cannot_tell", None)) is not None]
@@ -141,6 +142,10 @@ def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[Cann
         cannot_tell,
         key=lambda c: (order[c.rule_id], c.consumer_group or "", sorted(c.broker_names), c.because),
     )
+
+
+def _with_verdicts(facts: IntervalFacts, config: Config) -> IntervalFacts:
+    return judge_queues(facts, config) if any(queue.verdict is None for queue in facts.queues) else facts
 
 
 def rules_by_id() -> dict[str, Rule]:

@@ -2,9 +2,10 @@
 
 Means: the messages were handed out, and their listeners take long. The committed offset is the smallest unfinished
 message of a client's cache, so one slow message holds it back although those behind it are done.
-Evidence: inflight (pull - consumer offset, 5.1 and later) or the messages that clients say they have cached make more
-than half of the lag; messages were finished within the last minute. One slow message is named when the committed
-offset stands for more than a minute, and its client still holds that message while some behind it are finished.
+Evidence: the messages that clients say they have cached, or where not all tell inflight (pull - consumer offset, from
+5.1 on), make more than half of the lag; messages were finished within the last minute. One slow message is named when
+the committed offset stands for more than a minute, and its client still holds that message while some behind it are
+finished.
 Not judged: clients that finish nothing (accumulation, poison_message); POP groups (handlers_hanging); broadcasting.
 Do next: find the slow message or the slow call in the listener.
 Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished offset (4.9.8, 5.3.3).
@@ -71,13 +72,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for group in facts.groups:
         own = queues.get((group.consumer_group, group.topic), [])
         in_process, policy = _in_process(group), config.policy(facts.cluster, group.consumer_group)
-        if in_process is None or not own or not _counts(group, in_process, policy):
+        if in_process is None or not own or _is_little(group, policy):
             continue
+        held = _held_back(own, facts.now, group)
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
-        finishes = finishes_messages(group)
-        if not finishes and not most_moves(group, own, facts.now):
+        goes_on = finishes_messages(group) or most_moves(group, own, facts.now)
+        if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
-        held = _held_back(own, facts.now) if finishes else None
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
         advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
         yield Finding(
@@ -108,43 +109,52 @@ def _in_process(group: GroupFacts) -> int | None:
     """Return what clients have in hands; None where neither brokers (5.1) nor all clients tell."""
     if group.consumption == "pop" or group.message_model == "BROADCASTING" or group.topic_kind == "system":
         return None
-    if group.inflight is not None:
-        return group.inflight
     all_told = group.told_client_count is not None and group.told_client_count == group.online_client_count
     if not all_told or group.cached_message_count is None:
-        return None
+        return group.inflight
     return min(group.cached_message_count, group.effective_lag or 0)  # caches may hold what is deleted by now
 
 
-def _counts(group: GroupFacts, in_process: int, policy: EffectivePolicy) -> bool:
-    """Whether what waits is worth a word, and more than half of it is handed out."""
+def _is_little(group: GroupFacts, policy: EffectivePolicy) -> bool:
+    """Whether what waits is not worth a word."""
     waiting = group.effective_lag or 0
-    is_little = waiting < policy.lag_floor and (group.lag_ms or 0) <= policy.lag_floor_ms
-    return waiting > 0 and not is_little and 2 * in_process > waiting
+    return waiting <= 0 or (waiting < policy.lag_floor and (group.lag_ms or 0) <= policy.lag_floor_ms)
 
 
-def _held_back(queues: Sequence[QueueFacts], now: datetime) -> QueueFacts | None:
-    """Return the queue whose offset has stood longest while its client finishes messages behind it."""
+def _held_back(queues: Sequence[QueueFacts], now: datetime, group: GroupFacts) -> QueueFacts | None:
+    """Return the queue of a concurrent group whose offset has stood longest while messages behind it are finished."""
+    if group.orderly is not False and not finishes_messages(group):
+        return None
     stuck = []
     for queue in queues:
         window = queue.window
         since = (window.advanced_at or window.first_seen_at) if window else None
-        finishes = queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY
-        if since is not None and now - since > RECENTLY and finishes and _first_is_unfinished(queue):
+        if since is not None and now - since > RECENTLY and _only_the_first_is_unfinished(queue, now, group):
             stuck.append((since, queue.message_queue, queue))
     return min(stuck)[2] if stuck else None
 
 
-def _first_is_unfinished(queue: QueueFacts) -> bool:
-    """Whether a client has the committed message still in hands, and no longer all that it pulled behind it.
+def _only_the_first_is_unfinished(queue: QueueFacts, now: datetime, group: GroupFacts) -> bool:
+    """Whether a client has the committed message still in hands, and no longer all that it was given behind it.
 
     A client that is ahead of the committed offset has finished that message, and commits within seconds. A cache
-    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent.
+    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent:
+    then it must have finished one lately. Behind its newest cached one most of what it was given may be finished, too.
+    How much that is, 4.x brokers do not tell; who pulled lately, and has room in its cache, has pulled all.
     """
     first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
-    if first is None or last is None or cached is None or first != queue.offsets.consumer_offset:
+    if first is None or last is None or not cached or first != queue.offsets.consumer_offset:
         return False
-    return 1 < cached < last - first + 1
+    if group.filtered and not _is_recent(queue.last_consume_at, now):
+        return False
+    given_to = queue.offsets.pull_offset
+    if given_to is None and _is_recent(queue.last_pull_at, now) and not queue.cache_is_full:
+        given_to = queue.offsets.max_offset
+    return cached < last - first + 1 or 2 * cached < (given_to or 0) - first
+
+
+def _is_recent(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and now - moment <= RECENTLY
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -73,16 +73,19 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("membership_disagrees", Scope.GROUP, "idle_consumers", "lock_contention"),
     *_pairs("membership_disagrees", Scope.GROUP, "accumulation", "never_committed"),
     *_pairs("poison_message", Scope.QUEUES, "accumulation", "flow_control", "slow_consumption"),
-    *_pairs("poison_message", Scope.GROUP, "retry_limit_too_high", "queue_parallelism_cap"),
+    *_pairs("poison_message", Scope.QUEUES, "queue_parallelism_cap"),
+    *_pairs("poison_message", Scope.GROUP, "retry_limit_too_high"),
     *_pairs("queue_parallelism_cap", Scope.TOPIC, "accumulation", "slow_consumption", "idle_consumers"),
     *_pairs("slow_consumption", Scope.TOPIC, "accumulation", "flow_control"),
     *_pairs("flow_control", Scope.TOPIC, "accumulation"),
     *_pairs("handlers_hanging", Scope.TOPIC, "accumulation", "slow_consumption"),
     *_pairs("consumer_offline", Scope.TOPIC, "accumulation", "never_committed", "unsubscribed_topic"),
     *_pairs("unsubscribed_topic", Scope.TOPIC, "accumulation", "never_committed"),
-    *_pairs("subscription_mismatch", Scope.TOPIC, "accumulation", "filter_hides_lag"),
+    *_pairs("subscription_mismatch", Scope.TOPIC, "filter_hides_lag"),
+    *_pairs("subscription_mismatch", Scope.TOPIC, "accumulation", variants=("topics_differ",)),
     *_pairs("subscription_mismatch", Scope.GROUP, "unsubscribed_topic", "idle_consumers"),
     *_pairs("read_write_queues_differ", Scope.TOPIC, "never_committed", "idle_consumers"),
+    *_pairs("read_write_queues_differ", Scope.QUEUES, "accumulation", "slow_consumption"),
     *_pairs(
         "offset_store_not_persisting",
         Scope.GROUP,
@@ -99,6 +102,12 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("retry_storm", Scope.GROUP, "dead_letters"),
     Subsumption("filter_hides_lag", "accumulation", Scope.TOPIC, variants=("default",), quiets=True),
 )
+
+
+def explains(cause: Finding, finding: Finding) -> bool:
+    """Whether one finding explains another one by itself."""
+    pairs = (one for one in SUBSUMPTIONS if (one.explaining, one.explained) == (cause.rule.id, finding.rule.id))
+    return any(_meets(pair, cause, finding) for pair in pairs)
 
 
 def subsume(findings: Iterable[Finding], subsumptions: Sequence[Subsumption] = SUBSUMPTIONS) -> list[Finding]:
@@ -185,8 +194,9 @@ def _same_brokers(explaining: Finding, explained: Finding) -> bool:
 def _same_queues(explaining: Finding, explained: Finding) -> bool:
     """Whether nearly all of the explained lag lies on the explaining queues; without known lags: all its queues."""
     queues = {evidence.message_queue for evidence in explaining.queues}
+    of_all_groups = explaining.consumer_group is None and explaining.topic == explained.topic
     lags = {evidence.message_queue: evidence.figures.get("effective_lag") for evidence in explained.queues}
-    if not lags or not _same_group(explaining, explained):
+    if not lags or not (of_all_groups or _same_group(explaining, explained)):
         return False
     known = {queue: lag for queue, lag in lags.items() if isinstance(lag, int) and lag > 0}
     if not known:
