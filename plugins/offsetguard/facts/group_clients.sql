@@ -15,6 +15,10 @@ SELECT
     WHEN COUNT(connection_count) > 0
       THEN COALESCE(SORT_ARRAY(COLLECT_SET(CASE WHEN connection_count > 1 THEN client_id END)), ARRAY())
   END AS doubled_client_ids,
+  CASE
+    WHEN COUNT(running_info_read_at) > 0
+      THEN COALESCE(SORT_ARRAY(COLLECT_SET(CASE WHEN running_info_read_at IS NULL THEN client_id END)), ARRAY())
+  END AS silent_client_ids,
   CASE WHEN COUNT(own_subscriptions) > 1 THEN COUNT(DISTINCT own_subscriptions) > 1 END AS subscriptions_differ,
   COUNT(own_subscriptions) AS own_count  -- clients whose own subscriptions are known
 FROM clients

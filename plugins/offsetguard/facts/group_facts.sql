@@ -248,6 +248,7 @@ SELECT
   newest_client_start_at,
   client_versions,
   doubled_client_ids,
+  SLICE(silent_client_ids, 1, :most_clients) AS silent_client_ids,
   CASE WHEN own_count > 0 THEN COALESCE(expressions, ARRAY()) END AS subscription_expressions,
   subscriptions_differ,
   system_group,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
 
-_LEAST_WAITING = 10  # messages: fewer may wait behind one that takes a minute
+_LEAST_WAITING = 10  # messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class JudgedGroup:
         """
         waiting = [queue for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
         still = self.in_state(State.STALLED, State.STOPPED)
-        started_at, few = self.group.newest_client_start_at, (self.group.effective_lag or 0) < _LEAST_WAITING
+        started_at = self.group.newest_client_start_at
         just_came = started_at is not None and now - started_at <= HANDOVER
-        if few or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
+        if is_little(waiting) or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
             return False
-        return any(_more_came(queue) for queue in still)
+        return any(map(more_came, still))
 
     @property
     def worst(self) -> State:
@@ -68,7 +68,12 @@ class JudgedGroup:
         return min(states, key=lambda state: state.rank, default=State.OK)
 
 
-def _more_came(queue: QueueFacts) -> bool:
+def is_little(queues: Iterable[QueueFacts]) -> bool:
+    """Whether so few messages wait in some queues as may behind one that takes a minute."""
+    return sum(queue.offsets.effective_lag or 0 for queue in queues) < _LEAST_WAITING
+
+
+def more_came(queue: QueueFacts) -> bool:
     """Whether messages were written after the last movement of the committed offset."""
     window = queue.window
     if window is None or window.max_unchanged_since is None:

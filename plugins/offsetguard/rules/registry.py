@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from offsetguard.rules import (
     accumulation,
     broker_unreachable,
+    client_stands_still,
     client_version_mixed,
     clock_skew,
     collection_incomplete,
@@ -96,6 +97,7 @@ RULE_FILES: tuple[RuleFile, ...] = (
     handlers_hanging,
     lock_contention,
     read_write_queues_differ,
+    client_stands_still,
     queue_parallelism_cap,
     consumer_offline,
     accumulation,

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
     _Halves = tuple[Sequence[QueueFacts], Sequence[QueueFacts]]  # held by a cause, and all others
 
-OF_QUEUES = frozenset({"poison_message", "lock_not_released", "lock_contention", "read_write_queues_differ"})
+OF_QUEUES = frozenset(
+    {
+        *("poison_message", "lock_not_released", "lock_contention", "client_stands_still"),
+        "read_write_queues_differ",
+    }
+)
 _LOAD = (accumulation, slow_consumption, flow_control, queue_parallelism_cap)
 _LOAD_IDS = frozenset(file.RULE.id for file in _LOAD)
 _COUNTS = ("lag", "effective_lag", "inflight", "available", "lost")

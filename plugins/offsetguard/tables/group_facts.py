@@ -123,6 +123,9 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
         tuple[str, ...] | None,
         "client ids that a broker lists with several connections: instances that share an id; NULL = not seen",
     ] = None
+    silent_client_ids: Annotated[
+        tuple[str, ...] | None, "clients that do not say what they do while others do, the first 20; NULL = none does"
+    ] = None
     subscription_expressions: Annotated[
         tuple[str, ...] | None,
         "distinct expressions by which clients themselves subscribe to the topic; NULL = none told",

@@ -129,7 +129,7 @@ def test_the_age_of_what_waits() -> None:
     cases = [
         (queue_row(consumer=10), 0),
         (queue_row(consumer=12), 0),
-        (queue_row(consumer=9, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=90)), 90_000),
+        (queue_row(consumer=9, oldest_unconsumed_at=READ_AT - timedelta(seconds=90)), 90_000),
         (queue_row(consumer=9, oldest_unconsumed_at=INTERVAL.end + timedelta(seconds=1)), 0),
         (queue_row(consumer=9), None),
         (queue_row(consumer=None), None),
@@ -153,7 +153,7 @@ def test_a_groups_figures_are_those_of_its_queues() -> None:
         queue_row(consumer=4, pull=6, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=3)),
         queue_row(consumer=None, queue_id=1),
         queue_row(consumer=7, low=None, high=None, max_offset_read_at=None, queue_id=2),
-        queue_row(consumer=2, low=5, queue_id=3, oldest_unconsumed_at=INTERVAL.end - timedelta(seconds=8)),
+        queue_row(consumer=2, low=5, queue_id=3, oldest_unconsumed_at=READ_AT - timedelta(seconds=8)),
         groups=[{"consumer_group": "billing", "online_client_count": 2, "message_model": "CLUSTERING"}],
     )
     (group,) = facts.groups

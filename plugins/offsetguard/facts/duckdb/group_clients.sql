@@ -32,6 +32,18 @@ SELECT
     )
   END AS doubled_client_ids,
   CASE
+    WHEN COUNT(running_info_read_at) > 0
+    THEN COALESCE(
+      LIST_SORT(
+        LIST(DISTINCT CASE WHEN running_info_read_at IS NULL THEN client_id END) FILTER(WHERE
+          NOT CASE WHEN running_info_read_at IS NULL THEN client_id END IS NULL),
+        'ASC',
+        'NULLS FIRST'
+      ),
+      []
+    )
+  END AS silent_client_ids,
+  CASE
     WHEN COUNT(own_subscriptions) > 1
     THEN COUNT(DISTINCT own_subscriptions) > 1
   END AS subscriptions_differ,

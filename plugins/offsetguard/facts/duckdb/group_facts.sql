@@ -258,6 +258,9 @@ SELECT
   newest_client_start_at,
   client_versions,
   doubled_client_ids,
+  ARRAY_SLICE(silent_client_ids, 1, (
+    1 + CAST($most_clients AS BIGINT)
+  ) - 1) AS silent_client_ids,
   CASE WHEN own_count > 0 THEN COALESCE(expressions, []) END AS subscription_expressions,
   subscriptions_differ,
   system_group,

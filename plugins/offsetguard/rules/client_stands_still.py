@@ -1,0 +1,113 @@
+"""One client of a consumer group stands still while the others go on: nothing is committed on any queue that it holds.
+
+Means: its listener hangs in all its threads, or its process is stopped; its siblings' progress hides that. Its queues
+stay with it as long as it sends heartbeats.
+Evidence: of a clustering group, all queues of one client in which messages wait have stood still for longer than the
+group's rhythm, while more came; another queue of the group moves, or has nothing that waits. Who holds a queue, its
+client says; a client that does not answer while its siblings do is meant where nobody says that he holds them.
+Not judged: a group that stands still as a whole (accumulation); a client some of whose queues move (a message that is
+slow or fails: slow_consumption, poison_message); clients of a group of which none says what it does.
+Do next: take a stack of that client; restart it.
+Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3): a heartbeat says nothing of listeners.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from offsetguard.rules.evidence import lag_evidence, name_servers_of
+from offsetguard.rules.judged_groups import JudgedGroup, is_little, judged_groups, longest_ms, more_came
+from offsetguard.rules.lock_holders import POP
+from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.verdicts import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts import IntervalFacts, QueueFacts
+
+_SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
+_STILL = (
+    "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
+    "{silence_ms:duration}, and {effective_lag:messages} messages wait there; other queues of the group move."
+)
+
+RULE = Rule(
+    id="client_stands_still",
+    severity=Severity.WARNING,
+    needs=("groups", "queues"),
+    means="One client of a consumer group stands still while the others go on.",
+    texts={
+        "default": Texts(
+            summary=_SUMMARY,
+            cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
+            do_next="Take a stack of that client: mqadmin consumerStatus -n {name_servers:shell} "
+            "-g {consumer_group:shell} -i {client_id:shell} -s; if it hangs, restart it: its queues go to the other "
+            "clients within a minute.",
+        ),
+        "silent": Texts(
+            summary=_SUMMARY,
+            cause="Client {client_id} of consumer group {consumer_group} does not answer, and stands still: on "
+            + _STILL,
+            do_next="See whether its process is stopped, or its host is overloaded. Restart it: its queues go to the "
+            "other clients within a minute.",
+        ),
+    },
+    title="one client stands still",
+    table=("client_id", "still_queue_count", "effective_lag", "silence_ms", "online_client_count"),
+    peak="effective_lag",
+    group_needs=("effective_lag",),
+    recovered="the queues of that client move again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic): of several such clients, about the one with the most that waits."""
+    for judged in judged_groups(facts, config):
+        group = judged.group
+        if group.consumption == POP or (group.online_client_count or 0) < 2 or judged.stands_still(facts.now):
+            continue
+        standing = _standing(judged)
+        if not standing:
+            continue
+        client_id, queues = max(standing.items(), key=lambda one: (_waiting(one[1]), one[0]))
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity,
+            variant="silent" if client_id in (group.silent_client_ids or ()) else "default",
+            state=State.STALLED.value,
+            figures={
+                "client_id": client_id,
+                "still_queue_count": len(queues),
+                "effective_lag": _waiting(queues),
+                "silence_ms": longest_ms(queues, "silence_ms"),
+                "online_client_count": group.online_client_count,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=lag_evidence(queues),
+        )
+
+
+def _standing(judged: JudgedGroup) -> Mapping[str, Sequence[QueueFacts]]:
+    """Return by client its waiting queues, of clients on which none of these moves."""
+    silent = judged.group.silent_client_ids or ()
+    unheld_by = silent[0] if len(silent) == 1 else None
+    held = defaultdict[str, list["QueueFacts"]](list)
+    for queue in judged.queues:
+        if (queue.offsets.effective_lag or 0) > 0 and (holder := queue.holder_client_id or unheld_by):
+            held[holder].append(queue)
+    still = {id(queue) for queue in judged.in_state(State.STALLED)}
+    return {
+        client_id: queues
+        for client_id, queues in held.items()
+        if all(id(queue) in still for queue in queues) and any(map(more_came, queues)) and not is_little(queues)
+    }
+
+
+def _waiting(queues: Sequence[QueueFacts]) -> int:
+    return sum(queue.offsets.effective_lag or 0 for queue in queues)
