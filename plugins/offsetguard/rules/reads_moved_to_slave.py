@@ -1,9 +1,10 @@
 """A consumer group reads from a slave: dashboards that ask masters only show TPS 0 while its backlog falls.
 
 Means: it reads further behind the end than accessMessageInMemoryMaxRatio (40 %) of the master's memory, so the master
-sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the lag does not fall meanwhile, the slave
-is the bottleneck, or is itself behind.
-Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window.
+sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the lag does not fall meanwhile although
+clients wait for messages, the slave is the bottleneck, or is itself behind.
+Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window;
+what clients have in process: who has a batch for each queue waits for no slave.
 Not judged: reads from a slave whose master is gone (broker_unreachable); POP groups.
 Do next: nothing while the lag falls.
 Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
 LONGEST_DRAIN_MS = 24 * 3_600_000  # a lag that needs longer does not fall to speak of
+PULL_BATCH = 32  # messages of one pull: pullBatchSize, maxMsgNums (4.9.8, 5.3.3)
 
 _READS = (
     "Consumer group {consumer_group} reads topic {topic} from the slave of {brokers} since {slave_read_since:moment} "
@@ -114,7 +116,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "slave_get_tps": rounded_rate(group.slave_get_tps),
                 "master_get_tps": rounded_rate(group.master_get_tps),
                 "get_tps": rounded_rate(group.get_tps),
-                "effective_lag": group.effective_lag,
+                "effective_lag": group.effective_lag and max(0, group.effective_lag),
                 "drain_low_ms": None if drain is None else drain.low_ms,
                 "drain_high_ms": None if drain is None else drain.high_ms,
                 "slave_behind_bytes": slave_behind_bytes(facts, brokers),
@@ -127,12 +129,29 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def _variant(
     group: GroupFacts, trend: LagTrend | None, drain: forecasts.Forecast | None, policy: EffectivePolicy, *, early: bool
 ) -> str:
-    if trend is not None and trend.falls and (drain is None or drain.low_ms <= LONGEST_DRAIN_MS):
+    waiting = group.effective_lag or 0
+    if waiting > 0 and trend is not None and _falls(trend, waiting, drain):
         return "falls" if drain is None else "default"
-    in_process = 2 * (group.inflight or 0) > (group.effective_lag or 0)  # then clients are slow, and no slave is
+    in_process = 2 * (group.inflight or 0) > waiting or _have_enough(group)  # then clients are slow, and no slave is
     if in_process or not above_limit(group, policy):
         return "keeps_up"
     return "too_early" if early else "not_falling"
+
+
+def _falls(trend: LagTrend, waiting: int, drain: forecasts.Forecast | None) -> bool:
+    """Whether the lag falls so fast that it will be gone some day; a step up and down is no fall."""
+    if not trend.falls:
+        return False
+    if drain is not None:
+        return drain.low_ms <= LONGEST_DRAIN_MS
+    return waiting * (trend.span / timedelta(milliseconds=1)) <= LONGEST_DRAIN_MS * -trend.growth
+
+
+def _have_enough(group: GroupFacts) -> bool:
+    """Whether clients have a batch in process for each queue that they hold."""
+    return bool(group.held_queue_count) and (group.cached_message_count or 0) >= PULL_BATCH * (
+        group.held_queue_count or 0
+    )
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

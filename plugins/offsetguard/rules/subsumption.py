@@ -64,10 +64,6 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
         Subsumption("reads_moved_to_slave", rule_id, Scope.TOPIC, variants=("default", "falls"), quiets=True)
         for rule_id in ("accumulation", "slow_consumption", "flow_control")
     ),
-    *(
-        Subsumption("reads_moved_to_slave", rule_id, Scope.TOPIC, variants=("keeps_up", "too_early"), quiets=True)
-        for rule_id in ("slow_consumption", "flow_control")
-    ),
     Subsumption("reads_moved_to_slave", "accumulation", Scope.TOPIC, variants=("not_falling",)),
     *_pairs("lock_not_released", Scope.QUEUES, "accumulation", "slow_consumption", "lock_contention", "poison_message"),
     *_pairs("lock_not_released", Scope.QUEUES, "client_stands_still"),
