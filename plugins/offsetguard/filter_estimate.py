@@ -1,13 +1,18 @@
 """How many messages of a filtered group's lag are really for it: an estimate with its error, and what it is based on.
 
 A tag or SQL filter works when messages are read, so those that will be filtered out count as lag (incident I3). The
-share that matches is measured on what was read lately, in the better of two ways:
+share that matches is measured on what was read lately, in the best of three ways:
 
+- *Caches*: what lies in a client's cache of a queue matched, what lies between the oldest and the newest of it went by.
+  Each queue by itself: tags may lie unevenly over queues. It needs a cache of some messages for nearly all of the lag.
 - *Clients*: what they finished in the last minute and what lies in their caches now matched; what they committed in
   that minute and what is in flight went by. Nothing is counted twice, and nothing is between the two. It needs what
   every client says, and a group of one topic, since clients count what they consume of all topics together.
 - *Get rates*: what brokers handed out in the last minute matched; what was committed in that minute went by. A client
   gets up to 32 messages of a queue at once and finishes them later, so both may be off by as much per queue.
+
+The latter two are of the whole group, and say something of the lag where it lies on the queues that were counted: where
+it lies on others nobody can tell.
 
 The range holds three errors: *counting* (another stretch of the topic would have matched otherwise: Wilson's range for
 95 %, E. B. Wilson 1927, which also holds where none matched), *timing* (rates cover a minute in steps of 10 s, our
@@ -24,18 +29,24 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from offsetguard.facts import GroupFacts
+    from collections.abc import Sequence
+
+    from offsetguard.facts import GroupFacts, QueueFacts
 
 Z_95 = 1.959964  # of a normal distribution, both sides
 RATE_SECONDS = 60.0  # what brokers' and clients' rates cover (StatsItem: 7 samples, 10 s apart)
 STEP_SECONDS = 10.0  # a sample of a rate; a client's commit is 5 s
 PULL_BATCH_SIZE = 32  # messages of a queue that a client gets at once
+LEAST_CACHED = 8  # messages of a queue: fewer give no share
+NEARLY_ALL = 0.9  # of the lag
+REPRESENTED = 0.5  # of what was counted: so much at least must come from the queues that the lag lies on
 _POP = "pop"  # of `GroupFacts.consumption`
 
 
 class FilterBasis(StrEnum):
     """What the share that matches was measured on."""
 
+    CACHES = "caches"  # cached / from the oldest cached one to the newest, queue by queue
     CLIENTS = "clients"  # finished and cached / committed and in flight
     GET_RATES = "get_rates"  # handed out by all replicas / committed
 
@@ -78,13 +89,16 @@ class FilterEstimate:
     basis: FilterBasis
 
 
-def estimate_for(group: GroupFacts, *, topic_count: int) -> FilterEstimate | None:
+def estimate_for(group: GroupFacts, queues: Sequence[QueueFacts], *, topic_count: int) -> FilterEstimate | None:
     """Return the estimate for one (group, topic); None when lag or share is not known, or nothing is filtered.
 
-    `topic_count`: topics that the group consumes, besides its retry topic.
+    `queues`: its suspect queues. `topic_count`: topics that the group consumes, besides its retry topic.
     """
     if not group.filtered or group.consumption == _POP:
         return None
+    by_queue = _of_caches(group, queues)
+    if by_queue is not None or not _are_counted(group, queues):
+        return by_queue
     measured = measure(
         committed_tps=group.consume_tps,
         hit_ratio=group.hit_ratio,
@@ -94,6 +108,46 @@ def estimate_for(group: GroupFacts, *, topic_count: int) -> FilterEstimate | Non
         queue_count=group.queue_count,
     )
     return estimate_matching(lag=group.effective_lag, measured=measured)
+
+
+def _of_caches(group: GroupFacts, queues: Sequence[QueueFacts]) -> FilterEstimate | None:
+    """Return the sum over queues of which a client caches enough; None where these have not nearly all of the lag."""
+    measured = [(one, estimate) for one in queues if (estimate := _of_cache(one)) is not None]
+    found = [estimate for _, estimate in measured]
+    lag = sum(queue.offsets.effective_lag or 0 for queue, _ in measured)
+    if not found or group.effective_lag is None or lag < NEARLY_ALL * group.effective_lag:
+        return None
+    low, high = sum(one.low for one in found), sum(one.high for one in found)
+    matching = sum(one.matching for one in found)
+    return FilterEstimate(
+        matching=matching,
+        low=low,
+        high=high,
+        hit_ratio=matching / lag,
+        hit_ratio_low=low / lag,
+        hit_ratio_high=min(1.0, high / lag),
+        counted=sum(one.counted for one in found),
+        basis=FilterBasis.CACHES,
+    )
+
+
+def _of_cache(queue: QueueFacts) -> FilterEstimate | None:
+    first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
+    lag = queue.offsets.effective_lag or 0
+    if lag <= 0 or first is None or last is None or cached is None or cached < LEAST_CACHED or last <= first:
+        return None
+    went_by = float(last - first + 1)
+    measured = Measured(min(float(cached), went_by), went_by, 0.0, FilterBasis.CACHES)
+    return estimate_matching(lag=lag, measured=measured)
+
+
+def _are_counted(group: GroupFacts, queues: Sequence[QueueFacts]) -> bool:
+    """Whether most of what was committed in the last minute came from the queues that the lag lies on."""
+    lagging = [one for one in queues if (one.offsets.effective_lag or 0) > 0]
+    rates = [one.consume_tps for one in lagging if one.consume_tps is not None]
+    if not group.consume_tps or len(rates) < len(lagging) or not rates:
+        return True  # nothing says otherwise
+    return sum(rates) >= REPRESENTED * group.consume_tps
 
 
 def _finished_tps(group: GroupFacts) -> float | None:

@@ -1,7 +1,8 @@
 """A filtered group's lag counts messages that will never be delivered to it: the real backlog is smaller.
 
 Means: tags and SQL expressions filter when messages are read, so everything written counts as lag. The share that
-matches was measured in the last minute, on what its clients finished and hold, or on what all replicas handed out.
+matches is measured queue by queue on what its clients have cached, or of the last minute, on what they finished and
+hold, or on what all replicas handed out, where the lag lies on the queues that were counted.
 Evidence: clients subscribe to a part of the topic; hit ratio and its error range (95 %), and the lag times it.
 Not judged: a share above one half, which hides little; lags too small to speak of; POP groups.
 Do next: judge the group by the real backlog; nothing to do while that is within its limits.
@@ -21,10 +22,10 @@ from offsetguard.verdicts import State
 from offsetguard.windows import above_limit, states_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts import GroupFacts, IntervalFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
     from offsetguard.filter_estimate import FilterEstimate
 
 HIDES_LITTLE = 0.5
@@ -68,7 +69,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     queues, topics = queues_by_group(facts), _topic_counts(facts)
     for group in facts.groups:
         policy = config.policy(facts.cluster, group.consumer_group)
-        estimate = _estimate(group, topics)
+        own = queues.get((group.consumer_group, group.topic), [])
+        estimate = _estimate(group, own, topics)
         if estimate is None or estimate.hit_ratio > HIDES_LITTLE or (group.effective_lag or 0) < policy.lag_floor:
             continue
         yield Finding(
@@ -86,14 +88,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "matching_low": estimate.low,
                 "matching_high": estimate.high,
             },
-            queues=lag_evidence(queues.get((group.consumer_group, group.topic), [])),
+            queues=lag_evidence(own),
         )
 
 
-def _estimate(group: GroupFacts, topics: Mapping[str, int]) -> FilterEstimate | None:
+def _estimate(group: GroupFacts, queues: Sequence[QueueFacts], topics: Mapping[str, int]) -> FilterEstimate | None:
     if group.topic_kind == "system":
         return None
-    return estimate_for(group, topic_count=topics[group.consumer_group])
+    return estimate_for(group, queues, topic_count=topics[group.consumer_group])
 
 
 def _topic_counts(facts: IntervalFacts) -> Counter[str]:
@@ -110,9 +112,12 @@ def _is_behind(facts: IntervalFacts, group: GroupFacts, estimate: FilterEstimate
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which filtered groups above their limits the share that matches is not known."""
-    topics = _topic_counts(facts)
+    queues, topics = queues_by_group(facts), _topic_counts(facts)
     for group in facts.groups:
-        unknown = group.filtered and group.consumption != "pop" and _estimate(group, topics) is None
+        if not group.filtered or group.consumption == "pop":
+            continue
+        own = queues.get((group.consumer_group, group.topic), [])
+        unknown = _estimate(group, own, topics) is None
         if unknown and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
             because = Sentence("hit_ratio_unknown")
             yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

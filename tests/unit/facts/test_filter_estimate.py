@@ -46,7 +46,7 @@ def group(**columns: object) -> GroupFacts:
 
 
 def estimate(topic_count: int = 1, **columns: object) -> FilterEstimate:
-    found = estimate_for(group(**columns), topic_count=topic_count)
+    found = estimate_for(group(**columns), (), topic_count=topic_count)
     assert found is not None
     return found
 
@@ -101,7 +101,7 @@ def test_a_failing_message_of_an_orderly_group_is_tried_in_place_and_counts_once
     ],
 )
 def test_what_is_not_known_gives_no_estimate(columns: dict[str, object]) -> None:
-    assert estimate_for(group(**columns), topic_count=1) is None
+    assert estimate_for(group(**columns), (), topic_count=1) is None
 
 
 @given(
