@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import Gap, Outcome
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from offsetguard.config import Cluster
     from offsetguard.rocketmq.asker import Asker
     from offsetguard.rocketmq.bodies import ClusterInfo
+
+ATTEMPTS, PAUSE_S = 3, 0.5  # before a cluster is called unseen
 
 
 @record
@@ -52,8 +55,35 @@ async def find_members(
 
     Each failure is a gap that names its key in the configuration. Name servers do not talk to each other; each knows
     all brokers, so the first answer is enough, unless it lacks one of `expected_masters` (broker names): a name server
-    that was started a moment ago knows only the brokers that have registered since.
+    that was started a moment ago knows only the brokers that have registered since. Where none answers, all are asked
+    again: one connection that takes long is no proof that a name server is down, and much hangs on it.
     """
+    gaps: dict[str, Gap] = {}
+    try:
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(PAUSE_S)
+            found = await _ask_all(asker, name, cluster, ledger, expected_masters, gaps)
+            if found is not None:
+                _count_unmatched_addresses(name, cluster, found, ledger)
+                return found
+            if all(gap.outcome is Outcome.ANSWERED for gap in gaps.values()):
+                return None
+    finally:  # also when the time is up
+        for gap in gaps.values():
+            ledger.add_gap(gap)
+    return None
+
+
+async def _ask_all(
+    asker: Asker,
+    name: str,
+    cluster: Cluster,
+    ledger: RequestLedger,
+    expected_masters: Collection[str],
+    gaps: dict[str, Gap],
+) -> ClusterMembers | None:
+    """Ask each name server once, until all that is expected is known; `gaps`: by address what is missing so far."""
     found: ClusterMembers | None = None
     for position, address in enumerate(cluster.name_servers):
         request = GetBrokerClusterInfo()
@@ -63,19 +93,18 @@ async def find_members(
         except RocketMQError as error:
             outcome = outcome_of(error)
             ledger.count(outcome)
-            ledger.add_gap(_gap(address, str(request), outcome, f"{error}; check {key} in the configuration"))
+            gaps[address] = _gap(address, str(request), outcome, f"{error}; check {key} in the configuration")
             continue
         ledger.count(Outcome.ANSWERED)
         if info.brokers:
+            gaps.pop(address, None)
             members = _members(info)
             found = found.completed_by(members) if found else members
             if found.master_broker_names.issuperset(expected_masters):
                 break
             continue
         reason = f"{address}: lists no broker at all; is it the right name server? {key} in the configuration"
-        ledger.add_gap(_gap(address, str(request), Outcome.ANSWERED, reason))
-    if found is not None:
-        _count_unmatched_addresses(name, cluster, found, ledger)
+        gaps[address] = _gap(address, str(request), Outcome.ANSWERED, reason)
     return found
 
 

@@ -89,6 +89,26 @@ def test_a_name_server_that_trips_over_a_brokers_going_is_asked_once_more() -> N
     assert manifest.requests.refused == 1
 
 
+def test_one_connection_that_takes_long_is_no_proof_that_a_name_server_is_down() -> None:
+    async def run() -> Manifest:
+        async with scripted_cluster(healthy_broker()) as (_, listed):
+            asked = 0
+
+            async def slow_once(conversation: Conversation) -> None:
+                nonlocal asked
+                asked += 1
+                await (conversation.hang() if asked == 1 else name_server_of(listed)(conversation))
+
+            async with ScriptedPeer(slow_once) as name_server:
+                config = config_for(name_server.address, request_timeout_ms=QUICK_MS)
+                return (await collect_snapshot("main", config, INTERVAL, started_at=NOW))[0]
+
+    manifest = asyncio.run(run())
+    assert manifest.complete, manifest.gaps
+    assert not manifest.cluster_unseen
+    assert manifest.requests.timed_out == 1
+
+
 async def silence(conversation: Conversation) -> None:
     await conversation.hang()
 
