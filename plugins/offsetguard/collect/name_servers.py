@@ -63,7 +63,7 @@ async def find_members(
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(PAUSE_S)
-            found = await _ask_all(asker, name, cluster, ledger, expected_masters, gaps)
+            found = await _ask_all(asker, name, cluster, ledger, expected_masters, gaps=gaps)
             if found is not None:
                 _count_unmatched_addresses(name, cluster, found, ledger)
                 return found
@@ -81,6 +81,7 @@ async def _ask_all(
     cluster: Cluster,
     ledger: RequestLedger,
     expected_masters: Collection[str],
+    *,
     gaps: dict[str, Gap],
 ) -> ClusterMembers | None:
     """Ask each name server once, until all that is expected is known; `gaps`: by address what is missing so far."""

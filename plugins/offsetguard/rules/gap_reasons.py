@@ -30,6 +30,7 @@ class Unanswered:
     """The gaps of one round by who did not answer."""
 
     name_servers: tuple[CollectionGap, ...]
+    proxies: tuple[CollectionGap, ...]
     dead_masters: tuple[str, ...]  # by name: gave no offsets and no other answer
     dead_slaves: tuple[Replica, ...]
     of_the_dead: tuple[CollectionGap, ...]
@@ -41,9 +42,10 @@ def unanswered(facts: IntervalFacts, config: Config) -> Unanswered:
     """Sort the gaps: nobody is called dead who answered anything, or refused it."""
     known = config.clusters.get(facts.cluster)
     addresses = set(known.name_servers) if known is not None else set()
-    name_servers = tuple(
-        gap for gap in facts.gaps if gap.broker_name is None and (gap.address in addresses or not addresses)
-    )
+    of_no_broker = [gap for gap in facts.gaps if gap.broker_name is None]
+    proxies = tuple(gap for gap in of_no_broker if known is not None and gap.address in known.proxies)
+    name_servers = tuple(gap for gap in of_no_broker if gap.address in addresses or not addresses)
+    told = {*name_servers, *proxies}
     answered = {(one.broker_name, one.broker_id): one.answered for one in facts.brokers}
     alive = {
         (gap.broker_name, gap.broker_id) for gap in facts.gaps if gap.outcome == _REFUSED and gap.broker_id is not None
@@ -57,11 +59,12 @@ def unanswered(facts: IntervalFacts, config: Config) -> Unanswered:
     dead = {(name, 0) for name in dead_masters} | set(dead_slaves)
     return Unanswered(
         name_servers=name_servers,
+        proxies=proxies,
         dead_masters=dead_masters,
         dead_slaves=dead_slaves,
         of_the_dead=tuple(gap for gap in facts.gaps if _replica(gap) in dead),
         mute_masters=tuple(sorted(facts.unseen_broker_names.difference(dead_masters))),
-        rest=tuple(gap for gap in facts.gaps if gap not in name_servers and _replica(gap) not in dead),
+        rest=tuple(gap for gap in facts.gaps if gap not in told and _replica(gap) not in dead),
     )
 
 

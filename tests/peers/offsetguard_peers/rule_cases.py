@@ -196,7 +196,9 @@ def config_of(policies: list[dict[str, Any]]) -> Config:
     """Build a configuration of one cluster and one team with these policies of groups."""
     return Config.from_values(
         {
-            "clusters": {"demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"]}},
+            "clusters": {
+                "demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"], "proxies": ["10.0.0.9:8080"]},
+            },
             "teams": {"operations": {"mail": ["operations@example.org"]}},
             "default_team": "operations",
             "groups": policies,
