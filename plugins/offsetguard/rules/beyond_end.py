@@ -20,6 +20,14 @@ def beyond(queue: QueueFacts) -> int:
     return 0 if consumer is None or end is None else max(0, consumer - end)
 
 
+def was_beyond(queue: QueueFacts) -> bool:
+    """Whether the committed offset lies beyond the end, or did since the end fell."""
+    window = queue.window
+    if beyond(queue) or window is None or window.recreated_at is None:
+        return beyond(queue) > 0
+    return window.disordered_at is not None and window.disordered_at >= window.recreated_at
+
+
 def fallen_end(queues: Sequence[QueueFacts]) -> dict[str, Figure]:
     """Return the figures of the worst queue, and of all of them together; there is at least one."""
     worst = min(queues, key=worst_first)
@@ -28,7 +36,7 @@ def fallen_end(queues: Sequence[QueueFacts]) -> dict[str, Figure]:
         "queue_count": len(queues),
         "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
         "recreated_from": worst.window.recreated_from if worst.window else None,
-        "max_offset": worst.offsets.max_offset,
+        "max_offset": _fallen_to(worst),
         "consumer_offset": worst.offsets.consumer_offset,
         "beyond": sum(beyond(queue) for queue in queues),
         "first_moved_at": min(moments, default=None),
@@ -56,6 +64,14 @@ def beyond_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
 def worst_first(queue: QueueFacts) -> tuple[int, object]:
     """Order queues by how much will be skipped."""
     return -beyond(queue), queue.message_queue
+
+
+def _fallen_to(queue: QueueFacts) -> int | None:
+    """Return the end as it was first seen after it had fallen: it has grown since; else the present one."""
+    window = queue.window
+    if window is None or window.recreated_at is None or window.seen is None:
+        return queue.offsets.max_offset
+    return min(one.max_offset for one in (window.seen, *window.points) if one.at >= window.recreated_at)
 
 
 def _moment(queue: QueueFacts) -> datetime | None:

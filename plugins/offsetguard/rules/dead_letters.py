@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts
     from offsetguard.rules.rule import CannotTell
+
+_DEFAULT_RETRIES = 16  # of a client that sends a message back
 
 RULE = Rule(
     id="dead_letters",
@@ -32,7 +34,7 @@ RULE = Rule(
             summary="{consumer_group}: {dead_letter_growth:messages} new dead letter{dead_letter_growth:plural}",
             cause="{dead_letter_growth:messages} message{dead_letter_growth:plural} of consumer group "
             "{consumer_group} went to {dead_letter_topic} since the round before: they failed more often than the "
-            "group's retries allow (retryMaxTimes {retry_max_times}), and nobody will try them again; "
+            "group's retries allow ({retry_limit}), and nobody will try them again; "
             "{dead_letter_message_count:messages} lie there.",
             do_next="Look in the clients' log for what the listener throws. The messages are kept in the topic until "
             "retention deletes them: mqadmin topicStatus -n {name_servers:shell} -t {dead_letter_topic:shell} shows "
@@ -40,7 +42,7 @@ RULE = Rule(
         ),
     },
     title="new dead letters",
-    table=("dead_letter_growth", "dead_letter_message_count", "retry_max_times"),
+    table=("dead_letter_growth", "dead_letter_message_count", "retry_limit"),
     peak="dead_letter_growth",
     group_needs=("dead_letter_growth",),
     recovered="no new dead letter came for 30 min",
@@ -63,10 +65,20 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                     "dead_letter_growth": group.dead_letter_growth,
                     "dead_letter_message_count": group.dead_letter_message_count,
                     "dead_letter_topic": f"%DLQ%{group.consumer_group}",
-                    "retry_max_times": group.retry_max_times,
+                    "retry_limit": _retry_limit(group),
                     "name_servers": name_servers_of(config, facts.cluster),
                 },
             )
+
+
+def _retry_limit(group: GroupFacts) -> int | None:
+    """Return how often a message is tried: as clients say, whose request outranks the broker's retryMaxTimes.
+
+    Source: DefaultMQPushConsumerImpl.getMaxReconsumeTimes (-1: 16), SendMessageProcessor.consumerSendMsgBack.
+    """
+    if group.max_reconsume_times is None:
+        return group.retry_max_times
+    return _DEFAULT_RETRIES if group.max_reconsume_times == -1 else group.max_reconsume_times
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

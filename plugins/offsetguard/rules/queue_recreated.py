@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.rules.beyond_end import beyond, beyond_evidence, fallen_end
+from offsetguard.rules.beyond_end import beyond_evidence, fallen_end, was_beyond
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.move_causes import causes
 from offsetguard.rules.move_figures import move_evidence, move_figures
@@ -81,7 +81,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             cluster=facts.cluster,
             consumer_group=consumer_group,
             topic=topic,
-            severity=Severity.CRITICAL if any(beyond(queue) for queue in queues) else RULE.severity,
+            severity=Severity.CRITICAL if any(map(was_beyond, queues)) else RULE.severity,
             variant="default" if one.recreated else "beyond_end",
             state="ANOMALY",
             figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
