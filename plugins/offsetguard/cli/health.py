@@ -37,12 +37,13 @@ def health(*, config_file: Path | None, output_format: str) -> None:
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
     engine = open_database(workspace.database_url)
-    signs = read_signs(engine, config)
+    now = datetime.now(UTC)
+    signs = read_signs(engine, config, now)
     engine.dispose()
     delivery = config.delivery
     troubles = find_troubles(
         signs,
-        now=datetime.now(UTC),
+        now=now,
         silent_after_ms=delivery.silent_after_ms,
         undelivered_after_ms=delivery.undelivered_after_ms,
     )

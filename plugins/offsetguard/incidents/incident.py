@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from offsetguard.digests import digest_of
+from offsetguard.intervals import INTERVAL_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,6 +145,19 @@ class Incident:
     def state(self) -> str:
         """The state word that readers see: UNKNOWN while its evidence cannot be seen."""
         return "UNKNOWN" if self.unknown_since is not None else self.evidence.state
+
+    def as_before(self, interval: Interval) -> Incident:
+        """Return it as no interval after this one had been judged: what lay ahead of the present does not count."""
+        earlier = interval.start - INTERVAL_LENGTH
+        if self.counted_until <= interval.start:
+            return self
+        return replace(
+            self,
+            opened_at=min(self.opened_at, earlier),
+            last_seen_at=min(self.last_seen_at, earlier),
+            counted_at=None if self.counted_at is None else min(self.counted_at, earlier),
+            unknown_since=None if self.unknown_since is None else min(self.unknown_since, earlier),
+        )
 
     def seen_again(self, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
         """Take over what a newer finding shows; a pending incident opens when its rule has seen enough."""

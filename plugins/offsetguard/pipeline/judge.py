@@ -2,9 +2,10 @@
 
 Judging an interval again changes nothing and sends nothing: its row in `judged_intervals` is written in the same
 transaction, and judges of one cluster wait for each other. An interval older than the newest judged one is history: it
-cannot change what is known since. One that comes late (`notify_within_ms`) changes incidents and sends nothing. A
-replay (a backfill) is history whatever its interval, and never takes the place of a judgement that is still to come.
-With `notify_late` both tell what they find, marked as late, as long as no newer interval was judged.
+cannot change what is known since. An interval that lies ahead of the present does not make it history: the clock that
+judged it was wrong (`own_health.py` tells). One that comes late (`notify_within_ms`) changes incidents and sends
+nothing. A replay (a backfill) is history whatever its interval, and never takes the place of a judgement that is still
+to come. With `notify_late` both tell what they find, marked as late, as long as no newer interval was judged.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ def judge_interval(
     with reading(engine) if dry_run else writing(engine) as session:
         if not dry_run:
             serialize(session, f"judge {facts.cluster}")
+            if judged_intervals.mark_ahead(session, facts.cluster, now):
+                told_store.not_after(session, facts.cluster, facts.interval.start)
         mode = _mode(session, facts, config, now, replay=replay, notify_late=notify_late)
         report = JudgeReport(
             facts.cluster,
@@ -116,10 +119,11 @@ def judge_interval(
             cannot_tell=tuple(one for one in judgement.cannot_tell if _matches(one.consumer_group, pattern)),
         )
         if not report.already_judged and mode is not Mode.HISTORY:
-            report = _advanced(session, report, facts, judgement=judgement, pattern=pattern)
+            ahead = judged_intervals.newest_ahead(session, facts.cluster, now) is not None
+            report = _advanced(session, report, facts, judgement=judgement, pattern=pattern, ahead=ahead)
             if mode is Mode.LIVE or notify_late:
                 report = _planned(session, report, facts, config, pattern=pattern, now=now)
-        if not dry_run and not report.already_judged and not _is_still_to_come(session, report):
+        if not dry_run and not report.already_judged and not _is_still_to_come(session, report, now):
             _write(session, report, complete=pattern is None, now=now)
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
@@ -128,11 +132,17 @@ def judge_interval(
 
 
 def _advanced(
-    session: Session, report: JudgeReport, facts: IntervalFacts, *, judgement: Judgement, pattern: str | None
+    session: Session,
+    report: JudgeReport,
+    facts: IntervalFacts,
+    *,
+    judgement: Judgement,
+    pattern: str | None,
+    ahead: bool,
 ) -> JudgeReport:
-    """Let the findings act on the incidents."""
+    """Let the findings act on the incidents; `ahead`: some interval was judged that lies ahead of the present."""
     concerned = [
-        one
+        one.as_before(facts.interval) if ahead else one
         for one in incident_store.open_incidents(session, facts.cluster)
         if _matches(one.subject.consumer_group, pattern)
     ]
@@ -170,16 +180,16 @@ def _planned(
     return replace(report, planned=planned, history=(*report.history, *planned.history))
 
 
-def _is_still_to_come(session: Session, report: JudgeReport) -> bool:
+def _is_still_to_come(session: Session, report: JudgeReport, now: datetime) -> bool:
     """Whether a replayed interval is newer than all that were judged: its own run may yet have to warn."""
-    newest = judged_intervals.newest_interval(session, report.cluster)
+    newest = judged_intervals.newest_interval(session, report.cluster, now)
     return report.mode is Mode.HISTORY and (newest is None or report.interval > newest)
 
 
 def _mode(
     session: Session, facts: IntervalFacts, config: Config, now: datetime, *, replay: bool, notify_late: bool
 ) -> Mode:
-    newest = judged_intervals.newest_interval(session, facts.cluster)
+    newest = judged_intervals.newest_interval(session, facts.cluster, now)
     if (newest is not None and facts.interval <= newest) or (replay and not notify_late):
         return Mode.HISTORY
     if replay or now - facts.interval.end > timedelta(milliseconds=config.delivery.notify_within_ms):

@@ -1,12 +1,17 @@
-"""Judged intervals: a row here makes judging the interval again a no-op, and orders intervals in time."""
+"""Judged intervals: a row here makes judging the interval again a no-op, and orders intervals in time.
+
+A row ahead of the present was written by a host whose clock was wrong. It must not outrank the present, or nobody would
+be told anything until its minute comes: the first judge of a present interval marks it, and it counts for nothing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, false, func, or_, select
+from sqlalchemy import delete, false, func, or_, select, update
 
 from offsetguard.intervals import Interval
 from offsetguard.store.changed_rows import count_changed
@@ -26,6 +31,11 @@ class Mode(StrEnum):
     LIVE = "live"  # changed incidents and could send messages
     LATE = "late"  # changed incidents; older than notify_within_ms: nothing was sent, unless it was asked for
     HISTORY = "history"  # a newer interval had been judged: nothing but this row
+    AHEAD = "ahead"  # lay ahead of an interval that was judged later: counts as not judged
+
+
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""By so much a row may lie ahead of a clock without either being called wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,10 @@ class JudgedInterval:
 
 
 def record(session: Session, judged: JudgedInterval) -> None:
-    """Add the row; raises IntegrityError when the interval was judged already."""
+    """Add the row, in place of one that lay ahead; raises IntegrityError when the interval was judged already."""
+    row = JudgedIntervalRow
+    this = (row.cluster == judged.cluster) & (row.interval_start == judged.interval.start)
+    session.execute(delete(row).where(this, row.mode == Mode.AHEAD.value))
     session.add(
         JudgedIntervalRow(
             cluster=judged.cluster,
@@ -61,14 +74,38 @@ def record(session: Session, judged: JudgedInterval) -> None:
 
 def is_judged(session: Session, cluster: str, interval: Interval) -> bool:
     """Tell whether an interval was judged."""
-    return session.get(JudgedIntervalRow, (cluster, interval.start)) is not None
+    row = session.get(JudgedIntervalRow, (cluster, interval.start))
+    return row is not None and row.mode != Mode.AHEAD.value
 
 
-def newest_interval(session: Session, cluster: str) -> Interval | None:
-    """Return the newest interval of a cluster that was judged."""
-    query = select(func.max(JudgedIntervalRow.interval_start)).where(JudgedIntervalRow.cluster == cluster)
+def newest_interval(session: Session, cluster: str, now: datetime) -> Interval | None:
+    """Return the newest interval of a cluster that was judged and does not lie ahead of `now`."""
+    row = JudgedIntervalRow
+    query = select(func.max(row.interval_start)).where(
+        row.cluster == cluster, row.mode != Mode.AHEAD.value, row.interval_start <= now + CLOCKS_DIFFER
+    )
     start = session.scalar(query)
     return None if start is None else Interval(start)
+
+
+def newest_ahead(session: Session, cluster: str, now: datetime) -> Interval | None:
+    """Return the newest interval of a cluster that was judged although it lies ahead of `now`, marked or not."""
+    row = JudgedIntervalRow
+    query = select(func.max(row.interval_start)).where(row.cluster == cluster, row.interval_start > now + CLOCKS_DIFFER)
+    start = session.scalar(query)
+    return None if start is None else Interval(start)
+
+
+def mark_ahead(session: Session, cluster: str, now: datetime) -> int:
+    """Let what lies ahead of `now` count as not judged; returns how many intervals that are."""
+    row = JudgedIntervalRow
+    lying_ahead = (
+        update(row)
+        .where(row.cluster == cluster, row.interval_start > now + CLOCKS_DIFFER, row.mode != Mode.AHEAD.value)
+        .values(mode=Mode.AHEAD.value)
+        .execution_options(synchronize_session=False)
+    )
+    return count_changed(session, lying_ahead)
 
 
 def newest(engine: Engine, *, cluster: str, limit: int = 100) -> list[JudgedInterval]:

@@ -37,6 +37,12 @@ def of_cluster(session: Session, cluster: str) -> dict[ToldKey, Told]:
     }
 
 
+def not_after(session: Session, cluster: str, moment: datetime) -> None:
+    """Let nothing have been told after a moment: a message of an interval that lay ahead must not delay the next."""
+    later = update(ToldRow).where(ToldRow.cluster == cluster, ToldRow.told_at > moment).values(told_at=moment)
+    session.execute(later.execution_options(synchronize_session=False))
+
+
 def save(session: Session, changed: Mapping[ToldKey, Told]) -> None:
     """Write what changed; what is empty is forgotten."""
     gone = [_digest(key) for key, told in changed.items() if told.is_empty]

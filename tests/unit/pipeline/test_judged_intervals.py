@@ -71,7 +71,7 @@ def test_a_replay_of_the_past_writes_a_row_and_no_message_however_young_it_is(en
     judge(engine, facts(5, group("a", 20_000)))
     before = (incidents.newest(engine), outbox.messages(engine))
     for minute in (3, 1, 4):
-        report = judge(engine, facts(minute, group("b", 90_000)), replay=True)
+        report = judge(engine, facts(minute, group("b", 90_000)), late=(5 - minute) * MINUTE, replay=True)
         assert (report.mode, report.messages, report.opened) == (Mode.HISTORY, (), ())
     assert (incidents.newest(engine), outbox.messages(engine)) == before
     modes = [one.mode for one in judged_intervals.newest(engine, cluster="demo")]
@@ -122,3 +122,26 @@ def test_a_judgement_of_some_groups_and_then_of_all_counts_the_interval_once(eng
     report = judge(engine, facts(0, group("a", 20_000), group("b", 30_000)))
     assert [one.subject.consumer_group for one in report.opened] == ["b"]
     assert {one.subject.consumer_group: one.seen_count for one in incidents.newest(engine)} == {"a": 1, "b": 1}
+
+
+def test_a_minute_that_was_judged_ahead_does_not_outrank_the_present(engine: Engine) -> None:
+    """A host whose clock was an hour ahead judged minute 60, and found trouble; then its clock was set right."""
+    judge(engine, facts(60, group("somebody", 20_000)))
+    first, *_, over, _ = [judge(engine, facts(n, group("somebody", 50_000 if n < 3 else 0))) for n in range(6)]
+    assert first.mode is Mode.LIVE
+    assert not first.already_judged
+    assert judged_intervals.newest(engine, cluster="demo")[0].mode is Mode.AHEAD
+    (incident,) = incidents.newest(engine)
+    assert (incident.peak, incident.seen_count) == (50_000, 4)
+    assert incident.resolved_at == over.interval.start, "its end is seen, not an hour later"
+    (again,) = told(judge(engine, facts(6, group("somebody", 20_000))))
+    assert again[2] is NotificationReason.FIRST
+
+
+def test_the_minute_itself_is_judged_when_it_comes(engine: Engine) -> None:
+    judge(engine, facts(3, group("somebody", 0)))
+    for minute in range(3):
+        judge(engine, facts(minute, group("somebody", 0)), late=timedelta(seconds=-50))
+    report = judge(engine, facts(3, group("somebody", 20_000)))
+    assert not report.already_judged
+    assert len(report.opened) == 1

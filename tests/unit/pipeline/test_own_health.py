@@ -68,6 +68,16 @@ def test_a_cluster_that_was_never_judged_is_not_well(engine: Engine) -> None:
     assert troubles(engine) == [("other", "nothing of cluster other was judged so far")]
 
 
+def test_minutes_that_were_judged_ahead_are_a_trouble_and_no_sign_of_life(working: Engine) -> None:
+    """A host whose clock was an hour ahead judged, and was set right; nothing has been judged for eleven minutes."""
+    judge(working, "main", NOW + 60 * MINUTE)
+    assert [cluster for cluster, _ in troubles(working)] == ["main"]
+    (silent, other, ahead) = troubles(working, NOW + 11 * MINUTE)
+    assert "nothing of cluster main was judged for 11 min" in silent[1]
+    assert other[0] == "other"
+    assert "minutes were judged that lie ahead, up to 2026-11-21 11:41:00 UTC, 49 min from now" in ahead[1]
+
+
 def test_a_cluster_in_which_nothing_is_judged_any_more_is_told_after_ten_minutes_and_alone(working: Engine) -> None:
     judge(working, "main", NOW + 10 * MINUTE)
     assert troubles(working, NOW + 10 * MINUTE) == []

@@ -150,7 +150,7 @@ def test_the_newest_judged_interval_is_that_of_the_cluster(engine: Engine) -> No
             interval = Interval(START + minute * MINUTE)
             judged_intervals.record(session, JudgedInterval(cluster, interval, START, Mode.LIVE, 0, 0, 0, 0))
     with reading(engine) as session:
-        assert judged_intervals.newest_interval(session, "demo") == Interval(START + 3 * MINUTE)
-        assert judged_intervals.newest_interval(session, "nobody") is None
+        assert judged_intervals.newest_interval(session, "demo", START + 9 * MINUTE) == Interval(START + 3 * MINUTE)
+        assert judged_intervals.newest_interval(session, "nobody", START) is None
         assert judged_intervals.is_judged(session, "demo", Interval(START + MINUTE))
         assert not judged_intervals.is_judged(session, "demo", Interval(START + 2 * MINUTE))
