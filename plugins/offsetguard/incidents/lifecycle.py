@@ -10,6 +10,8 @@ Each interval counts once, as bad (found), as good (looked at and not found) or 
 what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once.
 Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
+What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
+after the one that showed its end counts as good, unless it explains something that goes on.
 What looks like the rest of a trouble that this interval is the first not to show (`after`) is pending for an interval.
 
 Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
@@ -28,6 +30,7 @@ from offsetguard.incidents.visibility import GroupRows, resolution, unseen_becau
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
+    from datetime import datetime
 
     from offsetguard.facts import IntervalFacts
     from offsetguard.rules.rule import CannotTell, Finding, Rule
@@ -76,15 +79,19 @@ def advance(
     *,
     cannot_tell: Iterable[CannotTell] = (),
     wider: Iterable[Finding] = (),
+    lately_resolved: Iterable[Incident] = (),
 ) -> Changes:
     """Return what becomes of the incidents of the facts' cluster that are not over, and what the findings begin.
 
     `rules`: by id, those that looked; an incident of a rule that does not exist any more is resolved.
     `cannot_tell`: what they could not tell; an incident that this may hide stays open.
+    `lately_resolved`: incidents that ended while rules still look back to what they were about.
     `wider`: findings that open nothing here and may explain open incidents: those outside of a pattern of groups.
     Judging again the interval that was counted last changes nothing.
     """
-    found = {Subject.of(finding): finding for finding in findings}
+    incidents = tuple(incidents)
+    shown_until = {one.subject: one.last_seen_at for one in (*lately_resolved, *incidents)}
+    found = {Subject.of(finding): finding for finding in findings if not _is_over(finding, shown_until)}
     untold = Untold(cannot_tell, facts.unseen_broker_names)
     life = _Life(facts, rules, untold, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
@@ -158,6 +165,14 @@ class _Life:
         if incident.is_pending:
             return Fate.PENDING
         return Fate.UNKNOWN if incident.unknown_since is not None else Fate.CALM
+
+
+def _is_over(finding: Finding, shown_until: Mapping[Subject, datetime]) -> bool:
+    """Whether what a finding is about has ended before an interval that showed it already began."""
+    shown_at = shown_until.get(Subject.of(finding))
+    if finding.last_event_at is None or finding.explains or shown_at is None:
+        return False
+    return finding.last_event_at <= shown_at
 
 
 def _explained(cluster: str, findings: Iterable[Finding]) -> frozenset[Subject]:

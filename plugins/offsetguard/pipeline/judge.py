@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from offsetguard.rules.rule import CannotTell, Finding
 
 EVERY_GROUP = "*"
+LOOKED_BACK = timedelta(hours=2)
+"""Longer than rules look back by default (30 min), and than an end takes: what ended is not opened anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def _advanced(
         rules_by_id(),
         cannot_tell=judgement.cannot_tell,
         wider=judgement.findings,
+        lately_resolved=incident_store.resolved_since(session, facts.cluster, facts.now - LOOKED_BACK),
     )
     return replace(report, changes=changes, history=history_of(concerned, changes, facts.interval))
 

@@ -93,7 +93,7 @@ RULE = Rule(
     title="clients contend for queue locks",
     table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "waiter_client_id", "effective_lag"),
     peak="stood_still_ms",
-    recovered="no clients contend for a queue's lock, nor have any lately",
+    recovered="over: no clients contend for a queue's lock",
 )
 
 
@@ -111,7 +111,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures = _of_wait(longest, facts)
             variant = _variant(longest, groups.get(subject))
             severity = Severity.INFO if all(by_a_restart(one, facts) for one in long) else RULE.severity
-            yield replace(_finding(facts, config, subject, variant, figures, queues), severity=severity)
+            ended = [one.ended_at for one in long if one.ended_at is not None]
+            over_at = max(ended) if len(ended) == len(long) else None
+            finding = _finding(facts, config, subject, variant, figures, queues)
+            yield replace(finding, severity=severity, last_event_at=over_at)
     for unheld in unheld_queues(facts, config):
         if unheld.subject not in told and unheld.outlasts_any_lock and unheld.figures["doubled_client_ids"]:
             told.add(unheld.subject)

@@ -83,7 +83,7 @@ RULE = Rule(
     title="queue locks of a client that has gone",
     table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "first_refused_at", "effective_lag"),
     peak="stood_still_ms",
-    recovered="no client waits for the lock of a client that has gone, nor has one lately",
+    recovered="over: no client waits for the lock of a client that has gone",
 )
 
 
@@ -154,6 +154,7 @@ def _finding(
         topic=topic,
         severity=RULE.severity if matters else Severity.INFO,
         variant="waiting" if ongoing else "default",
+        last_event_at=None if ongoing else max((one.ended_at or one.last_refused_at for one in waits), default=None),
         state="STALLED",
         figures={
             "stood_still_ms": stood_still_ms(shown, facts.now),

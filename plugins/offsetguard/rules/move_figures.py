@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
@@ -38,6 +39,11 @@ def move_figures(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
         "queue_count": None if any(move.queue_id is None for move in moves) else len(_by_queue(moves)),
         "clients": clients_of(moves),
     }
+
+
+def moment(figure: Figure) -> datetime | None:
+    """Return a figure as the moment that it is."""
+    return figure if isinstance(figure, datetime) else None
 
 
 def clients_of(moves: Iterable[OffsetMoveFacts]) -> Figure:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.move_causes import BROADCASTING, CLUSTERING, causes
-from offsetguard.rules.move_figures import move_evidence, move_figures
+from offsetguard.rules.move_figures import moment, move_evidence, move_figures
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.unseen_moves import silent_about_corrections, unread_events
 
@@ -55,7 +55,7 @@ RULE = Rule(
     title="messages were deleted before they were consumed",
     table=("lost", "requested_offset", "corrected_offset", "queue_count", "first_moved_at", "last_moved_at"),
     peak="lost",
-    recovered="no offset of it was moved by retention within the look-back window",
+    recovered="over: no offset of it was moved by retention since; what was lost stays lost",
 )
 
 
@@ -71,7 +71,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
                 variant="broadcasting" if one.model == BROADCASTING else "default",
                 state="LOST",
-                figures=move_figures(one.overtaken),
+                figures=(figures := move_figures(one.overtaken)),
+                last_event_at=moment(figures["last_moved_at"]),
                 queues=move_evidence(one.overtaken),
                 broker_names=frozenset(move.broker_name for move in one.overtaken),
             )

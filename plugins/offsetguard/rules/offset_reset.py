@@ -19,7 +19,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.rules.beyond_end import beyond, beyond_evidence, fallen_end
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.move_causes import CLUSTERING, causes
-from offsetguard.rules.move_figures import move_evidence, move_figures
+from offsetguard.rules.move_figures import moment, move_evidence, move_figures
 from offsetguard.rules.reset_orders import is_to_the_end, reset_figures
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.unseen_moves import is_first_look
@@ -87,7 +87,7 @@ RULE = Rule(
     title="committed offsets were set",
     table=("repeated", "skipped", "beyond", "requested_offset", "corrected_offset", "target_at", "first_moved_at"),
     peak="repeated",
-    recovered="no offset of it was set within the look-back window",
+    recovered="over: no offset of it was set since",
 )
 
 
@@ -96,6 +96,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for (consumer_group, topic), one in causes(facts, config).items():
         variant = _variant(one)
         if variant is not None:
+            figures = _figures(one, variant)
             moves = one.not_persisted if variant == "set_back_again" else one.moved_back
             yield Finding(
                 rule=RULE,
@@ -105,9 +106,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 severity=Severity.CRITICAL if any(map(beyond, one.set_beyond)) else RULE.severity,
                 variant=variant,
                 state={"set_beyond": "ANOMALY", "to_the_end": "OK"}.get(variant, "REWOUND"),
-                figures={**_figures(one, variant), "name_servers": name_servers_of(config, facts.cluster)},
+                figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
                 queues=beyond_evidence(one.set_beyond) or move_evidence(moves),
                 broker_names=frozenset(move.broker_name for move in moves),
+                last_event_at=None if variant in {"set_beyond", "set_back_again"} else moment(figures["last_moved_at"]),
             )
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.rules.beyond_end import beyond_evidence, fallen_end, was_beyond
+from offsetguard.rules.beyond_end import beyond, beyond_evidence, fallen_end, was_beyond
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.move_causes import causes
-from offsetguard.rules.move_figures import move_evidence, move_figures
+from offsetguard.rules.move_figures import moment, move_evidence, move_figures
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.unseen_moves import is_first_look
 
@@ -65,7 +65,7 @@ RULE = Rule(
     title="queues end below what was consumed",
     table=("queue_count", "recreated_from", "max_offset", "consumer_offset", "beyond", "first_moved_at"),
     peak="beyond",
-    recovered="recovered: no end fell within the look-back window, and no offset lies beyond an end",
+    recovered="recovered: no end fell since, and no offset lies beyond an end",
 )
 
 
@@ -87,6 +87,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
             queues=beyond_evidence(queues) or move_evidence(one.beyond_end),
             broker_names=frozenset(move.broker_name for move in one.beyond_end),
+            last_event_at=None if any(map(beyond, queues)) else moment(figures["last_moved_at"]),
         )
 
 

@@ -83,6 +83,7 @@ class Finding:
     variant: str = "default"
     state: str = "OK"  # state word of design: LOST, ANOMALY, STOPPED, FALLING_BEHIND, UNKNOWN, ...
     broker_names: frozenset[str] = frozenset()  # brokers that it concerns besides those of its queues
+    last_event_at: datetime | None = None  # of what is over by itself: when it was seen last; None: it goes on
     explains: tuple[Explained, ...] = ()  # set by `subsumption.subsume`, never by a rule
 
     @property

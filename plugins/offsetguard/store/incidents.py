@@ -85,6 +85,12 @@ def newest_resolved(session: Session, *, cluster: str | None = None, limit: int)
     return [_from_row(row) for row in session.scalars(query)]
 
 
+def resolved_since(session: Session, cluster: str, moment: datetime) -> list[Incident]:
+    """Return a cluster's incidents that ended at a moment or later, oldest first."""
+    query = select(IncidentRow).where(IncidentRow.cluster == cluster, IncidentRow.resolved_at >= moment)
+    return [_from_row(row) for row in session.scalars(query.order_by(IncidentRow.resolved_at))]
+
+
 def count_open(session: Session) -> int:
     """Return how many incidents are open in all clusters."""
     query = select(func.count()).where(IncidentRow.resolved_at.is_(None), IncidentRow.is_pending.is_(False))

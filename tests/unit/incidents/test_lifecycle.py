@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -133,3 +135,40 @@ def test_an_incident_keeps_what_could_not_be_told_about_its_group_and_its_broker
     many = [replace(own, because=f"{n}.") for n in range(EVIDENCE_KEPT + 5)]
     (incident,) = advance((), [finding()], facts(0), RULES, cannot_tell=many).opened
     assert (len(incident.evidence.cannot_tell), incident.evidence.cannot_tell_count) == (EVIDENCE_KEPT, 25)
+
+
+def what_stands(minutes: int, **more: Any) -> list[int]:
+    """Return the minutes in which an incident about a reset stands, which rules find for half an hour.
+
+    The reset was 20 s after the start of minute 0; `more`: fields of the finding.
+    """
+    reset = finding("offset_reset", last_event_at=START + timedelta(seconds=20), **more)
+    incidents: tuple[Incident, ...] = ()
+    resolved: list[Incident] = []
+    standing = []
+    for minute in range(minutes):
+        changes = advance(incidents, [reset], facts(minute, row()), RULES, lately_resolved=resolved)
+        incidents, standing = changes.open, standing + ([minute] if changes.open else [])
+        resolved += changes.resolved
+    return standing
+
+
+def test_what_is_over_by_itself_ends_minutes_after_it_and_is_not_opened_anew() -> None:
+    assert what_stands(30) == [0, 1, 2]
+
+
+def test_what_is_over_stands_while_it_explains_what_goes_on() -> None:
+    explained = Explained("accumulation", "billing", "orders", "behind")
+    assert what_stands(30, explains=(explained,)) == list(range(30))
+
+
+def test_a_second_reset_is_another_trouble() -> None:
+    first = finding("offset_reset", last_event_at=START + timedelta(seconds=20))
+    second = replace(first, last_event_at=interval(10).start + timedelta(seconds=5))
+    incidents, resolved = opened(first), list[Incident]()
+    for minute in range(1, 10):
+        changes = advance(incidents, [first], facts(minute, row()), RULES, lately_resolved=resolved)
+        incidents, resolved = changes.open, [*resolved, *changes.resolved]
+    assert len(resolved) == 1
+    (again,) = advance(incidents, [second], facts(10, row()), RULES, lately_resolved=resolved).opened
+    assert again.opened_at == interval(10).start
