@@ -7,7 +7,8 @@ overtaken    the group had messages waiting, the oldest kept message passed its 
              two, corrected = the oldest message kept now. The difference is the most that it can have lost: what it
              consumed between the two readings is in it; whether that was all, the pace of its window tells
              (rules/move_causes.py).
-moved back   the committed offset is smaller now: requested = before, corrected = now; these are consumed again.
+moved back   the committed offset is smaller now: requested = before, or the end if it lay beyond that, corrected = now;
+             these are consumed again.
 
 What healthy groups do as well, and what is therefore no move:
 
@@ -64,9 +65,10 @@ def snapshot_moves(
     overtaken = _all(had_waiting, read_soon_after, pc.less(handed_out, low), pc.greater_equal(after, low))
     moved_back = pc.less(after, pc.subtract(before, _number(MOVED_BACK_FLOOR)))
     corrected = pc.if_else(overtaken, low, after)
-    requested = pc.if_else(overtaken, handed_out, before)
+    within = pc.max_element_wise(after, pc.min_element_wise(before, both["earlier_max_offset"]))
+    requested = pc.if_else(overtaken, handed_out, within)
     moved = both.append_column("requested_offset", requested).append_column("corrected_offset", corrected)
-    moved = moved.filter(pc.or_(overtaken, moved_back))
+    moved = moved.filter(pc.or_(overtaken, pc.and_(moved_back, pc.greater(within, after))))
     position = int(interval.start.timestamp() * 1000)
     return [_row(queue, cluster, interval, position) for queue in moved.to_pylist()]
 

@@ -50,6 +50,8 @@ def table(*rows: Row) -> pa.Table:
         ("nobody knows whether it had read everything", (0, 100, UNKNOWN), (200, 230, 600), None),
         ("the oldest message is unknown", (0, 100, 500), (UNKNOWN, 230, 600), None),
         ("it was set back", (0, 400, 500), (0, 120, 600), (400, 120)),
+        ("it was set back from beyond the end", (0, 4080, 40), (0, 5, 40), (40, 5)),
+        ("from beyond the end to the end: nothing is consumed again", (0, 4080, 40), (0, 40, 40), None),
         ("the race of two commits", (0, 400, 500), (0, 400 - MOVED_BACK_FLOOR, 500), None),
         ("one more than the race", (0, 400, 500), (0, 400 - MOVED_BACK_FLOOR - 1, 500), (400, 389)),
         ("set back, and the end is unknown", (0, 400, UNKNOWN), (UNKNOWN, 120, UNKNOWN), (400, 120)),
@@ -115,7 +117,10 @@ def naive(earlier: list[Row], now: list[Row]) -> set[tuple[str, int, int, int]]:
         if had_waiting and low is not None and requested < low <= committed:
             found.add((after["consumer_group"], after["queue_id"], requested, low))
         elif committed < requested - MOVED_BACK_FLOOR:
-            found.add((after["consumer_group"], after["queue_id"], requested, committed))
+            end = before["max_offset"]
+            within = requested if end is None else min(requested, end)
+            if within > committed:
+                found.add((after["consumer_group"], after["queue_id"], within, committed))
     return found
 
 
