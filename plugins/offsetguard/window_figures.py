@@ -155,6 +155,13 @@ class WindowFigures:
         return 0 if state.seen_at is None or not moments else (state.seen_at - max(moments)) // _MS
 
     @cached_property
+    def began_unseen(self) -> bool:
+        """Whether the silence is as long as the queue is known: it may have begun long before."""
+        state = self.state
+        seen = [one for one in (state.advanced_at, state.end_reached_at) if one is not None]
+        return state.first_seen_at is not None and all(one < state.first_seen_at for one in seen)
+
+    @cached_property
     def stood_still(self) -> bool:
         """Whether rounds were missed, and what waited before them waits behind the same committed offset."""
         count, points, first = self.state.sample_count, self.state.points, self.state.first_seen_at

@@ -218,6 +218,7 @@ def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict
         "online_client_count": context.online_client_count,
         "committed_offset": state.committed_offset,
         "silence_ms": figures.silence_ms,
+        "silence_began_unseen": figures.began_unseen,
         "rhythm_ms": figures.rhythm_ms or None,
         "growth": figures.growth,
         "growth_ms": figures.growth_ms,

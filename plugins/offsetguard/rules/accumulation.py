@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.rules.backlog_trend import backlog_trend
 from offsetguard.rules.evidence import lag_evidence, name_servers_of
-from offsetguard.rules.judged_groups import judged_groups, longest_ms, unseen_brokers
+from offsetguard.rules.judged_groups import judged_groups, longest_ms, longest_silence, unseen_brokers
 from offsetguard.rules.lock_holders import POP
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
@@ -62,7 +62,7 @@ RULE = Rule(
         "stalled": Texts(
             summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
             cause=_BEHIND + _ONLINE + ", and {stalled_queue_count} of its {queue_count} queues stand still: nothing "
-            "was committed there for {silence_ms:duration}" + _ALLOWED,
+            "was committed there for {silence}" + _ALLOWED,
             do_next="Take a stack of a client: " + _STACK + "; a listener that hangs, a message that fails again and "
             "again, or a queue that no client holds looks like this.",
         ),
@@ -128,6 +128,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "online_client_count": group.online_client_count,
                 "queue_count": group.queue_count,
                 "stalled_queue_count": len(judged.in_state(State.STALLED)),
+                "silence": longest_silence(judged.in_state(State.STALLED)),
                 "silence_ms": longest_ms(judged.in_state(State.STALLED), "silence_ms"),
                 "growth": trend.growth,
                 "drained_ms": trend.drained_ms,

@@ -17,7 +17,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import lag_evidence, name_servers_of
-from offsetguard.rules.judged_groups import JudgedGroup, is_little, judged_groups, longest_ms, more_came
+from offsetguard.rules.judged_groups import (
+    JudgedGroup,
+    is_little,
+    judged_groups,
+    longest_ms,
+    longest_silence,
+    more_came,
+)
 from offsetguard.rules.lock_holders import POP
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
 _SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
 _STILL = (
     "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
-    "{silence_ms:duration}, and {effective_lag:messages} messages wait there; other queues of the group move."
+    "{silence}, and {effective_lag:messages} messages wait there; other queues of the group move."
 )
 
 RULE = Rule(
@@ -85,6 +92,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "client_id": client_id,
                 "still_queue_count": len(queues),
                 "effective_lag": _waiting(queues),
+                "silence": longest_silence(queues),
                 "silence_ms": longest_ms(queues, "silence_ms"),
                 "online_client_count": group.online_client_count,
                 "name_servers": name_servers_of(config, facts.cluster),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import lag_evidence, name_servers_of, rocketmq_cluster_of
-from offsetguard.rules.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
+from offsetguard.rules.judged_groups import JudgedGroup, judged_groups, longest_ms, longest_silence, unseen_brokers
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
 
@@ -45,7 +45,7 @@ RULE = Rule(
             summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
             "on {topic}",
             cause="No client of consumer group {consumer_group} is online and nothing was committed for "
-            "{silence_ms:duration}: " + _WAITING + ".",
+            "{silence}: " + _WAITING + ".",
             do_next=_DO_NEXT,
         ),
         "one_look": Texts(
@@ -84,6 +84,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
+                "silence": None if one_look else longest_silence(stopped),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,
                 "max_lag_messages": policy.max_lag_messages,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+    from offsetguard.verdicts import Figure
 
 _LEAST_WAITING = 10  # messages
 
@@ -96,6 +97,22 @@ def longest_ms(queues: Iterable[QueueFacts], figure: str) -> int | None:
     """Return the greatest of a figure of the queues' verdicts; None = no verdict has it."""
     values = (queue.verdict.figures.get(figure) for queue in queues if queue.verdict is not None)
     return max((value for value in values if isinstance(value, int)), default=None)
+
+
+def longest_silence(queues: Iterable[QueueFacts]) -> Figure:
+    """Return for how long nothing was committed on the one of some queues that has stood longest, as words.
+
+    "At least" where its silence began before anybody looked.
+    """
+    longest: tuple[int, bool] | None = None
+    for queue in queues:
+        figures = queue.verdict.figures if queue.verdict is not None else {}
+        silence_ms, unseen = figures.get("silence_ms"), figures.get("silence_began_unseen")
+        if isinstance(silence_ms, int) and (longest is None or longest[0] < silence_ms):
+            longest = silence_ms, bool(unseen)
+    if longest is None:
+        return None
+    return Sentence("for_at_least" if longest[1] else "for_so_long", span_ms=longest[0])
 
 
 def unseen_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from offsetguard.catalogue import Sentence
 from offsetguard.channels.receipt import slack_parent
 from offsetguard.channels.slack import SlackChannel
 from offsetguard.config import Config
@@ -114,7 +115,7 @@ def _incident(consumer_group: str, lag: int, variant: str) -> Incident:
             "online_client_count": 2,
             "queue_count": 8,
             "stalled_queue_count": 8,
-            "silence_ms": 314_000,
+            "silence": Sentence("for_so_long", span_ms=314_000),
             "growth": 900,
             "max_lag_messages": 1_000,
             "max_lag_ms": 60_000,
