@@ -4,7 +4,7 @@ Means: consumers hang, or are slower than producers.
 Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, against the
 group's limits; and the windows of its queues: STALLED, FALLING_BEHIND, or neither. Within the limits it is INFO, unless
 all queues in which messages wait stand still while more come. So is a backlog that shrinks and will be drained within a
-window's time (30 min).
+window's time (30 min), or of a newcomer that consumes what was there before it.
 Not judged: a queue whose end was reached a few samples ago (a burst), or that rests within its own rhythm; groups that
 are offline (consumer_offline); broadcasting groups (they keep their offsets on the client), system topics, a lag that
 is not known. Of a POP group the lag is what waits to be handed out.
@@ -110,7 +110,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         group, policy = judged.group, judged.policy
         loud = judged.above_limit or judged.stands_still(facts.now)
-        soon = trend.drained_ms is not None and trend.drained_ms <= policy.window_ms
+        soon = trend.drained_ms is not None and (trend.drained_ms <= policy.window_ms or judged.is_newcomer)
+        soon = soon or (trend.variant == "default" and judged.is_newcomer)
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,

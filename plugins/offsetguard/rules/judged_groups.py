@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from offsetguard.verdicts import Figure
 
 _LEAST_WAITING = 10  # messages
+_FIRST_SEEN_WITHIN = timedelta(minutes=3)  # a rebalance, a first commit, and a round or two
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,16 @@ class JudgedGroup:
         if is_little(waiting) or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
             return False
         return any(map(more_came, still))
+
+    @property
+    def is_newcomer(self) -> bool:
+        """Whether the group was first seen when its newest client was started: what waited then is no fault of it."""
+        started_at = self.group.newest_client_start_at
+        windows = [queue.window for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
+        first_seen = [None if window is None else window.first_seen_at for window in windows]
+        if started_at is None or not windows:
+            return False
+        return all(one is not None and abs(one - started_at) <= _FIRST_SEEN_WITHIN for one in first_seen)
 
     @property
     def worst(self) -> State:
