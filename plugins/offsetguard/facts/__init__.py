@@ -5,7 +5,7 @@ check`, without Spark). A record that is a table's row is defined with it, in `t
 """
 
 from offsetguard.facts.gaps import CollectionGap, UnseenBrokerFacts
-from offsetguard.facts.interval import BrokerMark, IntervalFacts, OnlineGroupFacts, TrafficHour
+from offsetguard.facts.interval import Absences, BrokerMark, IntervalFacts, OnlineGroupFacts, TrafficHour
 from offsetguard.facts.queues import QueueFacts
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
@@ -14,6 +14,7 @@ from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 
 __all__ = [
+    "Absences",
     "BrokerFacts",
     "BrokerMark",
     "ClusterFacts",

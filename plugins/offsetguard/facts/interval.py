@@ -10,7 +10,7 @@ from offsetguard.tables.columns import ClientSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from offsetguard.facts.gaps import CollectionGap, UnseenBrokerFacts
     from offsetguard.facts.queues import QueueFacts
@@ -56,6 +56,15 @@ class BrokerMark:
 
 
 @dataclass(frozen=True, slots=True)
+class Absences:
+    """How often and how long no client of a consumer group was online in the last days (`store.absences`)."""
+
+    began_at: tuple[datetime, ...]  # starts of those that ended, oldest first
+    longest: timedelta  # of these
+    away_since: datetime | None = None  # start of the one that goes on
+
+
+@dataclass(frozen=True, slots=True)
 class IntervalFacts:
     """Everything that the rules may look at, for one cluster and interval. `now` is the interval's end."""
 
@@ -78,6 +87,7 @@ class IntervalFacts:
     lock_waits: tuple[LockWaitFacts, ...] = ()
     subscriptions: tuple[SubscriptionFacts, ...] = ()
     broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
+    absences: Mapping[str, Absences] = field(default_factory=dict)  # by consumer group; given by the judge, likewise
     log_lines: tuple[LogLineFacts, ...] = ()
     online_groups: tuple[OnlineGroupFacts, ...] = ()
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines

@@ -20,7 +20,7 @@ from offsetguard.housekeeping.retention import delete_older, kept_for, kept_from
 from offsetguard.housekeeping.table_files import exchange
 from offsetguard.iceberg_catalog import NAMESPACE
 from offsetguard.reading.catalog import catalog_exists, open_catalog
-from offsetguard.store import ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
+from offsetguard.store import absences, ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import PUBLISHED
@@ -160,6 +160,7 @@ class Housekeeper:
             judgements = judged_intervals.delete_older(session, records_from)
             deleted_forecasts = forecasts.delete_older(session, snapshots_from, records_from)
             broker_marks.delete_older(session, now - broker_marks.KEPT_FOR)
+            absences.delete_older(session, now - absences.KEPT_FOR)
         aged = ageing.delete_older(self.engine, records_from)
         return HousekeepingReport(
             tables=reports,

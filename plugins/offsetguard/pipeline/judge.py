@@ -22,7 +22,7 @@ from offsetguard.pipeline.outlooks import Outlooks
 from offsetguard.pipeline.planning import GroupDecision, Plan, PlannedMessage, plan
 from offsetguard.rules.registry import Judgement, rules_by_id
 from offsetguard.rules.registry import judge as judge_facts
-from offsetguard.store import broker_marks, incident_events, judged_intervals, outbox
+from offsetguard.store import absences, broker_marks, incident_events, judged_intervals, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import told as told_store
 from offsetguard.store.database import reading, serialize, writing
@@ -102,7 +102,11 @@ def judge_interval(
     """
     pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
     with reading(engine) as session:
-        facts = replace(facts, broker_marks=broker_marks.before(session, facts.cluster, facts.now))
+        facts = replace(
+            facts,
+            broker_marks=broker_marks.before(session, facts.cluster, facts.now),
+            absences=absences.before(session, facts.cluster, facts.interval.start),
+        )
     facts = judge_queues(facts, config)
     judgement = judge_facts(facts, config)
     with reading(engine) if dry_run else writing(engine) as session:
@@ -130,6 +134,7 @@ def judge_interval(
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
                 broker_marks.record(session, facts.cluster, facts.brokers, facts.broker_marks)
+                absences.record(session, facts)
     return replace(report, dry_run=dry_run)
 
 

@@ -4,13 +4,19 @@ Means: the consumers are not running, or do not reach the brokers.
 Evidence: no client on any broker (nor on a proxy), effective lag, and a committed offset that has not moved for longer
 than the group's own rhythm. A deployment that starts a client again within that time is not found.
 Not judged: groups whose connections were not seen, as gRPC clients behind a proxy that is not configured; broadcasting
-groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO.
+groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO. A
+group that comes and goes by plan (batches) is INFO while it is away for no longer than before: it went at regular
+times, at least three in the last days. It is WARNING at most while it has been seen to come and go once or twice. Who
+goes at odd times, and often, is no batch.
 Do next: start the consumers, or delete a group that is retired.
 Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import lag_evidence, name_servers_of, rocketmq_cluster_of
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts
+    from offsetguard.facts import Absences, IntervalFacts
     from offsetguard.rules.rule import CannotTell
 
 _WAITING = (
@@ -34,6 +40,10 @@ _DO_NEXT = (
     "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
     "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell}"
 )
+
+RHYTHM = 3  # absences that ended: so many show a rhythm, ...
+_REGULAR, _NEARLY = 0.6, 0.25  # ... if so many of them begin as far apart as the median, but for such a part of it
+_LONGER = 1.25
 
 RULE = Rule(
     id="consumer_offline",
@@ -55,6 +65,23 @@ RULE = Rule(
             "since when.",
             do_next=_DO_NEXT,
         ),
+        "comes_and_goes": Texts(
+            summary="{consumer_group} is away, as it is now and then; {effective_lag:messages} "
+            "message{effective_lag:plural} of {topic} wait",
+            cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
+            "It has been away {absence_count} times in the last days, for up to {longest_absence_ms:duration}, and "
+            "came back each time.",
+            do_next="Nothing, if it is a batch that starts again by itself; a warning comes when it is away for longer "
+            "than ever.",
+        ),
+        "came_and_went": Texts(
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
+            "on {topic}",
+            cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
+            "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, for up "
+            "to {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",
+            do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
+        ),
     },
     title="consumers are offline",
     table=("effective_lag", "lag_ms", "silence_ms", "stopped_queue_count", "max_lag_messages", "max_lag_ms"),
@@ -70,6 +97,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         stopped = judged.in_state(State.STOPPED)
         if not judged.offline or not (stopped or _is_above_at_one_look(judged)):
             continue
+        known = facts.absences.get(judged.group.consumer_group)
         one_look = len(judged.by_rule("offline")) == len(stopped)
         silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
         group, policy = judged.group, judged.policy
@@ -78,8 +106,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=_severity(judged, silence_ms, facts.now),
-            variant="one_look" if one_look else "default",
+            severity=_at_most(known, facts, _severity(judged, silence_ms, facts.now)),
+            variant=_variant(known, facts, one_look=one_look),
             state=State.STOPPED.value,
             figures={
                 "effective_lag": group.effective_lag,
@@ -87,6 +115,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "silence": None if one_look else longest_silence(stopped),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,
+                "away_since": known.away_since or facts.interval.start if known else None,
+                "absence_count": len(known.began_at) if known else None,
+                "longest_absence_ms": known.longest // timedelta(milliseconds=1) if known else None,
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
                 "name_servers": name_servers_of(config, facts.cluster),
@@ -110,6 +141,41 @@ def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Sev
     waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
     stands_long = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms
     return RULE.severity if waits_too_long or stands_long else Severity.WARNING
+
+
+def _is_usual(known: Absences, facts: IntervalFacts) -> bool:
+    """Whether it is not away for longer than ever; a batch does not take equally long each time."""
+    away = facts.now - (known.away_since or facts.interval.start)
+    return len(known.began_at) >= RHYTHM and _is_regular(known) and away <= _LONGER * known.longest
+
+
+def _is_regular(known: Absences) -> bool:
+    """Whether it goes at regular times: each hour, each night, but for a weekend."""
+    apart = [
+        (later - one).total_seconds() for one, later in pairwise((*known.began_at, *filter(None, [known.away_since])))
+    ]
+    usual = median(apart)
+    return sum(abs(one - usual) <= _NEARLY * usual for one in apart) >= _REGULAR * len(apart)
+
+
+def _is_seen_to_come_and_go(known: Absences) -> bool:
+    """Whether it may have a rhythm that is not known yet."""
+    return 0 < len(known.began_at) < RHYTHM
+
+
+def _variant(known: Absences | None, facts: IntervalFacts, *, one_look: bool) -> str:
+    if known is not None and _is_usual(known, facts):
+        return "comes_and_goes"
+    if known is not None and _is_seen_to_come_and_go(known):
+        return "came_and_went"
+    return "one_look" if one_look else "default"
+
+
+def _at_most(known: Absences | None, facts: IntervalFacts, severity: Severity) -> Severity:
+    if known is not None and _is_usual(known, facts):
+        return Severity.INFO
+    unsure = known is not None and _is_seen_to_come_and_go(known)
+    return Severity.WARNING if unsure and severity is Severity.CRITICAL else severity
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

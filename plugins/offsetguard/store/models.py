@@ -287,6 +287,17 @@ class BrokerMarkRow(Base):
     disk_ratio: Mapped[float | None] = mapped_column(Double)
 
 
+class AbsenceRow(Base):
+    """A time in which no client of a consumer group was online; see `store.absences`."""
+
+    __tablename__ = "absences"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    consumer_group: Mapped[str] = mapped_column(primary_key=True)
+    began_at: Mapped[datetime] = mapped_column(primary_key=True)  # start of the first interval without a client
+    ended_at: Mapped[datetime | None]  # start of the first one with a client again; NULL: it goes on
+
+
 class LockRow(Base):
     """Who holds a lock, and until when; see `store.locks`."""
 

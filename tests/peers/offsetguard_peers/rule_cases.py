@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.config import Config
 from offsetguard.facts import (
+    Absences,
     BrokerFacts,
     ClusterFacts,
     CollectionGap,
@@ -77,6 +78,7 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         unseen_brokers=tuple(_record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
         traffic_hours=tuple(_record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
         subscriptions=tuple(_record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
+        absences={name: _absences(entry) for name, entry in given.get("absences", {}).items()},
         online_groups=tuple(_record(OnlineGroupFacts, entry) for entry in given.get("online_groups", ())),
         log_lines=tuple(_log_line(entry) for entry in given.get("log_lines", ())),
     )
@@ -92,6 +94,13 @@ def _field(name: str, value: Any) -> tuple[str, Any]:
         moment = name.removesuffix("_s_ago")
         return moment if moment.endswith("_since") else f"{moment}_at", END - timedelta(seconds=value)
     return name, tuple(value) if isinstance(value, list) else value
+
+
+def _absences(entry: dict[str, Any]) -> Absences:
+    """Build absences: `began_h_ago` and `longest_min` of those that ended, `away_min` of the one that goes on."""
+    began = sorted(END - timedelta(hours=hours) for hours in entry["began_h_ago"])
+    away = END - timedelta(minutes=entry["away_min"]) if "away_min" in entry else None
+    return Absences(tuple(began), timedelta(minutes=entry["longest_min"]), away)
 
 
 def _log_line(entry: dict[str, Any]) -> LogLineFacts:

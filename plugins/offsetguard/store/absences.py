@@ -1,0 +1,71 @@
+"""When the clients of consumer groups were all away in the last days: the rhythm of who comes and goes, as published.
+
+Written by the judge, interval by interval. An absence that nobody would be told of is none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, select
+
+from offsetguard.facts import Absences
+from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.columns import NAME_LIMIT
+from offsetguard.store.models import AbsenceRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy.orm import Session
+
+    from offsetguard.facts import IntervalFacts
+
+KEPT_FOR = timedelta(days=9)  # whoever comes once a week has come twice
+LEAST = timedelta(minutes=5)  # a deployment takes less
+
+
+def before(session: Session, cluster: str, moment: datetime) -> Mapping[str, Absences]:
+    """Return by consumer group what is known of its absences that began in the KEPT_FOR before a moment."""
+    found: defaultdict[str, list[AbsenceRow]] = defaultdict(list)
+    row = AbsenceRow
+    recent = (row.ended_at.is_(None)) | (row.began_at >= moment - KEPT_FOR)
+    for one in session.scalars(select(row).where(row.cluster == cluster, row.began_at < moment, recent)):
+        found[one.consumer_group].append(one)
+    return {name: _absences(rows) for name, rows in found.items()}
+
+
+def record(session: Session, facts: IntervalFacts) -> None:
+    """Note who has gone and who has come back in an interval; `facts` have what was known before it."""
+    online: dict[str, int] = {}
+    for group in facts.groups:
+        if group.online_client_count is not None and len(group.consumer_group) <= NAME_LIMIT:
+            online[group.consumer_group] = max(online.get(group.consumer_group, 0), group.online_client_count)
+    for name, count in sorted(online.items()):
+        known = facts.absences.get(name)
+        away_since = known.away_since if known is not None else None
+        if count == 0 and away_since is None:
+            began = AbsenceRow(cluster=facts.cluster, consumer_group=name, began_at=facts.interval.start, ended_at=None)
+            session.merge(began)
+        elif count and away_since is not None:
+            open_row = session.get(AbsenceRow, (facts.cluster, name, away_since))
+            if open_row is not None and facts.interval.start - away_since < LEAST:
+                session.delete(open_row)
+            elif open_row is not None:
+                open_row.ended_at = facts.interval.start
+
+
+def delete_older(session: Session, moment: datetime) -> int:
+    """Delete the absences that ended before a moment; returns how many."""
+    return count_changed(session, delete(AbsenceRow).where(AbsenceRow.ended_at < moment))
+
+
+def _absences(rows: list[AbsenceRow]) -> Absences:
+    ended = {one.began_at: one.ended_at - one.began_at for one in rows if one.ended_at is not None}
+    return Absences(
+        began_at=tuple(sorted(ended)),
+        longest=max(ended.values(), default=timedelta(0)),
+        away_since=min((one.began_at for one in rows if one.ended_at is None), default=None),
+    )
