@@ -6,6 +6,7 @@ It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals h
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from offsetguard.intervals import INTERVAL_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from offsetguard.intervals import Interval
     from offsetguard.rules.rule import CannotTell, Explained, Figure, Finding, QueueEvidence, Severity
@@ -160,7 +160,11 @@ class Incident:
         )
 
     def seen_again(self, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
-        """Take over what a newer finding shows; a pending incident opens when its rule has seen enough."""
+        """Take over what a newer finding shows; a pending incident opens when its rule has seen enough.
+
+        Rules look back for half an hour: the first moment of what goes on for longer is the one that was seen first.
+        """
+        finding = replace(finding, figures={**finding.figures, **self._first_moments(finding)})
         peak = _peak_of(finding)
         return replace(
             self,
@@ -174,6 +178,16 @@ class Incident:
             unknown_since=None,
             unknown_because=None,
         )
+
+    def _first_moments(self, finding: Finding) -> dict[str, Figure]:
+        known = {**self.evidence.figures, **self.evidence.text_figures}
+        return {
+            name: min(before, figure)
+            for name, figure in finding.figures.items()
+            if name.startswith("first_")
+            and isinstance(figure, datetime)
+            and isinstance(before := known.get(name), datetime)
+        }
 
     def explained(self, interval: Interval) -> Incident:
         """Go on with the words that it has: it was found, and another finding explains it."""

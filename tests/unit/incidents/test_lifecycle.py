@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from offsetguard.incidents.incident import EVIDENCE_KEPT, Evidence, Incident, Subject
 from offsetguard.incidents.lifecycle import advance
-from offsetguard.rules.rule import CannotTell, Explained, Severity
+from offsetguard.rules.rule import CannotTell, Explained, Finding, Severity
 from offsetguard_peers.incident_minutes import RULES, START, after, facts, finding, interval, opened, row
 
 
@@ -52,6 +52,17 @@ def test_a_finding_that_goes_on_updates_figures_and_keeps_the_peak() -> None:
     assert (incident.seen_count, incident.peak, incident.evidence.figures["effective_lag"]) == (2, 900, 700)
     assert (incident.last_seen_at, incident.evidence.severity) == (interval(1).start, Severity.CRITICAL)
     assert (changes.opened, changes.resolved, changes.unknown) == ((), (), ())
+
+
+def test_the_first_moment_does_not_move_on_with_what_rules_look_back_to() -> None:
+    def asks_again(first_moved_at: datetime) -> Finding:
+        told = finding("offset_store_not_persisting", variant="not_written")
+        return replace(told, figures={**told.figures, "first_moved_at": first_moved_at})
+
+    incidents = opened(asks_again(START))
+    (incident,) = after(incidents, facts(31), asks_again(interval(1).start)).seen_again
+    assert incident.evidence.text_figures["first_moved_at"] == START
+    assert "10:39:00" in incident.evidence.cause
 
 
 def test_seeing_the_same_interval_again_counts_nothing_twice() -> None:
