@@ -19,6 +19,7 @@ from sqlalchemy import text
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
 from offsetguard.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
+from offsetguard_spark.clocks import check_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -93,9 +94,13 @@ def table_name(table: Table, branch: str | None = None) -> str:
 
 
 def prepare_tables(spark: SparkSession, workspace: Workspace, say: Callable[[str], None]) -> dict[Table, IcebergTable]:
-    """Create the tables that do not exist yet and evolve the others; returns the metadata of all. Says what it did."""
+    """Create the tables that do not exist yet and evolve the others; returns the metadata of all. Says what it did.
+
+    Raises PublishError as `check_clocks` does.
+    """
     create_missing_tables(workspace)
     states = load_tables(workspace)
+    check_clocks(spark, states)
     if statements := evolve_tables(spark, states):
         for statement in statements:
             say(f"tables: {statement}")
