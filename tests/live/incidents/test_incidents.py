@@ -107,7 +107,8 @@ class Judged:
             begun = {
                 (expected.pair.group, expected.rule)
                 for expected in EXPECTED
-                if self.run.began[expected.began] / 1000 <= one.at.timestamp()
+                if self.run.began[expected.began] / 1000
+                <= one.at.timestamp() + EVERY_S  # a round has the lines up to the next
             } | {(groups.STOCK.group, "messages_lost"), *kept}
             false += [(number, f"{found.rule.id}: {found.cause}") for found in one.loud() if named(found) not in begun]
         return false

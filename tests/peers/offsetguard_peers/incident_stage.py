@@ -14,7 +14,6 @@ would move everybody's reads.
 from __future__ import annotations
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING
 from offsetguard_peers import incident_groups as groups
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import RunningConsumers, produce, producer_of, running_consumers
+from offsetguard_peers.kept_locks import QUEUE, kept_locks, lock_lines
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import commit_at_end, move_min_offset_past_end, wait_until_saved
 
@@ -43,8 +43,6 @@ PEACEFUL_ROUNDS = 2
 TROUBLED_ROUNDS = 14  # the minute that a killed client's locks live, and the one that brokers' rates cover
 PATIENCE_S = 900.0
 _BROKERS_ZONE = timezone(timedelta(hours=8))  # of their logs, wherever they run
-_TAKEN, _GIVEN_BACK = ("I got it", "not been locked yet"), "unlockBatch"  # locks, in the words of 4.x and 5.x
-_QUEUE = re.compile(r"queueId=(\d+)")
 OFTEN_REBALANCING = {"rocketmq.client.rebalance.waitInterval": "5000"}  # of 4.x: 20 s; it asks again as often
 OVERTAKEN_COUNT = 100  # messages of the stock that are deleted before they are read
 ABANDONED_COUNT = 12_000  # messages for a group whose clients are gone: more than the default limit
@@ -203,35 +201,22 @@ class _Stage:
         consumed = self._members["standing"].consumed(groups.ALARMS.group)
         self.run.slow_left = SLOW_COUNT - self._members["standing"].consumed(groups.INVOICES.group)
         self._mark("looked around")
-        self.run.kept_locks = any(self._kept_locks(groups.PAYMENTS, one) for one in self.run.clients["redeployed"])
+        self.run.kept_locks = any(
+            kept_locks(self.cluster, *groups.PAYMENTS, one) for one in self.run.clients["redeployed"]
+        )
         self.run.wanted_left = WANTED_COUNT - consumed
         blocked = self._admin.committed(*groups.POSTINGS, groups.POISON_QUEUE)
         assert blocked is not None
         self.run.offsets["poison"] = {groups.POISON_QUEUE: blocked}
-
-    def _kept_locks(self, pair: Pair, client_id: str) -> bool:
-        """Whether a client ended with the lock of a queue.
-
-        A real one takes locks again if it just renews them as it shuts down. And a queue that a rebalance takes away
-        while messages of it are in hands is unlocked 20 s later (unlockDelay), or never, if the client ends before.
-        """
-        said = self._log(self._lock_log, pair.group, f"topic={pair.topic},", client_id)
-        taken_or_given = [line for line in said if any(words in line for words in (*_TAKEN, _GIVEN_BACK))]
-        newest = {_QUEUE.findall(line)[-1]: line for line in taken_or_given}
-        return any(_GIVEN_BACK not in line for line in newest.values())
 
     def _locks_of_the_dead(self, *words: str) -> list[int]:
         """Return the queues of whose locks, held by the killed client, the broker has said this since it was killed."""
         (dead,) = self.run.clients["holder"]
         killed = datetime.fromtimestamp(self.run.began["killed"] // 1000, _BROKERS_ZONE).strftime("%Y-%m-%d %H:%M:%S")
         said = [
-            line for line in self._log(self._lock_log, f"topic={groups.TRADES.topic},", dead, *words) if line >= killed
+            line for line in lock_lines(self.cluster, f"topic={groups.TRADES.topic},", dead, *words) if line >= killed
         ]
-        return sorted({int(match[1]) for line in said if (match := _QUEUE.search(line))})
-
-    @property
-    def _lock_log(self) -> str:
-        return "lock.log" if self.run.version.startswith("4.") else "filter.log"
+        return sorted({int(match[1]) for line in said if (match := QUEUE.search(line))})
 
     def _log(self, file: str, *words: str) -> list[str]:
         """Return the lines of a log of the master with all of these words."""

@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, ProducerRefused, RunningConsumers, producer_of, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds
+from offsetguard_peers.kept_locks import kept_locks
 from offsetguard_peers.rocketmq import RocketMQCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from offsetguard.rules.rule import Finding
     from offsetguard_peers.judged_rounds import JudgedRound
 
 ORDERS, PAYMENTS, SEATS, ALARMS, AUDITS, PRICES, IDLE = (
@@ -94,6 +96,7 @@ class Soak:
         self._tell = tell
         self._ended = threading.Event()
         self._pods: dict[str, RunningConsumers] = {}
+        self._stopped_clients: list[str] = []  # of the orderly group
         self._contexts = ExitStack()  # never left: the cluster kills its processes
         self._started_at = 0.0
         self.result = SoakResult(version, 0.0)
@@ -136,6 +139,9 @@ class Soak:
     def _take(self, judged: JudgedRound) -> None:
         self.result.round_count += 1
         for finding in judged.loud():
+            if self._is_true(finding):
+                self._tell(f"{self._now_s()} s: a client that was stopped kept a lock, which is so: {finding.summary}")
+                continue
             warned = Warned(
                 self.result.round_count,
                 self._now_s(),
@@ -146,6 +152,12 @@ class Soak:
             )
             self.result.warnings.append(warned)
             self._tell(f"{warned.after_s} s, round {warned.round_number}: WARNING {warned.rule}: {warned.cause}")
+
+    def _is_true(self, finding: Finding) -> bool:
+        """Whether a client of the orderly group that was stopped as it should be kept a lock: RocketMQ's own race."""
+        if finding.rule.id != "lock_not_released" or finding.consumer_group != PAYMENT_POD.group:
+            return False
+        return any(kept_locks(self._cluster, PAYMENT_POD.group, PAYMENTS, one) for one in self._stopped_clients)
 
     def _send(self) -> None:
         """Order a second's messages of every topic, every second; who cannot be reached now gets the next ones."""
@@ -184,6 +196,7 @@ class Soak:
     def redeploy(self) -> None:
         """Replace the pods of the orderly group one after the other, each stopped as it should be."""
         for name in self._pods_of("payments"):
+            self._stopped_clients += self._pods[name].client_ids
             self._pods[name].stop()
             self._start_pod(name, [PAYMENT_POD])
 
