@@ -6,7 +6,8 @@ Evidence: of a clustering group, all queues of one client in which messages wait
 group's rhythm, while more came; another queue of the group moves, or has nothing that waits. Who holds a queue, its
 client says; a client that does not answer while its siblings do is meant where nobody says that he holds them.
 Not judged: a group that stands still as a whole (accumulation); a client some of whose queues move (a message that is
-slow or fails: slow_consumption, poison_message); clients of a group of which none says what it does.
+slow or fails: slow_consumption, poison_message), or that has just taken a queue, which is told as its last consumption;
+clients of a group of which none says what it does.
 Do next: take a stack of that client; restart it.
 Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3): a heartbeat says nothing of listeners.
 """
@@ -27,10 +28,12 @@ from offsetguard.rules.judged_groups import (
 )
 from offsetguard.rules.lock_holders import POP
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
+from offsetguard.rules.window_progress import RECENTLY
 from offsetguard.verdicts import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from offsetguard.config import Config
     from offsetguard.facts import IntervalFacts, QueueFacts
@@ -76,8 +79,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         group = judged.group
         if group.consumption == POP or (group.online_client_count or 0) < 2 or judged.stands_still(facts.now):
             continue
-        standing = _standing(judged)
-        if not standing:
+        standing = _standing(judged, facts.now)
+        if not standing or len(judged.in_state(State.STALLED)) >= group.queue_count:
             continue
         client_id, queues = max(standing.items(), key=lambda one: (_waiting(one[1]), one[0]))
         yield Finding(
@@ -101,20 +104,24 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         )
 
 
-def _standing(judged: JudgedGroup) -> Mapping[str, Sequence[QueueFacts]]:
-    """Return by client its waiting queues, of clients on which none of these moves."""
+def _standing(judged: JudgedGroup, now: datetime) -> Mapping[str, Sequence[QueueFacts]]:
+    """Return by client its waiting queues, of clients on which none of these moves or was taken just now."""
     silent = judged.group.silent_client_ids or ()
     unheld_by = silent[0] if len(silent) == 1 else None
     held = defaultdict[str, list["QueueFacts"]](list)
     for queue in judged.queues:
         if (queue.offsets.effective_lag or 0) > 0 and (holder := queue.holder_client_id or unheld_by):
             held[holder].append(queue)
-    still = {id(queue) for queue in judged.in_state(State.STALLED)}
     return {
         client_id: queues
         for client_id, queues in held.items()
-        if all(id(queue) in still for queue in queues) and any(map(more_came, queues)) and not is_little(queues)
+        if all(_is_still(queue, now) for queue in queues) and any(map(more_came, queues)) and not is_little(queues)
     }
+
+
+def _is_still(queue: QueueFacts, now: datetime) -> bool:
+    taken_lately = queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY
+    return queue.verdict is not None and queue.verdict.state is State.STALLED and not taken_lately
 
 
 def _waiting(queues: Sequence[QueueFacts]) -> int:
