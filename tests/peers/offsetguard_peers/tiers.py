@@ -63,21 +63,21 @@ PARTS = (
     Part(
         "unit-thorough",
         "tests without a JVM, with 200 examples where `make test` tries 10, and simulated weeks and worlds",
-        "5",
+        "7",
         (tests(*SPREAD, "tests/unit", "tests/architecture", "-m", "not postgres"),),
         {"OFFSETGUARD_EXAMPLES": "thorough"},
     ),
     Part(
         "spark",
         "all that Spark computes and publishes, on one JVM",
-        "12",
+        "7",
         (tests("tests/spark", "--ignore=tests/spark/test_engines.py", "--ignore=tests/spark/test_publish_killed.py"),),
         {"OFFSETGUARD_EXAMPLES": "thorough"},
     ),
     Part(
         "versions",
         "real brokers of every version: client, collector, details, logs, POP, state files, the source matrix",
-        "10",
+        "8",
         (
             tests(
                 *SPREAD,
@@ -94,33 +94,33 @@ PARTS = (
     Part(
         "kills",
         "collector, publisher and deliverer killed at any moment",
-        "5",
+        "2",
         (
             tests(*SPREAD, "tests/spark/test_publish_killed.py", "tests/live/test_killed_collector.py"),
             (sys.executable, "-m", "offsetguard_peers.delivery_kills", "--kills", "50"),
         ),
     ),
-    Part("engines", "a job by spark-submit, Spark Connect and spark://", "2", (tests("tests/spark/test_engines.py"),)),
+    Part("engines", "a job by spark-submit, Spark Connect and spark://", "1", (tests("tests/spark/test_engines.py"),)),
     Part(
-        "tls-acl", "brokers with TLS and access control, of every version", "2", (tests("tests/live", "-k", GUARDED),)
+        "tls-acl", "brokers with TLS and access control, of every version", "1", (tests("tests/live", "-k", GUARDED),)
     ),
     Part("postgres", "the store and deliverers on PostgreSQL", "1", (tests("tests/unit", "-m", "postgres"),)),
     Part("airflow", "DAGs, connections and pages in Airflow", "1", (tests("tests/airflow", "-m", "not browser"),)),
     Part("browser", "Airflow's pages opened in Chromium", "1", (tests("tests/airflow", "-m", "browser"),)),
-    Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "5", (tests("tests/live/test_end_to_end.py"),)),
+    Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "3", (tests("tests/live/test_end_to_end.py"),)),
     Part(
-        "demo", "`make demo`: the first warning arrives, and nothing is left", "5", (tests("tests/live/test_demo.py"),)
+        "demo", "`make demo`: the first warning arrives, and nothing is left", "2", (tests("tests/live/test_demo.py"),)
     ),
     Part(
         "incidents",
         "the five incidents on live brokers of both lines, beside what only looks like them; a collector that was away",
-        "17",
+        "16",
         (tests("tests/live/incidents"),),
     ),
     Part(
         "soak",
         "20 minutes of a healthy, busy cluster of each line, and no warning",
-        "42",
+        "41",
         (_soak("4.9.7"), _soak("5.5.0")),
     ),
     Part(
