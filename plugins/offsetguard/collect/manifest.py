@@ -174,7 +174,12 @@ class Manifest:
 
     def gap_facts(self) -> tuple[CollectionGap, ...]:
         """Return the gaps as rules read them."""
-        return tuple(gap.as_fact(self.gap_kinds_since.get(gap.kind)) for gap in self.gaps)
+        return tuple(gap.as_fact(self._first_missed_at(gap)) for gap in self.gaps)
+
+    def _first_missed_at(self, gap: Gap) -> datetime | None:
+        """Return since when gaps of its kind come; what stands for others ("the rest ...") is of theirs."""
+        alike = [at for kind, at in self.gap_kinds_since.items() if kind.startswith(f"{gap.outcome.value} ")]
+        return self.gap_kinds_since.get(gap.kind) or min(alike, default=None)
 
     @property
     def row_count(self) -> int:

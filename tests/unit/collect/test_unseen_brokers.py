@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
-from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Manifest, RequestCounts, UnseenBroker
+from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Gap, Manifest, Outcome, RequestCounts, UnseenBroker
 from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
@@ -89,3 +89,16 @@ def test_a_kind_of_gap_lasts_since_the_first_of_the_rounds_in_a_row_that_had_it(
         "refused Y": long_ago,
         "timed_out Z": NOW,
     }
+
+
+def test_a_gap_that_stands_for_others_is_missed_since_they_are() -> None:
+    """A broker whose connection breaks in the middle of a round is given up: a restart, and no trouble of its own."""
+
+    def gap(what: str, outcome: Outcome) -> Gap:
+        return Gap(address="10.0.0.3:10911", broker_name="broker-a", broker_id=0, what=what, outcome=outcome, reason="")
+
+    lost = Outcome.CONNECTION_LOST
+    gaps = (gap("X(y=1)", lost), gap("12 further requests, not sent", lost), gap("the rest", Outcome.TIMED_OUT))
+    manifest = earlier(gaps=gaps, gap_kinds_since={"connection_lost X": NOW, "refused Y": THEN}).manifest
+    assert manifest is not None
+    assert [one.first_missed_at for one in manifest.gap_facts()] == [NOW, NOW, None]
