@@ -117,5 +117,6 @@ def test_a_port_in_use(folder: Folder) -> None:
         folder.write_config(CONFIG.format(name_server=f"{host}:{name_server.getsockname()[1]}"))
         with started(folder) as (stack, error):
             assert stack.running() <= {"postgres", "spark-connect"}
-    assert f"127.0.0.1:{port}" in error or f":{port}: " in error
+            init = stack.compose("logs", "--no-log-prefix", "airflow-init")[-2_000:]
+    assert f"127.0.0.1:{port}" in error or f":{port}: " in error, f"{error}\nairflow-init: {init}"
     assert "address already in use" in error

@@ -126,7 +126,7 @@ PARTS = (
     Part(
         "compose",
         "all parts as containers: built, killed, restarted",
-        "35",
+        "24",
         (tests("tests/compose", "-m", "compose"),),
         needs="tests/compose",
     ),
