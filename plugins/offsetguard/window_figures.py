@@ -29,7 +29,7 @@ _MS = timedelta(milliseconds=1)
 _DECLINES = 2  # samples in a row with a lower lag: one dip is none
 _TREND_PARTS = 6  # of the window: a lag must be as old as one of them to have a trend
 _SHORT_PARTS = 30  # of the window: for so long a group may be late even where samples are closer together
-_EVENLY = 0.9  # rounds of a minute are not always a minute apart
+EVENLY = 0.9  # rounds of a minute are not always a minute apart
 LEAST_SAMPLES = 3  # two make a difference, three a trend
 
 
@@ -177,7 +177,7 @@ class WindowFigures:
         """Whether the silence is longer than the window's own rhythm, and than what is too short to speak of."""
         longest = timedelta(milliseconds=self.rhythm_ms) + self.spacing / 2
         silence = timedelta(milliseconds=self.silence_ms)
-        return silence > longest and self.silence_ms >= self.policy.lag_floor_ms * _EVENLY
+        return silence > longest and self.silence_ms >= self.policy.lag_floor_ms * EVENLY
 
     @cached_property
     def waits_in_silence(self) -> bool:
@@ -185,7 +185,7 @@ class WindowFigures:
         seen, committed = self.state.seen, self.state.committed_offset
         if seen is None or committed is None or not self.is_silent or self.state.sample_count < LEAST_SAMPLES:
             return False
-        least = timedelta(milliseconds=self.policy.lag_floor_ms) * _EVENLY
+        least = timedelta(milliseconds=self.policy.lag_floor_ms) * EVENLY
         return any(seen.at - point.at >= least and point.max_offset > committed for point in self._earlier())
 
     @cached_property

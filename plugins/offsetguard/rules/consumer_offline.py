@@ -23,6 +23,7 @@ from offsetguard.rules.evidence import lag_evidence, name_servers_of, rocketmq_c
 from offsetguard.rules.judged_groups import JudgedGroup, judged_groups, longest_ms, longest_silence, unseen_brokers
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
+from offsetguard.window_figures import EVENLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +137,8 @@ def _is_above_at_one_look(judged: JudgedGroup) -> bool:
 def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:
     """Nobody misses a group of which little waits; a short look may meet a client that is just being started again."""
     if not judged.above_limit:
-        is_missed = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms and judged.stands_still(now)
+        lasts = silence_ms is not None and silence_ms >= EVENLY * judged.policy.lag_floor_ms
+        is_missed = lasts and judged.stands_still(now)
         return Severity.WARNING if is_missed else Severity.INFO
     waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
     stands_long = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms
