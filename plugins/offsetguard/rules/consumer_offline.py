@@ -45,6 +45,7 @@ _DO_NEXT = (
 RHYTHM = 3  # absences that ended: so many show a rhythm, ...
 _REGULAR, _NEARLY = 0.6, 0.25  # ... if so many of them begin as far apart as the median, but for such a part of it
 _LONGER = 1.25
+_AT_MOST = {"comes_and_goes": Severity.INFO, "came_and_went": Severity.WARNING}  # by variant
 
 RULE = Rule(
     id="consumer_offline",
@@ -101,14 +102,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         known = facts.absences.get(judged.group.consumer_group)
         one_look = len(judged.by_rule("offline")) == len(stopped)
         silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
-        group, policy = judged.group, judged.policy
+        group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=one_look)
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=_at_most(known, facts, _severity(judged, silence_ms, facts.now)),
-            variant=_variant(known, facts, one_look=one_look),
+            severity=min(_severity(judged, silence_ms, facts.now), _AT_MOST.get(variant, RULE.severity), key=_rank),
+            variant=variant,
             state=State.STOPPED.value,
             figures={
                 "effective_lag": group.effective_lag,
@@ -126,6 +127,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=lag_evidence(stopped or judged.queues),
         )
+
+
+def _rank(severity: Severity) -> int:
+    return severity.rank
 
 
 def _is_above_at_one_look(judged: JudgedGroup) -> bool:
@@ -160,24 +165,12 @@ def _is_regular(known: Absences) -> bool:
     return sum(abs(one - usual) <= _NEARLY * usual for one in apart) >= _REGULAR * len(apart)
 
 
-def _is_seen_to_come_and_go(known: Absences) -> bool:
-    """Whether it may have a rhythm that is not known yet."""
-    return 0 < len(known.began_at) < RHYTHM
-
-
 def _variant(known: Absences | None, facts: IntervalFacts, *, one_look: bool) -> str:
     if known is not None and _is_usual(known, facts):
         return "comes_and_goes"
-    if known is not None and _is_seen_to_come_and_go(known):
+    if known is not None and 0 < len(known.began_at) < RHYTHM:
         return "came_and_went"
     return "one_look" if one_look else "default"
-
-
-def _at_most(known: Absences | None, facts: IntervalFacts, severity: Severity) -> Severity:
-    if known is not None and _is_usual(known, facts):
-        return Severity.INFO
-    unsure = known is not None and _is_seen_to_come_and_go(known)
-    return Severity.WARNING if unsure and severity is Severity.CRITICAL else severity
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

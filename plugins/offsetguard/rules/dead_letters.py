@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.rules.blocked_queues import UNLIMITED
 from offsetguard.rules.evidence import name_servers_of
 from offsetguard.rules.retries import each_group, growth_unknown
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
@@ -78,7 +79,7 @@ def _retry_limit(group: GroupFacts) -> int | None:
     """
     if group.max_reconsume_times is None:
         return group.retry_max_times
-    return _DEFAULT_RETRIES if group.max_reconsume_times == -1 else group.max_reconsume_times
+    return _DEFAULT_RETRIES if group.max_reconsume_times == UNLIMITED else group.max_reconsume_times
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard import forecasts
 from offsetguard.catalogue import Sentence
+from offsetguard.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.rules.evidence import lag_evidence, queues_by_group
 from offsetguard.rules.replica_figures import rounded_rate, slave_behind_bytes
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
 LONGEST_DRAIN_MS = 24 * 3_600_000  # a lag that needs longer does not fall to speak of
-PULL_BATCH = 32  # messages of one pull: pullBatchSize, maxMsgNums (4.9.8, 5.3.3)
 
 _READS = (
     "Consumer group {consumer_group} reads topic {topic} from the slave of {brokers} since {slave_read_since:moment} "
@@ -149,7 +149,7 @@ def _falls(trend: LagTrend, waiting: int, drain: forecasts.Forecast | None) -> b
 
 def _have_enough(group: GroupFacts) -> bool:
     """Whether clients have a batch in process for each queue that they hold."""
-    return bool(group.held_queue_count) and (group.cached_message_count or 0) >= PULL_BATCH * (
+    return bool(group.held_queue_count) and (group.cached_message_count or 0) >= PULL_BATCH_SIZE * (
         group.held_queue_count or 0
     )
 
