@@ -166,13 +166,13 @@ def test_frames_come_whole_and_in_order_however_they_are_cut(
 @pytest.mark.parametrize(
     "wire",
     [
-        bytes.fromhex("00000003"),  # shorter than its own header word
-        bytes.fromhex("ffffffff"),
-        bytes.fromhex("00fffffd"),  # 16 MiB and one byte, with the length itself
-        bytes.fromhex("16030100"),  # TLS
-        b"HTTP",
-        bytes.fromhex("00000006 00000003") + b"{}",  # a header longer than the frame
-        bytes.fromhex("00f00000 00e00000") + bytes(0xF00000 - 4),  # a header of 14 MiB
+        pytest.param(bytes.fromhex("00000003"), id="shorter than its own header word"),
+        pytest.param(bytes.fromhex("ffffffff"), id="a negative length"),
+        pytest.param(bytes.fromhex("00fffffd"), id="16 MiB and one byte, with the length itself"),
+        pytest.param(bytes.fromhex("16030100"), id="TLS"),
+        pytest.param(b"HTTP", id="HTTP"),
+        pytest.param(bytes.fromhex("00000006 00000003") + b"{}", id="a header longer than the frame"),
+        pytest.param(bytes.fromhex("00f00000 00e00000") + bytes(0xF00000 - 4), id="a header of 14 MiB"),
     ],
 )
 def test_a_frame_that_cannot_be_is_malformed(wire: bytes) -> None:
