@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.store.database import open_database
-from offsetguard_peers.databases import fresh_database
+from offsetguard_peers.databases import FreshFile
 from offsetguard_peers.postgresql import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from sqlalchemy import Engine
 
@@ -32,12 +31,18 @@ def migrated_template(postgresql: PostgresServer) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshFile]:
+    """Keep one engine for the whole session: what it has compiled serves every test."""
+    file = FreshFile(tmp_path_factory.mktemp("database") / "offsetguard.db")
+    yield file
+    file.engine.dispose()
+
+
 @pytest.fixture
-def sqlite_engine(tmp_path: Path) -> Iterator[Engine]:
-    """Open a fresh SQLite file."""
-    opened = fresh_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
-    yield opened
-    opened.dispose()
+def sqlite_engine(sqlite_file: FreshFile) -> Engine:
+    """Open an SQLite file with all tables and no row."""
+    return sqlite_file.renewed()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.asking_everything import asking_everything
-from offsetguard.cli.own_process import OwnProcess
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.errors import OffsetGuardError
 from offsetguard.intervals import Interval
@@ -136,23 +136,8 @@ def collect(
         collecting = _collect_recorded(rounds, cluster, config_file, landing_folder, tell)
     else:
         names, config = chosen_clusters(namesrv, config_file, clusters)
-        _load_little(config)
         collecting = _collect_live(names, config, landing_folder, credentials_from(os.environ), tell)
-    import asyncio  # noqa: PLC0415 loaded as `_load_little` says
-
-    exit_code = max(asyncio.run(collecting), default=EXIT_NOT_SEEN)
-    if own_process := click.get_current_context().find_object(OwnProcess):
-        own_process.end(exit_code)
-    sys.exit(exit_code)
-
-
-def _load_little(config: Config) -> None:
-    """Let a process of our own load no more than a live round needs, and look for no garbage."""
-    if own_process := click.get_current_context().find_object(OwnProcess):
-        own_process.keep_all_objects()
-        own_process.load_less_with_pyarrow()
-        if not any(cluster.tls or cluster.metrics_urls for cluster in config.clusters.values()):
-            own_process.load_asyncio_without_tls()
+    sys.exit(max(asyncio.run(collecting), default=EXIT_NOT_SEEN))
 
 
 class _Progress:
@@ -170,8 +155,6 @@ async def _collect_live(
     names: Sequence[str], config: Config, landing_folder: Path, credentials: Credentials | None, tell: _Progress
 ) -> list[int]:
     """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
-    import asyncio  # noqa: PLC0415 as above
-
     from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
 
     now = datetime.now(UTC)

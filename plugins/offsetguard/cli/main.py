@@ -7,7 +7,6 @@ import sys
 
 import click
 
-from offsetguard.cli.own_process import OwnProcess
 from offsetguard.errors import OffsetGuardError
 from offsetguard.records import record
 
@@ -70,8 +69,6 @@ class _LazyGroup(click.Group):
         if entry is None:
             return None
         command = getattr(importlib.import_module(entry.module), entry.attribute)
-        if own_process := ctx.find_object(OwnProcess):
-            own_process.look_for_garbage()
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,10 +107,8 @@ def offsetguard() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is told on stderr without a traceback, and ends with 2."""
-    own_process = OwnProcess()
-    own_process.keep_all_objects()  # of the modules; most commands look for garbage when they are imported
     try:
-        offsetguard(prog_name="offsetguard", obj=own_process)
+        offsetguard(prog_name="offsetguard")
     except OffsetGuardError as error:
         click.echo(f"offsetguard: {error}", err=True)
         sys.exit(EXIT_ERROR)

@@ -22,6 +22,22 @@ def fresh_database(url: str) -> Engine:
     return open_database(url)
 
 
+class FreshFile:
+    """One SQLite file that is made fresh again for each test, with one engine."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.engine = fresh_database(f"sqlite:///{file}")
+
+    def renewed(self) -> Engine:
+        """Close all connections, forget all rows."""
+        self.engine.dispose()
+        for rest in self.file.parent.glob(f"{self.file.name}*"):
+            rest.unlink()
+        self.file.write_bytes(_migrated())
+        return self.engine
+
+
 @cache
 def _migrated() -> bytes:
     with tempfile.TemporaryDirectory(prefix="offsetguard-database-") as folder:

@@ -34,11 +34,12 @@ FAR_BEHIND = {"lag": 20_000, "effective_lag": 20_000, "lag_ms": 600_000}
 CAUGHT_UP = {"lag": 0, "effective_lag": 0, "lag_ms": 0}
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    """Six minutes of a group that is off and far behind in the second to the fourth."""
-    (tmp_path / "offsetguard.yml").write_text(CONFIG)
-    warehouse = Warehouse.in_folder(tmp_path)
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Six minutes of a group that is off and far behind in the second to the fourth; nothing changes them."""
+    folder = tmp_path_factory.mktemp("replay")
+    (folder / "offsetguard.yml").write_text(CONFIG)
+    warehouse = Warehouse.in_folder(folder)
     figures = (CAUGHT_UP, FAR_BEHIND, FAR_BEHIND, FAR_BEHIND, CAUGHT_UP, CAUGHT_UP)
     rows = [
         {"cluster": "demo", "consumer_group": "billing", "topic": "orders", "topic_kind": "normal"}

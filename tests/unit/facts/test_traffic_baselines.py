@@ -118,6 +118,7 @@ def test_an_hour_of_a_topic_is_told_beside_the_weeks_before_it() -> None:
     assert not list(traffic_hour_of(row | {"week_count": 1}))
 
 
+@pytest.mark.slow
 def test_traffic_that_has_doubled_is_usual_after_some_weeks() -> None:
     (baseline,) = folded([[360_000] * 20 + [720_000] * 3 * REMEMBERED_WEEKS])
     assert baseline.mean_tps == pytest.approx(200, rel=0.05)

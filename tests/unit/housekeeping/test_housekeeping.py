@@ -84,6 +84,7 @@ def seen(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> li
     return [warehouse.rows(table, cluster, interval(minute)) for table in warehouse.tables for minute in minutes]
 
 
+@pytest.mark.slow
 def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(warehouse: FactsWarehouse) -> None:
     minutes = range(packing.FRESH_FILES)
     publish(warehouse, minutes)
@@ -136,6 +137,7 @@ def test_a_day_of_several_files_is_cut_between_consumer_groups(of_groups: FactsW
     assert max(groups[0]) < min(groups[1])
 
 
+@pytest.mark.slow
 def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: FactsWarehouse) -> None:
     publish(warehouse, range(2))
     later = 10 * 24 * 60
@@ -170,6 +172,7 @@ def test_what_is_over_goes_with_the_facts_of_its_day_and_the_report_counts_it(wa
         assert [one.ends_at for one in silences.newest(session, limit=9)] == [kept_from]
 
 
+@pytest.mark.slow
 def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(warehouse: FactsWarehouse) -> None:
     """A run of an old interval dies after its tables went forward and before its row was written."""
     minutes = range(4)
@@ -238,6 +241,7 @@ def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: FactsWarehouse) -> 
     assert report.tables["topic_facts"].expired_snapshots == 0
 
 
+@pytest.mark.slow
 def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once_more(
     of_topics: FactsWarehouse,
 ) -> None:

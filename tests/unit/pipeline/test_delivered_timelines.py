@@ -88,12 +88,14 @@ def run(
 BOTH = {"config": {"teams": {"ops": {"slack": ["#alerts"]}}}}
 
 
+@pytest.mark.slow
 def test_two_deliverers_at_once_tell_everything_once_and_in_its_order(world: DeliveryWorld) -> None:
     accepted = run(world, EVERYWHERE)
     expected = [(one["between"][0], one.get("to", "ops@example.org"), one["reason"]) for one in EVERYWHERE["expect"]]
     assert sorted(accepted) == sorted(expected)
 
 
+@pytest.mark.slow
 def test_a_receiver_that_fails_for_a_while_gets_its_message_later_and_the_healthy_one_no_second(
     world: DeliveryWorld,
 ) -> None:

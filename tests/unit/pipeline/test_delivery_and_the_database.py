@@ -144,6 +144,7 @@ def test_a_judge_that_writes_for_long_delays_the_log_and_repeats_nothing(sqlite_
         writer.close()
 
 
+@pytest.mark.slow
 def test_two_deliverers_on_two_machines_share_the_receivers_and_repeat_nothing(world: DeliveryWorld) -> None:
     mails = [f"team-{number}@example.com" for number in range(8)]
     receivers = [*mails, "#alerts", "hook"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:
     queues = tuple(
-        a_queue("a", MessageQueue("orders", "broker-a", n), QueueOffsets(0, 1_000 + n, 0)) for n in range(30)
+        a_queue("a", MessageQueue("orders", "broker-a", n), QueueOffsets(0, 1_000 + n // 29, 0)) for n in range(30)
     )
     (message,) = judge(engine, facts(0, group("a", 30_000), queues=queues)).messages
     (incident,) = message.view.firing

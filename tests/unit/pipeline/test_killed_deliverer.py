@@ -95,6 +95,7 @@ def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
     assert first == second, "by which a mail program can tell that it has it already"
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_nothing_is_lost_and_at_most_one_message_repeats(world: DeliveryWorld) -> None:
     trials = KillTrials(world, seed=7)
     for _ in range(8 * RANDOM_KILLS):

@@ -45,6 +45,7 @@ def test_everything_that_is_expected_is_said_in_its_time_and_nothing_else(
         assert reason in {one.decision.reason.value for one in report.decisions}
 
 
+@pytest.mark.slow
 def test_a_course_gives_the_same_messages_on_every_database_and_at_every_run(
     each_engine: Engine, tmp_path: Path
 ) -> None:

@@ -133,6 +133,7 @@ def test_only_the_row_groups_of_the_group_are_read(warehouse: Warehouse) -> None
         rows_of_group(GROUPS[0])
 
 
+@pytest.mark.slow
 def test_many_threads_share_a_reader(warehouse: Warehouse) -> None:
     a_day_an_hour_and_minutes(warehouse)
     reader = warehouse.reader()

@@ -11,7 +11,7 @@ from offsetguard_peers.fuzz import run
 from offsetguard_peers.fuzz_inputs import MAX_INPUT_BYTES, hostile
 from offsetguard_peers.fuzz_targets import BODY_DECODERS, Target, all_targets, same_offsets_both_ways
 
-INPUTS = 6_000
+INPUTS = 3_000
 
 
 def test_no_reader_fails_otherwise_than_it_may() -> None:

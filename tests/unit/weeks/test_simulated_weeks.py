@@ -20,13 +20,10 @@ PARTS = {
     "traffic grows on a Monday morning": (range(110, 140), 375, 455),
     "a Saturday": (range(140, 160), SATURDAY + 700, SATURDAY + 780),
 }
-QUICK_PARTS = ["a Saturday"]
-QUICK_GROUPS = 1
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=[] if part in QUICK_PARTS else [pytest.mark.slow]) for part in PARTS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
 def test_nobody_is_told_anything_of_healthy_groups(part: str) -> None:
     numbers, first, last = PARTS[part]
     week = healthy_week(numbers, first, last)
@@ -44,10 +41,8 @@ def test_no_healthy_broker_is_away_in_two_rounds_in_a_row(seed: int) -> None:
     assert not week.unseen.intersection(away)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(n, id=f"group {n}", marks=[pytest.mark.slow] if n >= QUICK_GROUPS else []) for n in range(4)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(4))
 def test_a_trouble_is_found_within_two_cycles_and_called_by_its_name(number: int) -> None:
     found = find_troubles(number, at=2 * DAY + 11 * HOUR + 7)
     assert set(found) == set(Trouble)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from offsetguard.tables import Table
     from offsetguard_expectations.invariant import Invariant
 
-CASE_FILE = read_cases(Path(__file__).parent / "cases" / "invariants.yml")
-README = (Path(__file__).parents[3] / "expectations" / "README.md").read_text(encoding="utf-8")
+CASE_FILE = read_cases(Path(__file__).parents[1] / "unit" / "expectations" / "cases" / "invariants.yml")
+README = (Path(__file__).parents[2] / "expectations" / "README.md").read_text(encoding="utf-8")
 ROW_INVARIANTS_BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
 
 
