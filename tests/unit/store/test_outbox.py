@@ -17,8 +17,11 @@ from offsetguard.store import notification_log, outbox, outbox_claims
 from offsetguard.store.database import writing
 from offsetguard.store.outbox import OutboxMessage, Status
 from offsetguard.store.outbox_claims import Lane, due_lanes
+from offsetguard_peers.databases import fresh_database
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
@@ -129,18 +132,18 @@ def test_what_waits_for_an_earlier_message_of_its_thread_says_so(engine: Engine)
     }
 
 
-def test_more_may_wait_for_an_earlier_message_than_a_statement_may_have_values(engine: Engine) -> None:
-    most = 40
+def test_more_may_wait_for_an_earlier_message_than_a_statement_may_have_values(tmp_path: Path) -> None:
+    engine, most = fresh_database(f"sqlite:///{tmp_path}/own.db"), 40  # which nobody else has: it has a limit
 
     def lower_the_limit(connection: Any, *_: object) -> None:
         connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, most)  # else 32,766 and more
 
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "checkout", lower_the_limit)
+    event.listen(engine, "checkout", lower_the_limit)
     for number in range(most + 2):
         put(engine, f"key {number}", thread="thread 1")
     assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == most + 1
     assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 0
+    engine.dispose()
 
 
 def test_nothing_overtakes_a_digest_and_a_digest_overtakes_nothing(engine: Engine) -> None:
