@@ -35,6 +35,7 @@ from offsetguard.collect.read_broker import read_base, read_members, read_runtim
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard.collect.resets import read_resets
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.rocketmq.bodies import MASTER_ID
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.name_servers import ClusterMembers
     from offsetguard.collect.offset_events import EventStart
     from offsetguard.collect.proxy_members import ProxyMembers
+    from offsetguard.collect.resets import QueueReset
     from offsetguard.config import Config, LogSource
     from offsetguard.intervals import Interval
     from offsetguard.logs.tailing import LogReading
@@ -89,6 +91,8 @@ class Round:
         self.metrics: dict[str, BrokerMetrics] = {}  # by broker name; those that have a page and answered
         self.proxy_members: ProxyMembers = {}  # of groups that no broker sees
         self.log_reading: LogReading | None = None  # None: no logs are configured, or they are left alone
+        self.resets: list[QueueReset] = []
+        self._reading_logs: asyncio.Task[LogReading] | None = None
         self._client_plan = ClientPlan()
         self._log_sources = log_sources
         self._metrics_urls = metrics_urls or {}
@@ -110,7 +114,8 @@ class Round:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + deadline_s
         figures = asyncio.create_task(asyncio.to_thread(self._earlier.figures))
-        logs = asyncio.create_task(asyncio.to_thread(self._read_logs)) if self._log_sources else None
+        if self._log_sources:
+            self._reading_logs = asyncio.create_task(asyncio.to_thread(self._read_logs))
         try:
             async with asyncio.timeout(deadline_s / 2):
                 self.members = await find_members(
@@ -125,8 +130,8 @@ class Round:
             self.readings = [self._missing_reading(master) for master in self.missing]
             await self._read_replicas(self.members, figures, ends_at - loop.time())
         self.earlier_figures = await figures
-        if logs is not None:
-            self.log_reading = await logs
+        if self._reading_logs is not None:
+            self.log_reading = await self._reading_logs
             for gap in log_gaps(self.log_reading, self._log_sources):
                 self.ledger.add_gap(gap)
 
@@ -190,6 +195,8 @@ class Round:
         if reading.replica.is_master:
             await self._read_details_of_master(link, reading, members, choice, came_late=came_late)
             await read_events(link, reading, self._earlier.cursors.get(reading.broker_name), self._events)
+            if self._reading_logs is not None:
+                self.resets += await read_resets(link, reading, await asyncio.shield(self._reading_logs))
         else:
             await self._read_details_of_slave(link, reading, choice)
 

@@ -17,6 +17,7 @@ from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.pop_figures import consumption_of
 from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
+from offsetguard.collect.resets import reset_moves
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
@@ -137,8 +138,10 @@ class SnapshotMaker:
             pop_groups=pop_groups,
             origin=self.origin,
         )
+        sides = self.earlier, tables[QUEUE_SNAPSHOTS.name]
+        moves += reset_moves(one_round.resets, *sides, members, self.interval)
         if self.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
-            moves += _jumps(self.earlier, tables[QUEUE_SNAPSHOTS.name], self.cluster, self.interval, pop_groups)
+            moves += _jumps(*sides, self.cluster, self.interval, pop_groups)
         for table, made in ((OFFSET_MOVES, moves), (UNDECODABLE_RECORDS, undecodable)):
             tables[table.name] = rows.table(table, made, undecodable)
         return tables

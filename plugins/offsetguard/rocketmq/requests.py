@@ -212,6 +212,23 @@ class GetMinOffset(Request[int]):
 
 
 @record
+class SearchOffsetByTimestamp(Request[int]):
+    """Number of the first message of a queue that was stored at a moment (ms since 1970) or later.
+
+    5.x may be told which of several such messages is meant; the first one is what 4.x gives, and what a reset takes.
+    """
+
+    code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
+    topic: str
+    queue_id: int
+    timestamp: int
+
+    def decode(self, answer: RemotingCommand) -> int:
+        """Ext field of 29."""
+        return body_decoders.offset_field(answer.ext_fields)
+
+
+@record
 class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 

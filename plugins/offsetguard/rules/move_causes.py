@@ -123,7 +123,8 @@ def loops(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
 
 def _first_start(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
     """So starts a new group that consumes from the first offset, on a topic whose first messages are deleted."""
-    return move.requested_offset == 0 < move.corrected_offset and not loops(move, online_client_count)
+    first = move.requested_offset == 0 < move.corrected_offset
+    return first and move.origin != "reset" and not loops(move, online_client_count)
 
 
 def _sort_queues(one: Causes, queues: Iterable[QueueFacts], since: datetime) -> None:
@@ -141,14 +142,18 @@ def _sort_queues(one: Causes, queues: Iterable[QueueFacts], since: datetime) -> 
 def _sort_moves(one: Causes, moves: Iterable[OffsetMoveFacts], online_client_count: int | None, now: datetime) -> None:
     recreated = {(queue.message_queue.broker_name, queue.message_queue.queue_id) for queue in one.recreated}
     recreated_brokers = {broker_name for broker_name, _ in recreated}
+    moves = list(moves)
+    ordered = {move.broker_name for move in moves if move.origin == "reset"}
     for move in moves:
         back = move.requested_offset > move.corrected_offset
         place = (move.broker_name, move.queue_id)
+        if move.origin != "reset" and move.broker_name in ordered and _was_reset(move, one.reset_lines):
+            continue  # what clients asked for then; what the order did is told queue by queue
         if back and (place in recreated or (move.queue_id is None and move.broker_name in recreated_brokers)):
             continue  # its queue is told already
         if loops(move, online_client_count):
             one.not_persisted.append(move)
-        elif _was_reset(move, one.reset_lines) or (back and move.origin == "snapshot"):
+        elif move.origin == "reset" or _was_reset(move, one.reset_lines) or (back and move.origin == "snapshot"):
             one.moved_back.append(move)
         elif one.model != CLUSTERING and move.origin != "snapshot" and now - move.last_moved_at <= SILENCE:
             continue  # two rebalances will show whether it asks for the same again

@@ -3,7 +3,8 @@
 Means: an operator or a tool reset them (mqadmin resetOffsetByTime, skipAccumulatedMessage, a console, code). Back:
 messages are consumed again. Forward: they are skipped. Beyond the end: new ones are skipped until the end passes it.
 Evidence: [reset-offset] and "Reset offset OK" lines of broker.log, "invoke reset offset" of clients, each with its
-target; committed offsets that went back between two snapshots; a committed offset beyond an end that did not fall.
+target, and where the broker says that the queues went; committed offsets that went back between two snapshots; a
+committed offset beyond an end that did not fall.
 Not judged: steps back of up to 10 messages (two commits overtake each other). Around a rebalance or a broker's restart:
 what is regained, and what the group gets in half a minute at most (commits and a slave's copy are that late). POP
 groups and broadcasting groups do not commit in this way.

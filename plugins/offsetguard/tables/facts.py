@@ -129,7 +129,7 @@ class OffsetMoveFacts:
     move_count: Annotated[int, "how often within the window"]
     first_moved_at: Annotated[datetime, "first time within the window"]
     last_moved_at: Annotated[datetime, "last time within the window"]
-    origin: Annotated[str, "what tells of it: event, else log, else snapshot"] = "event"
+    origin: Annotated[str, "what tells of it: event, else log or reset, else snapshot"] = "event"
 
 
 OFFSET_MOVE_FACTS = Table(

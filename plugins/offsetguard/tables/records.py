@@ -8,15 +8,16 @@ from offsetguard.tables.table import Formerly, Int32, Table, row_of
 
 
 class _OffsetMoves:
-    origin: Annotated[str, "event, log or snapshot"]
+    origin: Annotated[str, "event, log, reset (an order in a log, reckoned for each queue) or snapshot"]
     source: Annotated[
         str,
-        "event: broker that stored it; log: log source and file; snapshot: broker/topic/queue/group",
+        "event: broker that stored it; log: log source and file; reset: those/group/topic/queue; "
+        "snapshot: broker/topic/queue/group",
         Formerly("event_broker_name"),
     ]
     position: Annotated[
         int,
-        "event: offset in its topic; log: byte position in the file; snapshot: interval start, ms since 1970",
+        "event: offset in its topic; log, reset: byte position in the file; snapshot: interval start, ms since 1970",
         Formerly("event_offset"),
     ]
     moved_at: Annotated[datetime, "store time of the event; time of the log line; when the second offset was read"]
@@ -27,9 +28,10 @@ class _OffsetMoves:
     topic: Topic
     broker_name: BrokerName
     queue_id: Annotated[Int32 | None, "number of the queue; NULL: log lines do not say"]
-    requested_offset: Annotated[int, "offset that the client asked for, or had committed before"]
+    requested_offset: Annotated[int, "offset that the client asked for, had committed, or had reached before"]
     corrected_offset: Annotated[
-        int, "offset that it was sent to; snapshot: committed since, or the oldest message kept if that had passed it"
+        int,
+        "offset that it was sent or set to; snapshot: committed since, or the oldest message kept if that had passed",
     ]
 
 

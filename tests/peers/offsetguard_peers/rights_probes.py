@@ -28,6 +28,7 @@ from offsetguard.rocketmq.requests import (
     QueryConsumeTimeSpan,
     QueryTopicConsumeByWho,
     Request,
+    SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
 from offsetguard.rocketmq.signing import Credentials
@@ -54,6 +55,7 @@ def _requests(probes: Probes) -> list[Request[Any]]:
         QueryConsumerOffset(BILLING, ORDERS, 0),
         GetMinOffset(ORDERS, 0),
         GetMaxOffset(ORDERS, 0),
+        SearchOffsetByTimestamp(ORDERS, 0, 1),
         ViewBrokerStatsData("TOPIC_PUT_NUMS", ORDERS),
         GetConsumerConnectionList(ORDERLY),
         GetConsumerListByGroup(ORDERLY),

@@ -319,6 +319,7 @@ SECTIONS = (
                 RequestCode.QUERY_CONSUMER_OFFSET,
                 RequestCode.GET_MIN_OFFSET,
                 RequestCode.GET_MAX_OFFSET,
+                RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
                 RequestCode.VIEW_BROKER_STATS_DATA,
                 RequestCode.GET_CONSUMER_CONNECTION_LIST,
                 RequestCode.GET_CONSUMER_LIST_BY_GROUP,

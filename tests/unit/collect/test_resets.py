@@ -1,0 +1,100 @@
+"""What an ordered reset did: from where to where each queue went, of what two rounds and a line of a log tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.collect.group_members import GroupMembers
+from offsetguard.collect.landing import arrow_schema
+from offsetguard.collect.resets import QueueReset, reset_moves
+from offsetguard.intervals import Interval
+from offsetguard.logs.events import LogEvent, LogOrigin
+from offsetguard.tables import BROKER_STATS, QUEUE_SNAPSHOTS
+from offsetguard_peers.for_each import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from offsetguard.collect.landing import Row
+
+INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+NOW = INTERVAL.start + timedelta(seconds=2)
+MINUTE = timedelta(minutes=1)
+QUEUE = ("billing", "orders", "broker-a", 0)
+ONLINE, OFFLINE = (GroupMembers(count, "CLUSTERING", "CONSUME_PASSIVELY", frozenset()) for count in (1, 0))
+ORDER = LogEvent(
+    LogOrigin("broker-a", "1:2", "broker-a", 0),
+    position=4711,
+    line=1,
+    at=NOW - timedelta(seconds=30.5),  # in the second before the middle of the two rounds
+    kind="offset_reset_started",
+    level="INFO",
+    thread="AdminBrokerThread_1",
+    fields={},
+)
+
+
+def queues(committed: int | None, end: int | None, read_at: datetime) -> pa.Table:
+    row: Row = dict.fromkeys(column.name for column in QUEUE_SNAPSHOTS.columns)
+    row |= dict(zip(("consumer_group", "topic", "broker_name", "queue_id"), QUEUE, strict=True))
+    row |= {"cluster": "main", "interval_start": INTERVAL.start, "origin": "broker", "min_offset": 0}
+    row |= {"consumer_offset": committed, "max_offset": end, "max_offset_read_at": None if end is None else read_at}
+    return pa.Table.from_pylist([row], schema=arrow_schema(QUEUE_SNAPSHOTS))
+
+
+def pulled(tps: float) -> pa.Table:
+    row: Row = dict.fromkeys(column.name for column in BROKER_STATS.columns)
+    row |= {"cluster": "main", "interval_start": INTERVAL.start, "stats_name": "GROUP_GET_NUMS", "tps": tps}
+    row |= {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a"}
+    return pa.Table.from_pylist([row], schema=arrow_schema(BROKER_STATS))
+
+
+def moved(
+    before: tuple[int | None, int | None],
+    after: tuple[int | None, int | None],
+    target: int | None,
+    members: Mapping[str, GroupMembers],
+    tps: float = 0.0,
+) -> tuple[int, int] | None:
+    earlier = EarlierRound(tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE), BROKER_STATS.name: pulled(tps)})
+    found = list(reset_moves([QueueReset(ORDER, QUEUE, target)], earlier, queues(*after, NOW), members, INTERVAL))
+    for row in found:
+        assert (row["origin"], row["moved_at"], row["queue_id"]) == ("reset", ORDER.at, 0)
+    return (found[0]["requested_offset"], found[0]["corrected_offset"]) if found else None
+
+
+@for_each(
+    "why, before, after, target, expected",
+    [
+        ("back, and regained since: nothing else shows it", (990, 1000), (1600, 1600), 700, (1300, 700)),
+        ("back, and seen back", (990, 1000), (800, 1600), 700, (1300, 700)),
+        ("forward to the end, with nothing waiting: nothing is skipped", (1000, 1000), (1600, 1600), None, None),
+        ("forward, and this round still saw where it was", (500, 1000), (640, 1600), None, (640, 1300)),
+        ("forward, and it is there: 2 a second since its last commit", (400, 1000), (1400, 1600), None, (460, 1300)),
+        ("back, of a slow group", (400, 1000), (200, 1600), 100, (460, 100)),
+        ("it stands where it was set", (700, 1000), (700, 1600), 760, (700, 760)),
+        ("it never committed", (None, 1000), (700, 1600), 700, None),
+        ("the round before did not see the queue", (990, None), (700, 1600), 700, None),
+        ("this round did not see it", (990, 1000), (700, None), 700, None),
+    ],
+)
+def test_a_queue_went_from_where_it_was_consumed_to_where_it_was_set(
+    why: str, before: Any, after: Any, target: int | None, expected: tuple[int, int] | None
+) -> None:
+    assert moved(before, after, target, {"billing": ONLINE}, tps=2.0) == expected, why
+
+
+def test_a_group_without_clients_is_where_it_committed() -> None:
+    assert moved((1000, 1000), (700, 1600), 700, {"billing": OFFLINE}, tps=2.0) == (1000, 700)
+    assert moved((1000, 1000), (700, 1600), 700, {}) == (1300, 700), "not known to have none"
+
+
+def test_nothing_was_ordered_nothing_moved() -> None:
+    assert list(reset_moves([], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
+    one = QueueReset(replace(ORDER), QUEUE, 1)
+    assert list(reset_moves([one], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
