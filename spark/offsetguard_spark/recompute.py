@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from offsetguard.collect.manifest import MANIFEST_FILE_NAME
 from offsetguard.errors import OffsetGuardError, PublishError, SnapshotError
+from offsetguard.housekeeping.commit_times import keep_times_in_order
 from offsetguard.housekeeping.retention import kept_from
 from offsetguard.housekeeping.unpacking import unpack
 from offsetguard.intervals import INTERVAL_LENGTH, Interval
@@ -31,7 +32,6 @@ from offsetguard_spark.tables import load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
@@ -143,7 +143,9 @@ class Recomputer:
         if not catalog_exists(self.publisher.workspace):
             return
         with only_publisher(self.publisher.engine, self._say):
-            for table, state in load_tables(self.publisher.workspace).items():
+            states = load_tables(self.publisher.workspace)
+            keep_times_in_order(states.values(), datetime.now(UTC), self._say)
+            for table, state in states.items():
                 if count := unpack(state, table, cluster, min(intervals).start, max(intervals).start):
                     self._say(f"{table.name}: {count} packed files were taken apart")
 

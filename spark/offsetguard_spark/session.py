@@ -77,7 +77,7 @@ def make_session(
 def _remote_session(address: ConnectAddress, workspace: Workspace) -> SparkSession:
     """Return a session on a Connect server. However this process ends, short of a kill, the server is told.
 
-    A session that is not released stays on the server for an hour, and what it had begun is brought to its end.
+    A session that is not released stays on the server for an hour, and what it had begun goes on for some seconds.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above

@@ -16,10 +16,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 from sqlalchemy import text
 
+from offsetguard.housekeeping.commit_times import keep_times_in_order
 from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
 from offsetguard.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
-from offsetguard_spark.clocks import check_clocks
+from offsetguard_spark.clocks import agreed_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -96,11 +97,11 @@ def table_name(table: Table, branch: str | None = None) -> str:
 def prepare_tables(spark: SparkSession, workspace: Workspace, say: Callable[[str], None]) -> dict[Table, IcebergTable]:
     """Create the tables that do not exist yet and evolve the others; returns the metadata of all. Says what it did.
 
-    Raises PublishError as `check_clocks` does.
+    Puts times in order that a clock has damaged. Raises PublishError where a clock would do so now.
     """
     create_missing_tables(workspace)
     states = load_tables(workspace)
-    check_clocks(spark, states)
+    keep_times_in_order(states.values(), agreed_time(spark), say)
     if statements := evolve_tables(spark, states):
         for statement in statements:
             say(f"tables: {statement}")

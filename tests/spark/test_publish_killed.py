@@ -61,6 +61,19 @@ STEPS_BEFORE_SHOWN = (
 )
 AMIDST = ("write", "state", "facts", "results", "forward")  # killed once more there, after a first commit
 LOOKS_APART_S = 0.005  # less than between two commits, and the job has the processor
+OCCUPIES_ALL_CORES = """\
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+spark.registerProgressHandler(lambda inflight_tasks, **_: print(inflight_tasks, "tasks", flush=True))
+spark.range(0, 2, 1, 2).selectExpr("java_method('java.lang.Thread', 'sleep', 600000L)").collect()
+"""
+NEEDS_A_CORE = """\
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+print(spark.range(0, 4, 1, 2).selectExpr("sum(id)").collect()[0][0])
+spark.stop()
+"""
+ENDED_WITHIN_S = 30.0  # 16, and what a client takes to start
 LARGEST_FILE_BYTES = 200_000  # enough for metadata and the catalog, not for the rows
 
 
@@ -179,6 +192,20 @@ def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_re
     counts = {row["queue_id"]: row["sample_count"] for row in jobs.rows(QUEUE_STATE, interval)}
     assert counts == {0: 2, 1: 1}, "the snapshot was folded once, however often it was tried"
     assert jobs.branch_names() == {"main"}
+
+
+def test_what_a_killed_client_left_running_ends_within_seconds(spark_server: ConnectServer) -> None:
+    environment = os.environ | {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token}
+    command = [sys.executable, "-c", OCCUPIES_ALL_CORES]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        assert any(line == "2 tasks\n" for line in client.stdout)
+        client.kill()
+    command = [sys.executable, "-c", NEEDS_A_CORE]
+    answer = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, timeout=ENDED_WITHIN_S
+    )
+    assert answer.stdout == "6\n"
 
 
 def test_a_disk_that_fills_up_is_an_error_that_says_so_and_the_next_run_is_fine(jobs: Jobs, snapshot: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -66,7 +65,7 @@ def list_messages(*, status: str | None, limit: int, output_format: str) -> None
 def redrive(*, ids: tuple[int, ...], every: bool) -> None:
     """Make messages that were refused for good due again; the next sweep sends them."""
     _check_which(ids, every=every)
-    count = store.redrive(_engine(), now=datetime.now(UTC), ids=ids or None)
+    count = store.redrive(_engine(), ids=ids or None)
     click.echo(f"{count} message{'' if count == 1 else 's'} will be sent with the next sweep of deliver_warnings")
 
 

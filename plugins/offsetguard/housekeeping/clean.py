@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.exceptions import NoSuchTableError
 
+from offsetguard.housekeeping.commit_times import keep_times_in_order
 from offsetguard.housekeeping.expiry import expire, settle
 from offsetguard.housekeeping.leftovers import delete_landed, delete_orphans, delete_session_folders
 from offsetguard.housekeeping.packing import pack
@@ -89,7 +90,7 @@ class Housekeeper:
     keep_unnamed_files: timedelta = KEEP_UNNAMED_FILES
 
     def clean(self, *, now: datetime) -> HousekeepingReport:
-        """Do everything that is due."""
+        """Do everything that is due. Raises PublishError as `keep_times_in_order` does."""
         tables = self._load()
         counts: dict[str, Counter[str]] = {table.name: Counter() for table in tables}
         for table, iceberg_table in tables.items():
@@ -106,16 +107,18 @@ class Housekeeper:
         return self._delete_records(reports, newly_settled, never_shown, now)
 
     def _load(self) -> dict[Table, IcebergTable]:
-        """Load the tables that exist; none before the first publication."""
+        """Load the tables that exist, with their times in order; none before the first publication."""
         if not catalog_exists(self.workspace):
             return {}
         catalog = open_catalog(self.workspace)
         tables = {}
-        for table in PUBLISHED:
-            try:
-                tables[table] = catalog.load_table((NAMESPACE, table.name))
-            except NoSuchTableError:
-                continue  # of this release, and nothing was published since
+        with self._lock():
+            for table in PUBLISHED:
+                try:
+                    tables[table] = catalog.load_table((NAMESPACE, table.name))
+                except NoSuchTableError:
+                    continue  # of this release, and nothing was published since
+            keep_times_in_order(tables.values(), datetime.now(UTC), self.say)  # commits carry the real time
         return tables
 
     def _delete_and_pack(self, table: Table, iceberg_table: IcebergTable, counts: Counter[str], now: datetime) -> None:

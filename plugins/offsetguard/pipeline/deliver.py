@@ -21,6 +21,7 @@ from offsetguard.pipeline.in_doubt import InDoubt
 from offsetguard.pipeline.lane_service import Clock, LaneService
 from offsetguard.receivers import Channel
 from offsetguard.store import outbox_claims
+from offsetguard.store.database import current_time, reading
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,15 +44,20 @@ def deliver_due(
     engine: Engine,
     channels: Channels,
     *,
-    now: datetime,
+    now: datetime | None = None,
     claim_ms: int = outbox_claims.CLAIM_MS,
     sweep_s: float = SWEEP_S,
 ) -> DeliveryReport:
-    """Claim and send everything that is due from `now` on; several deliverers may run at once.
+    """Claim and send everything that is due from now on; several deliverers may run at once, on several hosts.
 
+    What is due, and which claims have ended, is told by the database's clock, unless a replay says what time it is.
     Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
     """
-    service = LaneService(engine, channels.mail_from, Clock(now), InDoubt(), sweep_s, claim_ms)
+    try:
+        clock = Clock(now or _database_time(engine))
+    except SQLAlchemyError as error:
+        return DeliveryReport(troubles=(_trouble(error),))
+    service = LaneService(engine, channels.mail_from, clock, InDoubt(), sweep_s, claim_ms)
     with ExitStack() as stack:
         pools = {
             channel: stack.enter_context(ThreadPoolExecutor(lanes, f"deliver-{channel}"))
@@ -114,6 +120,16 @@ class _Sweep:
 
     def _stop_looking(self, error: SQLAlchemyError) -> None:
         """Claim no more: what could not be claimed stays in the outbox, and the next sweep asks again."""
-        said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-        self._trouble = f"the database did not answer, so messages may wait in the outbox: {said}"
-        _log.error("%s", self._trouble)
+        self._trouble = _trouble(error)
+
+
+def _database_time(engine: Engine) -> datetime:
+    with reading(engine) as session:
+        return current_time(session)
+
+
+def _trouble(error: SQLAlchemyError) -> str:
+    said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+    trouble = f"the database did not answer, so messages may wait in the outbox: {said}"
+    _log.error("%s", trouble)
+    return trouble

@@ -41,7 +41,7 @@ _Written = TypeVar("_Written")
 
 
 class Clock:
-    """The time of a sweep: what the caller says it is, and what has passed since, whatever the machine's clock does."""
+    """The time of a sweep: what it was at the start, and what has passed since, whatever the machine's clock does."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now

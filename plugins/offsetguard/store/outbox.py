@@ -14,7 +14,7 @@ from sqlalchemy import func, select, update
 from offsetguard.messages.any_view import AnyView, read_view
 from offsetguard.receivers import Channel
 from offsetguard.store.changed_rows import count_changed
-from offsetguard.store.database import reading, writing
+from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.models import OutboxRow
 
 if TYPE_CHECKING:
@@ -64,9 +64,14 @@ class OutboxMessage:
 def enqueue(
     session: Session, *, idempotency_key: str, channel: Channel, receiver: str, view: AnyView, now: datetime
 ) -> bool:
-    """Add a message for one receiver, due at once; False when the key is there already (nothing is changed)."""
+    """Add a message for one receiver, due at once; False when the key is there already (nothing is changed).
+
+    `now` is by the clock of whoever judges; where that is ahead of the database's, by which messages are sent, the
+    latter counts.
+    """
     if session.scalar(select(OutboxRow.id).where(OutboxRow.idempotency_key == idempotency_key)) is not None:
         return False
+    written_at = min(now, current_time(session))
     session.add(
         OutboxRow(
             idempotency_key=idempotency_key,
@@ -78,10 +83,10 @@ def enqueue(
             thread_key=view.thread_key,
             interval_start=view.interval_start,
             view_json=view.model_dump_json(),
-            created_at=now,
+            created_at=written_at,
             status=Status.PENDING.value,
             attempts=0,
-            next_attempt_at=now,
+            next_attempt_at=written_at,
         )
     )
     session.flush()
@@ -115,12 +120,12 @@ def backlog(session: Session) -> Backlog:
     return Backlog(waiting, oldest, found.get(Status.FAILED.value, (0, None))[0])
 
 
-def redrive(engine: Engine, *, now: datetime, ids: Sequence[int] | None = None) -> int:
-    """Make failed rows (all of them, or those with the given ids) due again; returns how many.
+def redrive(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
+    """Make failed rows (all of them, or those with the given ids) due again, as they were; returns how many.
 
     They count as tried once, so that Slack is asked for what it may have before it is posted again.
     """
-    return _change_failed(engine, ids, status=Status.PENDING.value, attempts=1, next_attempt_at=now)
+    return _change_failed(engine, ids, status=Status.PENDING.value, attempts=1)
 
 
 def dismiss(engine: Engine, *, ids: Sequence[int] | None = None) -> int:

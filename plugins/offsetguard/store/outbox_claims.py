@@ -10,8 +10,8 @@ A lane is one receiver. Within it the oldest message goes first, and no message 
 of it is sent or failed: never "resolved" before the warning that it resolves. A digest is of many threads, so it waits
 for everything before it, and everything after it waits for it.
 A claim is a compare-and-set on (status, claimed_until), with row locks that others skip on PostgreSQL: two deliverers
-never hold one row at once. A deliverer that dies between the receiver's acceptance and `mark_accepted` leaves a row
-that is sent once more.
+never hold one row at once. `now` is by the database's clock: hosts need not agree on the time. A deliverer that dies
+between the receiver's acceptance and `mark_accepted` leaves a row that is sent once more.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class DeliverOperator(BaseOperator):
         workspace = Workspace.from_environment()
         config = configuration(workspace, self.log.error).config
         engine = open_database(workspace.database_url)
-        report = deliver_due(engine, open_channels(config.delivery), now=datetime.now(UTC))
+        report = deliver_due(engine, open_channels(config.delivery))
         for remark in report.remarks:
             self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)

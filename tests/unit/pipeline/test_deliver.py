@@ -116,7 +116,7 @@ def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world
     assert [row.status for row in world.rows().values()].count(Status.FAILED) == 2
     assert deliver_due(world.engine, world.channels, now=LATER).deliveries == ()
     world.smtp.answer_recipient("nobody@example.com", None)
-    outbox.redrive(world.engine, now=LATER)
+    outbox.redrive(world.engine)
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
     assert "nobody@example.com" in world.accepted()
 
@@ -199,7 +199,7 @@ def test_a_webhook_that_fails_keeps_its_message_with_the_reason(
     report = deliver_due(world.engine, world.channels, now=NOW)
     assert [one.result for one in report.deliveries] == [result]
     assert reason in str(world.rows()["s"].last_error)
-    outbox.redrive(world.engine, now=LATER)
+    outbox.redrive(world.engine)
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
 
 

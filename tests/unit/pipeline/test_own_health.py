@@ -119,7 +119,7 @@ def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dism
     ((cluster, text),) = troubles(working)
     assert cluster is None
     assert text.startswith("1 message was refused for good: `offsetguard outbox list --status failed` says why")
-    changed = outbox.redrive(working, now=NOW) if way_out == "redrive" else outbox.dismiss(working)
+    changed = outbox.redrive(working) if way_out == "redrive" else outbox.dismiss(working)
     assert (changed, troubles(working)) == (1, [])
 
 

@@ -14,7 +14,7 @@ from offsetguard.messages.digest import digest
 from offsetguard.messages.view import MessageView, NotificationReason
 from offsetguard.receivers import Channel
 from offsetguard.store import notification_log, outbox, outbox_claims
-from offsetguard.store.database import writing
+from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.outbox import OutboxMessage, Status
 from offsetguard.store.outbox_claims import Lane, due_lanes
 from offsetguard_peers.databases import fresh_database
@@ -101,7 +101,6 @@ def test_the_lane_that_waits_longest_is_named_first(engine: Engine) -> None:
     for number, lane in enumerate((slack, ORDERS, webhook, slack)):
         put(engine, f"key {number}", lane=lane)
     assert due_lanes(engine, now=NOW) == [slack, ORDERS, webhook]
-    assert due_lanes(engine, now=NOW - timedelta(seconds=1)) == []
 
 
 def test_nothing_goes_before_an_earlier_message_of_its_thread_to_the_same_receiver(engine: Engine) -> None:
@@ -242,8 +241,8 @@ def test_a_failed_message_stays_with_its_reason_until_it_is_driven_again(engine:
     assert claim(engine, NOW + timedelta(days=1)) is None
     failed = only(engine)
     assert (failed.status, failed.last_error) == (Status.FAILED, "550 no such user")
-    assert outbox.redrive(engine, now=NOW, ids=[failed.id + 1]) == 0
-    assert outbox.redrive(engine, now=NOW) == 1
+    assert outbox.redrive(engine, ids=[failed.id + 1]) == 0
+    assert outbox.redrive(engine) == 1
     assert claimed(engine).attempts == 2, "it was tried before, so the receiver may be asked what it has"
 
 
@@ -255,10 +254,18 @@ def test_a_clock_that_jumps_ahead_ends_claims_early_and_one_that_jumps_back_late
     ahead = claimed(engine, NOW + timedelta(hours=1))
     assert outbox_claims.mark_accepted(engine, first, accepted_at=NOW, receipt="<1@offsetguard>")
     assert not outbox_claims.mark_accepted(engine, ahead, accepted_at=NOW, receipt="<1@offsetguard>"), "logged once"
-    put(engine, "key 2", now=NOW + timedelta(hours=1))
-    back = NOW
-    assert claim(engine, back) is None, "not due yet, says the clock that jumped back"
-    assert claimed(engine, back + timedelta(hours=1)).idempotency_key == "key 2"
+    put(engine, "key 2")
+    outbox_claims.mark_retry(engine, claimed(engine), next_attempt_at=NOW + timedelta(hours=1), error="451 later")
+    assert claim(engine) is None, "not due yet, says the clock that jumped back"
+    assert claimed(engine, NOW + timedelta(hours=1)).idempotency_key == "key 2"
+
+
+def test_what_a_judge_writes_whose_clock_is_ahead_is_due_at_once(engine: Engine) -> None:
+    with reading(engine) as session:
+        now = current_time(session)
+    put(engine, now=now + timedelta(minutes=10))
+    message = claimed(engine, now + timedelta(seconds=30))
+    assert message.created_at < now + timedelta(seconds=30), "Slack is asked for what was posted since"
 
 
 def test_many_deliverers_at_once_never_hold_one_message_twice(engine: Engine) -> None:
@@ -282,5 +289,5 @@ def test_many_deliverers_at_once_never_hold_one_message_twice(engine: Engine) ->
 
 
 def test_a_moment_without_a_zone_is_refused(engine: Engine) -> None:
-    with pytest.raises(Exception, match="no time zone"):
+    with pytest.raises(Exception, match=r"no time zone|offset-naive"):
         put(engine, now=datetime(2026, 11, 21, 10, 41))  # noqa: DTZ001 the mistake that is tested

@@ -1,0 +1,86 @@
+"""The task that sends what is due, on hosts whose clocks do not agree."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from offsetguard.messages.view import MessageView
+from offsetguard.receivers import Channel
+from offsetguard.store import outbox, outbox_claims
+from offsetguard.store.database import current_time, open_database, reading, writing
+from offsetguard.store.outbox_claims import Lane
+from offsetguard_airflow.operators import deliver
+from offsetguard_peers.delivery_world import RESOLVED, VIEW
+from offsetguard_peers.postgresql import PostgresServer
+from offsetguard_peers.smtp_server import SmtpServer
+
+CONFIG = """\
+clusters:
+  main:
+    name_servers: ["127.0.0.1:9876"]
+teams:
+  ops:
+    mail: ["ops@example.org"]
+default_team: ops
+"""
+OFF_BY = timedelta(minutes=10)
+OPS = Lane(Channel.MAIL, "ops@example.org")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """Open the database that the task finds; SQLite's clock is that of the one host that it is on."""
+    (tmp_path / "offsetguard.yml").write_text(CONFIG)
+    monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path))
+    monkeypatch.setenv("OFFSETGUARD_CONFIG", str(tmp_path / "offsetguard.yml"))
+    with ExitStack() as stack:
+        url = f"sqlite:///{tmp_path / 'offsetguard.db'}"
+        if request.param == "postgresql":
+            server = stack.enter_context(PostgresServer())
+            url = server.url(server.new_database())
+        monkeypatch.setenv("OFFSETGUARD_DATABASE_URL", url)
+        engine = open_database(url)
+        stack.callback(engine.dispose)
+        yield engine
+
+
+@pytest.mark.parametrize("off_by", [OFF_BY, -OFF_BY], ids=["ahead", "behind"])
+def test_a_host_whose_clock_is_off_sends_nothing_twice_and_nothing_late(
+    engine: Engine, smtp_server: SmtpServer, monkeypatch: pytest.MonkeyPatch, off_by: timedelta
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OFFSETGUARD_SMTP", _address(smtp_server))
+    with reading(engine) as session:
+        now = current_time(session)
+    _put(engine, "held elsewhere", VIEW, now)
+    assert outbox_claims.claim_next(engine, OPS, now=now)  # by a host whose clock is right
+    written_at = now + max(off_by, timedelta())  # by a judge that is ahead, too
+    _put(engine, "due", RESOLVED.model_copy(update={"thread_key": "thread 2"}), written_at)
+
+    _deliver_on_a_host_that_is_off(monkeypatch, off_by)
+    (mail,) = smtp_server.mails
+    assert mail.message["Subject"].startswith("[RESOLVED]"), "the other one is being sent by its deliverer"
+
+
+def _put(engine: Engine, key: str, view: MessageView, now: datetime) -> None:
+    with writing(engine) as session:
+        outbox.enqueue(session, idempotency_key=key, channel=OPS.channel, receiver=OPS.receiver, view=view, now=now)
+
+
+def _deliver_on_a_host_that_is_off(monkeypatch: pytest.MonkeyPatch, off_by: timedelta) -> None:
+    class HostTime(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            assert tz is UTC
+            return datetime.now(UTC) + off_by
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deliver, "datetime", HostTime)
+        deliver.DeliverOperator(task_id="deliver").execute({})
+
+
+def _address(server: SmtpServer) -> str:
+    return f"smtp://{server.host}:{server.port}/?disable_ssl=true&disable_tls=true"
