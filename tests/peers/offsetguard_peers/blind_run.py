@@ -234,6 +234,9 @@ class BlindRun:
         return self.result
 
     def _start(self, seconds: float) -> None:
+        if self._cluster.version.startswith("5."):
+            for broker in self._cluster.brokers:
+                broker.configure({"timerWheelEnable": "true"})  # 5.3.3 deletes no topic without it
         self._cluster.start()
         admin = Admin(self._cluster)
         for broker in self._cluster.brokers:  # every message is distant: whoever may, reads from the slave
