@@ -77,7 +77,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic): of several such clients, about the one with the most that waits."""
     for judged in judged_groups(facts, config):
         group = judged.group
-        if group.consumption == POP or (group.online_client_count or 0) < 2 or judged.stands_still(facts.now):
+        # Queues of the others in which nothing waits are no suspects: only the group's rate tells that they move
+        whole = judged.stands_still(facts.now) and not group.consume_tps
+        if group.consumption == POP or (group.online_client_count or 0) < 2 or whole:
             continue
         standing = _standing(judged, facts.now)
         if not standing or len(judged.in_state(State.STALLED)) >= group.queue_count:
