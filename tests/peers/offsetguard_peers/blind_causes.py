@@ -409,10 +409,10 @@ HARMLESS = (
     Cause("scaled up and down", _scale),
     Cause("newcomer with a backlog", _arrive_late, spec={"handling_ms": 100, "threads": 20}, pods=0, rate=0.0),
 )
-# what ends a run, for it concerns everybody
+# what ends a run, for it concerns everybody; less than 90 s may be a restart
 OF_BROKERS = (
-    Cause("slave killed", _kill_slave, _named("broker_unreachable"), lasts_s=110.0),
-    Cause("master killed", _kill_master, _named("broker_unreachable"), lasts_s=110.0),
+    Cause("slave killed", _kill_slave, _named("broker_unreachable"), lasts_s=150.0),
+    Cause("master killed", _kill_master, _named("broker_unreachable"), lasts_s=150.0),
 )
 # what can be seen beside each other on one group
 TOGETHER = (

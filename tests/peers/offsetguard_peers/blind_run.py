@@ -325,7 +325,9 @@ class BlindRun:
     def _hear(self, finding: Finding, at: float, mine: list[Row], subjects: list[Subject], *, is_named: bool) -> None:
         """Keep what is told to people: by its cause, or as explained by nothing."""
         for row in mine:
-            row.first_loud = row.first_loud or self._said(finding, at, row)
+            of_partner = is_named and finding.rule.id not in row.cause.named
+            if row.first_loud is None and not of_partner:
+                row.first_loud = self._said(finding, at, row)
         also = frozenset[str]().union(*(one.cause.also for one in mine))
         if is_named or finding.rule.id in also or self._kept_a_lock(finding, subjects):
             return
