@@ -22,7 +22,17 @@ from typing import TYPE_CHECKING, Any
 
 from offsetguard.severity import Severity
 from offsetguard_peers.admin import Admin
-from offsetguard_peers.blind_causes import HARMLESS, OF_BROKERS, TOGETHER, TROUBLES, Cause, Subject, cause_named
+from offsetguard_peers.blind_causes import (
+    HARMLESS,
+    OF_BROKERS,
+    OF_RETENTION,
+    RETENTION,
+    TOGETHER,
+    TROUBLES,
+    Cause,
+    Subject,
+    cause_named,
+)
 from offsetguard_peers.clients import producer_of, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds
 from offsetguard_peers.kept_locks import kept_locks
@@ -329,6 +339,10 @@ class BlindRun:
             if row.first_loud is None and not of_partner:
                 row.first_loud = self._said(finding, at, row)
         also = frozenset[str]().union(*(one.cause.also for one in mine))
+        if any(one.cause.name in RETENTION for one in self.result.rows) and not all(
+            one.cause.is_harmless for one in mine
+        ):
+            also |= OF_RETENTION
         if is_named or finding.rule.id in also or self._kept_a_lock(finding, subjects):
             return
         key = finding.rule.id, finding.consumer_group, finding.topic
