@@ -182,7 +182,8 @@ class Drawn:
 def draw(seed: int, troubles: int, seconds: float) -> list[Drawn]:
     """Draw so many troubles and a third as many harmless events; no cause comes again before every other one came."""
     chance = random.Random(seed)  # noqa: S311 what happens is no secret
-    names = chance.sample(NAMES, len(NAMES))
+    shuffled = chance.sample(NAMES, len(NAMES))
+    names = [f"{name}-{number}" for number in range(troubles // len(NAMES) + 2, 1, -1) for name in NAMES] + shuffled
     dealt: list[tuple[Cause, ...]] = []
     deck: list[Cause] = []
     while (left := troubles - sum(map(len, dealt))) > 0:
