@@ -217,7 +217,7 @@ def _kill_with_locks(on: Subject) -> Callable[[], Count]:
 
 
 def _write_faster_than_queues_allow(on: Subject) -> Callable[[], Count]:
-    on.order(60.0, 150)  # three queues, ten a second each
+    on.order(80.0, 150)  # four queues, ten a second each
     return _nothing
 
 
@@ -373,7 +373,6 @@ TROUBLES = (
         _write_faster_than_queues_allow,
         _named("queue_parallelism_cap"),
         spec={**ORDERLY, "handling_ms": 100},
-        queues=3,
     ),
     Cause("reset back", _reset_back, _named("offset_reset")),
     Cause("reset forward", _reset_forward, _named("offset_reset"), spec={"handling_ms": 1_000, "threads": 1}, rate=1.0),
@@ -422,7 +421,7 @@ OF_BROKERS = (
 )
 # a broker deletes the oldest messages of all topics: true of every group that did not read them, whatever kept it
 RETENTION = _named("retention overtakes", "offsets cannot be written")
-OF_RETENTION = LOST  # but nothing will be lost soon: it was one deletion, by hand
+LOST_SOON = _named("loss_ahead")  # while it deletes
 # what can be seen beside each other on one group
 TOGETHER = (
     ("a message fails", "fewer queues than threads"),

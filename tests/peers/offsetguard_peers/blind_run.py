@@ -24,8 +24,9 @@ from offsetguard.severity import Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.blind_causes import (
     HARMLESS,
+    LOST,
+    LOST_SOON,
     OF_BROKERS,
-    OF_RETENTION,
     RETENTION,
     TOGETHER,
     TROUBLES,
@@ -340,10 +341,9 @@ class BlindRun:
             if row.first_loud is None and not of_partner:
                 row.first_loud = self._said(finding, at, row)
         also = frozenset[str]().union(*(one.cause.also for one in mine))
-        if any(one.cause.name in RETENTION for one in self.result.rows) and not all(
-            one.cause.is_harmless for one in mine
-        ):
-            also |= OF_RETENTION
+        retentions = [one for one in self.result.rows if one.cause.name in RETENTION]
+        if retentions and not all(one.cause.is_harmless for one in mine):
+            also |= LOST if all(one.ended for one in retentions) else LOST | LOST_SOON
         if is_named or finding.rule.id in also or self._kept_a_lock(finding, subjects):
             return
         key = finding.rule.id, finding.consumer_group, finding.topic
