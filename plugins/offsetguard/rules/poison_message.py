@@ -11,11 +11,9 @@ Source: incident "orderly consumption"; ConsumeMessageOrderlyService#processCons
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.offsets import MessageQueue
 from offsetguard.rules.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.rules.evidence import name_servers_of, queues_by_group
 from offsetguard.rules.lock_holders import POP
@@ -37,8 +35,6 @@ _LOOK = (
     "Look at that message (id, keys): mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
     "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}; retries: {retries}; "
 )
-
-_TAKES_OVER = timedelta(seconds=15)  # three commits of a client
 
 RULE = Rule(
     id="poison_message",
@@ -70,24 +66,11 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group and topic."""
-    suspects, taken = queues_by_group(facts), _just_taken(facts)
+    suspects = queues_by_group(facts)
     for group in facts.groups:
-        blocked = [
-            one
-            for one in blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts.now)
-            if (group.consumer_group, one.queue.message_queue) not in taken
-        ]
+        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
         if blocked:
             yield _finding(facts, config, group, blocked)
-
-
-def _just_taken(facts: IntervalFacts) -> set[tuple[str, MessageQueue]]:
-    """Return the queues whose lock somebody waited for until a moment ago: their first commit comes within seconds."""
-    return {
-        (wait.consumer_group, MessageQueue(wait.topic, wait.broker_name, wait.queue_id))
-        for wait in facts.lock_waits
-        if wait.ended_at is not None and facts.now - wait.ended_at <= _TAKES_OVER
-    }
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
