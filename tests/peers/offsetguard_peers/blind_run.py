@@ -32,6 +32,7 @@ from offsetguard_peers.blind_causes import (
     TROUBLES,
     Cause,
     Subject,
+    Undone,
     cause_named,
 )
 from offsetguard_peers.clients import producer_of, running_consumers
@@ -308,7 +309,11 @@ class BlindRun:
 
         def end() -> None:
             time.sleep(max(0.0, ends_at - time.time()))
-            row.staged, row.ended = count(), time.time()
+            try:
+                row.staged = count()
+            except Undone as undone:
+                row.failure = f"undone: {undone}"
+            row.ended = time.time()
 
         return end
 
