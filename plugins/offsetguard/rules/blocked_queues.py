@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from offsetguard.offsets import MessageQueue
 from offsetguard.rules.lock_holders import POP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from offsetguard.facts import GroupFacts, QueueFacts
+    from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
 
 SANE_RETRIES = 16  # of an orderly message: 16 tries in place take 16 s (suspendCurrentQueueTimeMillis = 1 s)
 _FAILING_MS = 30_000  # longer than 16 tries
@@ -18,6 +20,7 @@ _HANGING_MS = 60_000
 _SLOW_MESSAGES = 5  # a listener that needs 20 s for each message stands still for 20 s between two commits
 _BATCH = 32  # a message in the listener's hands is no longer among the cached ones: the oldest of these follows it
 _LEAST_LOOK_MS = 10_000
+_TAKES_OVER = timedelta(seconds=15)  # three commits of a client
 UNLIMITED = -1  # maxReconsumeTimes of an orderly client: never gives up; of a concurrent one: 16
 
 
@@ -28,25 +31,38 @@ class BlockedQueue(NamedTuple):
     blocked_ms: int
 
 
-def blocked_queues(group: GroupFacts, suspects: Sequence[QueueFacts], now: datetime) -> list[BlockedQueue]:
+def blocked_queues(group: GroupFacts, suspects: Sequence[QueueFacts], facts: IntervalFacts) -> list[BlockedQueue]:
     """Return the queues of one (group, topic) that a message blocks, longest first; `suspects`: its suspect queues.
 
     All queues standing still have another cause: the listener, or what it calls.
     """
     if not group.orderly or group.consumption == POP:
         return []
-    needed_ms = _needed_ms(group)
+    needed_ms, now, taken = _needed_ms(group), facts.now, _just_taken(group.consumer_group, facts)
     standing = [queue for queue in suspects if _waits(queue) and _stands_ms(queue, now) >= _LEAST_LOOK_MS]
     moving_count = group.queue_count - len(standing)
     blocked = [
         BlockedQueue(queue, blocked_ms)
         for queue in standing
-        if _is_consumed(queue) and (blocked_ms := _blocked_ms(queue, suspects, now)) >= needed_ms
+        if queue.message_queue not in taken
+        and _is_consumed(queue)
+        and (blocked_ms := _blocked_ms(queue, suspects, now)) >= needed_ms
     ]
     alone = group.queue_count == 1 and _fails(group)  # a topic of one queue has no other that could go on
     if not alone and (moving_count < len(standing) or not _others_go_on(group, suspects, standing)):
         return []
     return sorted(blocked, key=lambda one: (-one.blocked_ms, one.queue.message_queue))
+
+
+def _just_taken(consumer_group: str, facts: IntervalFacts) -> set[MessageQueue]:
+    """Return the queues whose lock somebody waited for until a moment ago: their first commit comes within seconds."""
+    return {
+        MessageQueue(wait.topic, wait.broker_name, wait.queue_id)
+        for wait in facts.lock_waits
+        if wait.consumer_group == consumer_group
+        and wait.ended_at is not None
+        and facts.now - wait.ended_at <= _TAKES_OVER
+    }
 
 
 def _needed_ms(group: GroupFacts) -> float:

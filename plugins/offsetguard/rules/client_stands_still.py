@@ -15,6 +15,7 @@ Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3):
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from offsetguard.rules.evidence import lag_evidence, name_servers_of
@@ -77,7 +78,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic): of several such clients, about the one with the most that waits."""
     for judged in judged_groups(facts, config):
         group = judged.group
-        if group.consumption == POP or (group.online_client_count or 0) < 2 or judged.stands_still(facts.now):
+        # Queues of the others in which nothing waits are no suspects: only the group's rate tells that they move
+        still = [_is_still(queue, facts.now) for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
+        whole = all(still) and not group.consume_tps
+        if group.consumption == POP or (group.online_client_count or 0) < 2 or whole:
             continue
         standing = _standing(judged, facts.now)
         if not standing or len(judged.in_state(State.STALLED)) >= group.queue_count:
@@ -120,8 +124,16 @@ def _standing(judged: JudgedGroup, now: datetime) -> Mapping[str, Sequence[Queue
 
 
 def _is_still(queue: QueueFacts, now: datetime) -> bool:
-    taken_lately = queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY
-    return queue.verdict is not None and queue.verdict.state is State.STALLED and not taken_lately
+    """Whether nothing was committed for long, also where retention has passed the queue meanwhile."""
+    verdict = queue.verdict
+    if verdict is None or (queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY):
+        return False
+    if verdict.state is not State.LOST:
+        return verdict.state is State.STALLED
+    silence_ms, rhythm_ms = verdict.figures.get("silence_ms"), verdict.figures.get("rhythm_ms")
+    if not isinstance(silence_ms, int) or not isinstance(rhythm_ms, int):
+        return False
+    return silence_ms > max(rhythm_ms, RECENTLY // timedelta(milliseconds=1))
 
 
 def _waiting(queues: Sequence[QueueFacts]) -> int:

@@ -66,13 +66,23 @@ class JudgedGroup:
 
     @property
     def is_newcomer(self) -> bool:
-        """Whether the group was first seen when its newest client was started: what waited then is no fault of it."""
+        """Whether the group was first seen when its newest client was started: what waited then is no fault of it.
+
+        Of a lag of which most has come since, this is not so.
+        """
         started_at = self.group.newest_client_start_at
-        windows = [queue.window for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
-        first_seen = [None if window is None else window.first_seen_at for window in windows]
-        if started_at is None or not windows:
+        waiting = [(queue.window, lag) for queue in self.queues if (lag := queue.offsets.effective_lag or 0) > 0]
+        if started_at is None or not waiting:
             return False
-        return all(one is not None and abs(one - started_at) <= _FIRST_SEEN_WITHIN for one in first_seen)
+        waited_then = 0
+        for window, lag in waiting:
+            if window is None or window.first_seen_at is None:
+                return False
+            if abs(window.first_seen_at - started_at) > _FIRST_SEEN_WITHIN:
+                return False
+            first = window.points[-1] if window.points else None
+            waited_then += lag if first is None else max(0, first.max_offset - (first.committed_offset or 0))
+        return 2 * waited_then >= sum(lag for _, lag in waiting)
 
     @property
     def worst(self) -> State:

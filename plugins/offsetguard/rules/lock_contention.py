@@ -3,8 +3,8 @@
 Means: two clients believe that a queue is theirs, since instances share a client id or see different members of the
 group; or its holder gives it up late, because its listener is in one message for so long.
 Evidence: brokers' lock lines "locked by other client" over more than a minute whose holder is connected; clients that
-hold a queue without its lock; without logs: queues that nobody holds for longer than any lock lives, while several
-instances share a client id.
+hold a queue without its lock; without logs: queues that nobody holds for more than a minute, while several instances
+share a client id.
 Not judged: a rebalance in progress (queues change hands within two rounds of 20 s), retry queues, POP groups, holders
 that have gone (see lock_not_released). What began within 90 s after the broker's start, and ends within 3 min, is INFO.
 Do next: compare what each client and each broker take for the group's members.
@@ -116,7 +116,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             finding = _finding(facts, config, subject, variant, figures, queues)
             yield replace(finding, severity=severity, last_event_at=over_at)
     for unheld in unheld_queues(facts, config):
-        if unheld.subject not in told and unheld.outlasts_any_lock and unheld.figures["doubled_client_ids"]:
+        lasts = unheld.stood_still_ms >= LONG_MS
+        if unheld.subject not in told and lasts and unheld.figures["doubled_client_ids"]:
             told.add(unheld.subject)
             yield _finding(facts, config, unheld.subject, "same_client_id", unheld.figures, unheld.queues)
     for subject, group in groups.items():

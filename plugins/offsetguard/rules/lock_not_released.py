@@ -5,8 +5,9 @@ broker keeps a lock for up to lockMaxLiveTime (60 s) after its last renewal, and
 Evidence: brokers' lock lines "locked by other client" whose holder is no longer among the group's clients, and the
 takeover of the expired lock; without these logs: queues that none of the group's clients holds although all of them
 told, while they hold others.
-Not judged: holders that live (see lock_contention), retry queues, POP groups; a queue that waits for less than a lock
-interval, or whose topic nobody writes, is told as INFO; without logs also what began when its broker was restarted.
+Not judged: holders that live, and queues that nobody holds while instances share a client id (see lock_contention),
+retry queues, POP groups; a queue that waits for less than a lock interval, or whose topic nobody writes, is told as
+INFO; without logs also what began when its broker was restarted.
 Do next: stop clients so that they can unlock: SIGTERM, a shutdown hook, enough grace time.
 Source: incident "orderly lock"; RebalanceLockManager, ConsumeMessageOrderlyService#shutdown (4.9.8, 5.3.3).
 """
@@ -97,7 +98,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             told.add(subject)
             yield _finding(facts, config, subject=subject, waits=dead, suspects=suspects.get(subject, []))
     for unheld in unheld_queues(facts, config):
-        if unheld.subject not in told and not unheld.outlasts_any_lock:
+        of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: lock_contention
+        if unheld.subject not in told and not unheld.outlasts_any_lock and not of_one_id:
             group, topic = unheld.subject
             yield Finding(
                 rule=RULE,

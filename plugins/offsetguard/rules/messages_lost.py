@@ -89,10 +89,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         group = judged.group
         counted = [(_not_handed_out(queue, online=bool(group.online_client_count)), queue) for queue in below]
         gone = [(lost, queue) for lost, queue in counted if lost > 0]
-        deleted = sum(queue.offsets.lost or 0 for queue in below)
-        in_process = deleted - sum(lost for lost, _ in gone)
+        handed_out = [(_in_process(queue, lost), queue) for lost, queue in counted]
+        in_process = sum(count for count, _ in handed_out)
         variant = _variant(judged, lost=bool(gone), in_process=bool(in_process))
-        shown = gone or [(queue.offsets.lost or 0, queue) for queue in below]
+        shown = gone or handed_out
         shown.sort(key=lambda one: (-one[0], one[1].message_queue))
         worst = shown[0][1]
         yield Finding(
@@ -147,6 +147,16 @@ def _not_handed_out(queue: QueueFacts, *, online: bool) -> int:
     if queue.cached_min_offset is not None and queue.cached_min_offset < low:  # else it may have been sent beyond
         handed_out.append((queue.cached_max_offset or 0) + 1)
     return max(0, low - max(handed_out))
+
+
+def _in_process(queue: QueueFacts, lost: int) -> int:
+    """Return how many of the deleted messages a client has and has not finished: no more than it says that it caches.
+
+    Behind a message that hangs, all others may be finished, and are not committed.
+    """
+    handed_out = (queue.offsets.lost or 0) - lost
+    first, low = queue.cached_min_offset, queue.offsets.min_offset or 0
+    return handed_out if first is None or first >= low else min(handed_out, queue.cached_message_count or handed_out)
 
 
 def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.offsets import MessageQueue
+from offsetguard.rules.move_causes import LEAST_PERIOD
 from offsetguard.rules.rule import QueueEvidence
 
 if TYPE_CHECKING:
@@ -80,7 +81,13 @@ def worst_first(move: OffsetMoveFacts) -> tuple[int, str, int, int]:
 
 def lost_of(moves: Iterable[OffsetMoveFacts]) -> int:
     """Return the messages that moves forward skipped; in one queue overlapping moves count once."""
-    return sum(_lost(some) for some in _by_queue(moves).values())
+    return sum(_lost(some) * max(map(_queues_asking, some)) for some in _by_queue(moves).values())
+
+
+def _queues_asking(move: OffsetMoveFacts) -> int:
+    """Return on how many queues one offset was asked for: log lines name none, and who asks again does so later."""
+    at_once = move.last_moved_at - move.first_moved_at < LEAST_PERIOD
+    return move.move_count if at_once and move.origin == "log" else 1
 
 
 def _by_queue(

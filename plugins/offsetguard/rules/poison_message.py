@@ -39,7 +39,7 @@ _LOOK = (
 RULE = Rule(
     id="poison_message",
     severity=Severity.WARNING,
-    needs=("groups", "queues"),
+    needs=("groups", "queues", "lock_waits"),
     means="One message that cannot be consumed blocks its queue of an orderly group, while the other queues go on.",
     texts={
         "default": Texts(
@@ -68,7 +68,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group and topic."""
     suspects = queues_by_group(facts)
     for group in facts.groups:
-        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts.now)
+        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
         if blocked:
             yield _finding(facts, config, group, blocked)
 

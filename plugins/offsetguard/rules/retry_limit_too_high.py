@@ -32,7 +32,7 @@ _DO_NEXT = (
 RULE = Rule(
     id="retry_limit_too_high",
     severity=Severity.INFO,
-    needs=("groups", "queues"),
+    needs=("groups", "queues", "lock_waits"),
     means="An orderly group retries a message that fails for ever, or far more often than it helps.",
     texts={
         "default": Texts(
@@ -73,7 +73,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         harmless = limit == UNLIMITED and not group.consume_failed_tps
         if not group.orderly or sane or harmless or limit is None or group.consumption == POP:
             continue
-        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts.now)
+        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
         if group.consumer_group in found and not blocked:
             continue
         found[group.consumer_group] = Finding(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import lag_evidence, name_servers_of, queues_by_group
+from offsetguard.rules.judged_groups import JudgedGroup
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.window_progress import RECENTLY, finishes_messages, most_moves
 from offsetguard.windows import above_limit
@@ -77,6 +78,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         held = _held_back(own, facts.now, group)
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
         goes_on = finishes_messages(group) or most_moves(group, own, facts.now)
+        # What clients say that they finish is of the last minute; who stands still by now finished it before
+        goes_on = goes_on and not JudgedGroup(group, policy, tuple(own)).stands_still(facts.now)
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))

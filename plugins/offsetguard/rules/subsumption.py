@@ -65,8 +65,9 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
         for rule_id in ("accumulation", "slow_consumption", "flow_control")
     ),
     Subsumption("reads_moved_to_slave", "accumulation", Scope.TOPIC, variants=("not_falling",)),
-    *_pairs("lock_not_released", Scope.QUEUES, "accumulation", "slow_consumption", "lock_contention", "poison_message"),
-    *_pairs("lock_not_released", Scope.QUEUES, "client_stands_still"),
+    *_pairs("lock_not_released", Scope.QUEUES, "accumulation", "slow_consumption", "lock_contention"),
+    # what stands still after the lock was had has another cause
+    *_pairs("lock_not_released", Scope.QUEUES, "poison_message", "client_stands_still", variants=("waiting", "unheld")),
     *_pairs("lock_contention", Scope.QUEUES, "accumulation", "slow_consumption"),
     *_pairs("client_stands_still", Scope.QUEUES, "accumulation", "slow_consumption", "flow_control"),
     *_pairs("membership_disagrees", Scope.GROUP, "idle_consumers", "lock_contention"),

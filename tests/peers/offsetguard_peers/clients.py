@@ -48,6 +48,7 @@ class ConsumerSpec:
     handling_ms: int = 0
     fail_always: bool = False
     fail_keys: Sequence[str] = ()
+    hang_keys: Sequence[str] = ()  # the listener never comes back from these messages
     threads: int = 20
     max_reconsume_times: int = UNLIMITED_BY_DEFAULT
     consume_from_where: str = "CONSUME_FROM_FIRST_OFFSET"

@@ -29,7 +29,7 @@ from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import RunningConsumers, produce, producer_of, running_consumers
 from offsetguard_peers.kept_locks import QUEUE, kept_locks, lock_lines
 from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.staging import commit_at_end, move_min_offset_past_end, wait_until_saved
+from offsetguard_peers.staging import commit_at_end, forbid_to_write, move_min_offset_past_end, wait_until_saved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -125,7 +125,7 @@ class _Stage:
             (client_id,) = cache.client_ids
         self.run.clients["prices"] = [client_id]
         self.run.offsets["requested"] = self._ends(prices)
-        _forbid_to_write(cache.local_offsets_file(client_id, groups.PRICES.group))
+        forbid_to_write(cache.local_offsets_file(client_id, groups.PRICES.group))
         produce(self.cluster, stock.topic, OVERTAKEN_COUNT)
         move_min_offset_past_end(self.cluster, prices, stock.topic)
         self.run.offsets["oldest_prices"] = self._starts(prices)
@@ -304,11 +304,3 @@ class _Stage:
                 msg = f"{len(self.run.rounds_ms())} of {count} rounds: {recorder.communicate()[1]}"
                 raise TimeoutError(msg)
             time.sleep(0.1)
-
-
-def _forbid_to_write(offsets_file: Path) -> None:
-    """Let writing of a local offset file fail, also for root: clients write a .tmp (4.x) or .bak (5.x) first."""
-    for ending in (".tmp", ".bak"):
-        path = offsets_file.with_name(offsets_file.name + ending)
-        path.unlink(missing_ok=True)
-        path.mkdir()

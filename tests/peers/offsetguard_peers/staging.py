@@ -122,6 +122,14 @@ def wait_until_saved(broker: Broker, group: str, topic: str, queue_id: int, offs
     raise TimeoutError(msg)
 
 
+def forbid_to_write(offsets_file: Path) -> None:
+    """Let writing of a local offset file fail, also for root: clients write a .tmp (4.x) or .bak (5.x) first."""
+    for ending in (".tmp", ".bak"):
+        path = offsets_file.with_name(offsets_file.name + ending)
+        path.unlink(missing_ok=True)
+        path.mkdir()
+
+
 def _restart_without_old_files(admin: Admin, broker: Broker) -> None:
     written = _commit_log_end(admin, broker)
     broker.kill()

@@ -89,6 +89,7 @@ def test_few_requests_or_a_snapshots_are_no_loop(move: OffsetMoveFacts, clients:
 
 @given(st.lists(moves(), min_size=1, max_size=8))
 def test_what_is_lost_in_one_queue_lies_between_the_longest_move_and_all_of_them(some: list[OffsetMoveFacts]) -> None:
-    in_one = [move for move in some if move.queue_id == 0]
+    # what a log says more than once at once was asked on several queues, though the snapshots name only one of them
+    in_one = [move for move in some if move.queue_id == 0 and not (move.origin == "log" and move.move_count > 1)]
     distances = [max(0, move.corrected_offset - move.requested_offset) for move in in_one]
     assert max(distances, default=0) <= lost_of(in_one) <= sum(distances)

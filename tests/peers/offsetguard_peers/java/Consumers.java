@@ -49,6 +49,7 @@ public final class Consumers {
 
     private static final class Consumer {
         private static final int START_ATTEMPTS = 5;
+        private static final long FOR_EVER = 24 * 3600 * 1000L;
 
         private final String group;
         private final JSONObject spec;
@@ -137,8 +138,9 @@ public final class Consumers {
 
         private boolean handle(List<MessageExt> messages) {
             boolean success = true;
+            long handlingMs = spec.getLongValue("handling_ms");
             for (MessageExt message : messages) {
-                sleep(spec.getLongValue("handling_ms"));
+                sleep(spec.getJSONArray("hang_keys").contains(message.getKeys()) ? FOR_EVER : handlingMs);
                 success &= !shallFail(message);
                 if (spec.getBooleanValue("print_messages")) {
                     print("message", group, "topic", message.getTopic(), "broker_name", message.getBrokerName(),
