@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from offsetguard.broker_cleaning import BrokerRetention, Cleaner, run_ahead
@@ -26,6 +27,7 @@ DEFAULT_EXPIRED_PERCENT = 75  # diskMaxUsedSpaceRatio
 DEFAULT_FORCED_PERCENT = 85  # diskSpaceCleanForciblyRatio; 4.x does not tell it
 _HOUR_MS = 3_600_000
 _MS = timedelta(milliseconds=1)
+_TWICE = 2
 _YOUNGER = 0.97  # of the reserved time: younger messages did not expire
 _FULL = 0.01  # below the ratio at which files go by force, as far as brokers round it
 _FILLED = 0.05  # below the ratio at which files go at any hour: marks are an hour apart, and made after a deletion
@@ -66,6 +68,7 @@ def retention(
     forced, expired_ratio = forced_ratio(broker), (broker.disk_max_used_space_ratio or DEFAULT_EXPIRED_PERCENT) / 100
     fullest = _fullest(broker, marks)
     by_force = forced is not None and fullest >= forced - _FULL
+    one_time = deletion is None or not _recurs(broker, marks)  # by hand, or while a setting was another one
     at_its_hour = expired and fullest < expired_ratio - _FILLED  # else it may have been any hour: the disk was full
     cleaner = Cleaner(
         reserved_ms=reserved_ms,
@@ -75,7 +78,7 @@ def retention(
         forced_ratio=forced,
         disk_ratio=broker.commit_log_disk_ratio,
         disk_bytes=broker.commit_log_disk_bytes,
-        observed_age_ms=None if deletion is None or expired or by_force else deletion[1],
+        observed_age_ms=None if deletion is None or one_time or expired or by_force else deletion[1],
     )
     return run_ahead(cleaner, log, low, WriteRates(log, _recent_rates(broker, log)))
 
@@ -103,6 +106,12 @@ def _last_deletion(
         return None
     at = max(seen)
     return at, max(0, (at - broker.earliest_message_at) // _MS)
+
+
+def _recurs(broker: BrokerFacts, marks: Sequence[BrokerMark]) -> bool:
+    """Whether files were deleted between at least two pairs of marks: what happened once need not happen again."""
+    lows = [*(mark.commit_log_min_offset for mark in marks), broker.commit_log_min_offset]
+    return sum(before != after for before, after in pairwise(lows)) >= _TWICE
 
 
 def forced_ratio(broker: BrokerFacts) -> float | None:

@@ -10,6 +10,7 @@ from offsetguard.config import Config
 from offsetguard.facts import (
     Absences,
     BrokerFacts,
+    BrokerMark,
     ClusterFacts,
     CollectionGap,
     GroupFacts,
@@ -38,6 +39,7 @@ END = Interval(START).end
 UNSAID: dict[type, dict[str, Any]] = {
     TopicFacts: {"topic_kind": "normal", "queue_count": 4, "consumer_group_count": 1, "message_count": None},
     BrokerFacts: {"broker_id": 0, "listed": True, "answered": True},
+    BrokerMark: {"broker_name": "broker-a", "earliest_message_at": None, "disk_ratio": None},
     ClusterFacts: dict.fromkeys(
         ("broker_count", "replica_count", "answered_replica_count", "topic_count", "consumer_group_count"), 1
     ),
@@ -73,6 +75,7 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         **{name: given[name] for name in _AS_GIVEN if name in given},
         topics=tuple(_record(TopicFacts, entry) for entry in given.get("topics", ())),
         brokers=tuple(_record(BrokerFacts, entry) for entry in given.get("brokers", ())),
+        broker_marks=tuple(_record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
         cluster_facts=_record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
         lock_waits=tuple(_record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
         unseen_brokers=tuple(_record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
@@ -90,6 +93,8 @@ def _record(kind: type, entry: dict[str, Any]) -> Any:
 
 
 def _field(name: str, value: Any) -> tuple[str, Any]:
+    if name == "s_ago":
+        return "at", END - timedelta(seconds=value)
     if name.endswith("_s_ago"):
         moment = name.removesuffix("_s_ago")
         return moment if moment.endswith("_since") else f"{moment}_at", END - timedelta(seconds=value)
