@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from offsetguard.offsets import MessageQueue
     from offsetguard.tables import Table
 
-MISSING_MASTER_REMEMBERED = timedelta(days=1)
+MISSING_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
 _ENDS = ("broker_name", "topic", "queue_id", "max_offset")
 _AGES = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset", "oldest_unconsumed_at")
@@ -115,7 +115,22 @@ class EarlierRound:
         return tuple(
             one
             for one in missing
-            if one.broker_name in members.broker_names or interval.start - one.missing_since < MISSING_MASTER_REMEMBERED
+            if one.broker_name in members.broker_names or interval.start - one.missing_since < MISSING_REMEMBERED
+        )
+
+    def missing_slaves(self, members: ClusterMembers, now: datetime) -> tuple[Replica, ...]:
+        """Slaves that were listed before and are not now, at no number: a switch of master gives them another one."""
+        if self.manifest is None:
+            return ()
+        addresses = {replica.address for replica in members.replicas}
+        places = {(replica.broker_name, replica.broker_id) for replica in members.replicas}
+        since = {(one.broker_name, one.broker_id): one.unseen_since for one in self.manifest.unseen_brokers}
+        return tuple(
+            replica
+            for replica in self.replicas()
+            if not replica.is_master and replica.address not in addresses
+            if (replica.broker_name, replica.broker_id) not in places
+            if now - (since.get((replica.broker_name, replica.broker_id)) or now) < MISSING_REMEMBERED
         )
 
     def figures(self) -> EarlierFigures:

@@ -41,6 +41,7 @@ from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from offsetguard.collect.detail_choice import Suspect
     from offsetguard.collect.earlier_round import EarlierRound
@@ -127,9 +128,15 @@ class Round:
             self._list_unasked()
         else:
             self.missing = self._earlier.missing_masters(self.members, self._interval)
-            self.readings = [self._missing_reading(master) for master in self.missing]
+            self.readings = [
+                self._unlisted_reading(Replica(one.broker_name, MASTER_ID, one.address), one.missing_since)
+                for one in self.missing
+            ]
             await self._read_replicas(self.members, figures, ends_at - loop.time())
         self.earlier_figures = await figures
+        if self.members is not None:  # no sooner: what was read before is there only now
+            now = self._interval.end
+            self.readings += [self._unlisted_reading(one) for one in self._earlier.missing_slaves(self.members, now)]
         if self._reading_logs is not None:
             self.log_reading = await self._reading_logs
             for gap in log_gaps(self.log_reading, self._log_sources):
@@ -326,12 +333,10 @@ class Round:
         ]
         self.missing = self._earlier.manifest.missing_masters if self._earlier.manifest else ()
 
-    def _missing_reading(self, master: MissingMaster) -> BrokerReading:
-        reason = (
-            f"no name server lists a master of {master.broker_name}, missing since "
-            f"{master.missing_since:%F %H:%M} UTC; start the broker, or, if it was removed on purpose, wait a day"
-        )
-        replica = Replica(master.broker_name, MASTER_ID, master.address)
+    def _unlisted_reading(self, replica: Replica, since: datetime | None = None) -> BrokerReading:
+        whom = f"a master of {replica.broker_name}" if replica.is_master else f"the slave at {replica.address}"
+        missing = f", missing since {since:%F %H:%M} UTC" if since else ""
+        reason = f"no name server lists {whom}{missing}; start the broker, or, if it was removed on purpose, wait a day"
         self.ledger.add_gap(
             Gap(
                 address=replica.address,

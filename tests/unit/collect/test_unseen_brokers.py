@@ -9,8 +9,11 @@ import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Gap, Manifest, Outcome, RequestCounts, UnseenBroker
+from offsetguard.collect.name_servers import ClusterMembers
+from offsetguard.collect.replica import Replica
 from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
-from offsetguard.tables import QUEUE_SNAPSHOTS
+from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
+from offsetguard_peers.for_each import for_each
 
 THEN = datetime(2026, 11, 21, 10, 39, 5, tzinfo=UTC)
 NOW = THEN + timedelta(minutes=1)
@@ -20,6 +23,47 @@ def earlier(*queues: tuple[str, str], **manifest: Any) -> EarlierRound:
     fields = {"interval_start": THEN, "started_at": THEN, "finished_at": THEN, "requests": RequestCounts()}
     columns = pa.table({"broker_name": [name for name, _ in queues], "consumer_group": [group for _, group in queues]})
     return EarlierRound(Manifest(cluster="main", row_counts={}, **fields, **manifest), {QUEUE_SNAPSHOTS.name: columns})
+
+
+def replicas(*places: tuple[str, int, str]) -> pa.Table:
+    columns = zip(*places, strict=True)
+    return pa.table(dict(zip(("broker_name", "broker_id", "address"), map(list, columns), strict=True)))
+
+
+def listed(*places: tuple[str, int, str]) -> ClusterMembers:
+    return ClusterMembers(tuple(Replica(*place) for place in places), frozenset())
+
+
+MASTER, SLAVE = ("broker-a", 0, "10.0.0.1:10911"), ("broker-a", 1, "10.0.0.2:10911")
+
+
+@for_each(
+    "why, now, missing",
+    [
+        ("it is there", (MASTER, SLAVE), []),
+        ("it was killed, and the name server has forgotten it", (MASTER,), [Replica(*SLAVE)]),
+        ("it was started elsewhere", (MASTER, ("broker-a", 1, "10.0.0.9:10911")), []),
+        (
+            "it is the master now, and the old master is another number",
+            (("broker-a", 0, SLAVE[2]), ("broker-a", 2, MASTER[2])),
+            [],
+        ),
+        ("both are gone: the master is missed, too", (("broker-b", 0, "10.0.0.3:10911"),), [Replica(*SLAVE)]),
+    ],
+)
+def test_a_slave_that_left_the_list_is_missed(why: str, now: Any, missing: list[Replica]) -> None:
+    before = earlier()
+    round_before = EarlierRound(before.manifest, {BROKER_SNAPSHOTS.name: replicas(MASTER, SLAVE)})
+    assert list(round_before.missing_slaves(listed(*now), NOW)) == missing, why
+
+
+def test_a_slave_that_left_the_list_is_missed_for_a_day() -> None:
+    for hours, is_missed in ((1, True), (23, True), (25, False)):
+        noted = UnseenBroker(broker_name="broker-a", broker_id=1, unseen_since=NOW - timedelta(hours=hours))
+        tables = {BROKER_SNAPSHOTS.name: replicas(MASTER, SLAVE)}
+        before = EarlierRound(earlier(unseen_brokers=(noted,)).manifest, tables)
+        assert bool(before.missing_slaves(listed(MASTER), NOW)) is is_missed, hours
+    assert EarlierRound().missing_slaves(listed(MASTER), NOW) == ()
 
 
 def test_without_a_round_before_nothing_is_known() -> None:
