@@ -82,7 +82,14 @@ def test_sixty_messages_a_second_are_seen_as_such_by_topic_and_group() -> None:
     assert group(first, "G_HEALTHY", "Healthy").consume_tps is None
 
 
-@pytest.mark.parametrize("first_commit", [0, 2, 4], ids=["always", "after the base", "in the round before the last"])
+@pytest.mark.parametrize(
+    "first_commit",
+    [
+        pytest.param(0, id="always", marks=pytest.mark.slow),
+        pytest.param(2, id="after the base", marks=pytest.mark.slow),
+        pytest.param(4, id="in the round before the last"),
+    ],
+)
 def test_a_group_that_commits_late_has_rates_since_its_first_commit(first_commit: int) -> None:
     """What was written is counted over the same time, so that both can be compared."""
     rounds = rounds_of("4.9.8-retention-and-queues")
@@ -94,6 +101,7 @@ def test_a_group_that_commits_late_has_rates_since_its_first_commit(first_commit
     assert found.produce_tps == pytest.approx(25 * found.queue_count, rel=0.03)
 
 
+@pytest.mark.slow
 def test_the_share_that_a_filter_lets_through_is_only_told_where_commits_are_known_for_the_whole_minute() -> None:
     """Brokers count the minute: a rate of its last seconds beside theirs would be another share."""
     rounds = rounds_of("4.9.8-subscription-mismatch")

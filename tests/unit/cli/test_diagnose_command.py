@@ -118,6 +118,7 @@ def copy_of(name: str, folder: Path) -> Path:
     return bundle
 
 
+@pytest.mark.slow
 def test_files_that_do_not_belong_to_a_bundle_change_nothing(tmp_path: Path) -> None:
     bundle = copy_of("4.9.8-orderly-lock", tmp_path)
     for name in ("README.md", "events.json", "lag.csv", "bodies/notes.txt", "logs/README"):

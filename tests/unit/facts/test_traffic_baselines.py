@@ -84,6 +84,7 @@ def test_few_weeks_have_their_plain_mean_and_standard_deviation() -> None:
         assert baseline.spread_tps == pytest.approx(statistics.pstdev(rates), abs=1e-1, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_mean_lies_within_what_was_seen_and_a_week_can_be_taken_out_again() -> None:
     random = Random(2)  # noqa: S311 it is a test
     before = [some_weeks(random, 2 * REMEMBERED_WEEKS) for _ in range(200)]

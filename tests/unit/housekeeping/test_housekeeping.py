@@ -117,6 +117,7 @@ def before_of(cluster: str, rows: list[list[dict[str, Any]]]) -> list[list[dict[
     return [[{**row, "cluster": cluster} for row in some] for some in rows]
 
 
+@pytest.mark.slow
 def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(of_groups: FactsWarehouse) -> None:
     publish(of_groups, range(4))
     housekeeper(of_groups).clean(now=MIDNIGHT + timedelta(hours=25))
@@ -199,6 +200,7 @@ def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(wareh
     assert report.tables["topic_facts"].snapshots == 2
 
 
+@pytest.mark.slow
 def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_is_not_its_own(tmp_path: Path) -> None:
     """`queue_state` goes forward only, so that a recomputation leaves the former run's snapshot of it alone."""
     warehouse = warehouse_of(tmp_path, TOPIC_FACTS, QUEUE_STATE)
@@ -263,6 +265,7 @@ def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once
     assert [len(of_topics.rows(TOPIC_FACTS, "demo", interval(minute))) for minute in minutes] == [3, 3, 1, 3, 3, 3]
 
 
+@pytest.mark.slow
 def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path: Path) -> None:
     """A publication replaces the rows of its round in a file, and must not meet others in it."""
     warehouse = warehouse_of(tmp_path, LOG_EVENTS)

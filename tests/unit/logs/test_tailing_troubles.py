@@ -135,6 +135,7 @@ def test_a_zone_that_this_machine_does_not_know_is_a_gap(tmp_path):
     assert "Asia/Nowhere" in gap.reason
 
 
+@pytest.mark.slow
 def test_a_flood_in_one_file_does_not_starve_the_others(tmp_path):
     (tmp_path / "broker.log").write_text(lines(1, 50_000))
     (tmp_path / "lock.log").write_text(lines(60_001, 60_010))
@@ -150,6 +151,7 @@ def test_a_flood_in_one_file_does_not_starve_the_others(tmp_path):
     assert [cursor.note for cursor in tail.cursors] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_round_keeps_to_its_number_of_events(tmp_path):
     (tmp_path / "broker.log").write_text(lines(1, 30_000))
     tail = Tail(tmp_path)

@@ -58,6 +58,7 @@ def told(url: str) -> Any:
         return json.loads(answer.read())
 
 
+@pytest.mark.slow
 def test_what_was_accepted_survives_a_kill(tmp_path: Path) -> None:
     mail = EmailMessage()
     mail["Subject"], mail["From"], mail["To"], mail["Message-ID"] = "Lag", "o@ops.test", "a@ops.test", "<1@ops.test>"

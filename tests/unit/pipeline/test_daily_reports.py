@@ -182,6 +182,7 @@ def test_a_report_counts_what_nobody_was_told_and_how_good_forecasts_were(engine
     assert view.forecasts == (ForecastQuality(cluster="demo", kind="drain", inside=2, early=0, late=1, void=1),)
 
 
+@pytest.mark.slow
 def test_a_report_says_how_much_of_the_day_was_seen(engine: Engine) -> None:
     minutes = [n for n in range(24 * 60) if not 100 <= n < 130 and n != 500]
     with writing(engine) as session:

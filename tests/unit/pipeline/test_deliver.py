@@ -149,6 +149,7 @@ def test_mail_that_is_written_while_a_webhook_hangs_does_not_wait_for_it(world: 
     assert arrived.is_set(), "the mail waited for the webhook"
 
 
+@pytest.mark.slow
 def test_sixteen_webhooks_that_hang_do_not_hold_up_the_mail(world: World) -> None:
     """They would have had the turn for 32 s and more, in which no mail could go out."""
     hooks = [f"hook-{number}" for number in range(16)]

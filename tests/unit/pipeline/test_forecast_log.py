@@ -96,6 +96,7 @@ def test_a_drain_is_forecast_and_found_inside(each_engine: Engine) -> None:
     assert 2 <= found.inside <= 6  # it stands a while: not one a minute
 
 
+@pytest.mark.slow
 def test_judging_again_and_replaying_disturb_no_forecast(each_engine: Engine) -> None:
     for minute in range(3, 8):
         facts = _facts(minute, DRAINING)

@@ -63,6 +63,7 @@ def test_a_file_as_it_was_published_is_in_no_order(warehouse: Warehouse) -> None
     assert reader.history(GROUP_FACTS, "demo", *EVERYTHING).num_rows == in_order.num_rows
 
 
+@pytest.mark.slow
 def test_only_what_was_asked_for_is_returned(warehouse: Warehouse) -> None:
     a_day_an_hour_and_minutes(warehouse)
     reader = warehouse.reader()

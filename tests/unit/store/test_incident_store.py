@@ -125,6 +125,7 @@ def test_an_incident_may_end_and_the_next_one_about_the_same_begin_in_one_transa
     assert [incident.incident_id for incident in stored(engine)] == ["another"]
 
 
+@pytest.mark.slow
 def test_more_ids_than_a_query_takes_are_found(engine: Engine) -> None:
     many = [
         replace(INCIDENT, incident_id=f"{number:016}", subject=replace(INCIDENT.subject, topic=f"t{number}"))

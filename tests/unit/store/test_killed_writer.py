@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from sqlalchemy import text
 
 from offsetguard.store.database import open_database, reading, serialize, writing
@@ -26,6 +27,7 @@ with writing(connect(sys.argv[1])) as session:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_nothing_and_blocks_nobody(database_url: str) -> None:
     engine = open_database(database_url)
     with writing(engine) as session:
