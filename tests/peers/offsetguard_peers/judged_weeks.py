@@ -120,9 +120,8 @@ def _is_above(group: WeeklyGroup, minute: int, most: int, oldest_ms: int) -> boo
     waiting = group.written[:, step] - group.committed[:, step]
     if waiting.sum() > most:
         return True
-    ends = step + STEPS_PER_CYCLE  # ages count up to the end of the cycle's minute
-    ages = [
-        ends - written_at_step(group.written[number], int(group.committed[number, step]))
+    ages = [  # as of the reading, when the cycle's minute begins
+        step - written_at_step(group.written[number], int(group.committed[number, step]))
         for number in range(group.queue_count)
         if waiting[number]
     ]
