@@ -14,10 +14,11 @@ From where  what the group had consumed by then. Commits are up to a round old, 
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import timedelta
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from offsetguard.records import record
 from offsetguard.rocketmq.requests import SearchOffsetByTimestamp
@@ -40,12 +41,14 @@ if TYPE_CHECKING:
 
 ORDERED = "offset_reset_started"
 TO_THE_END_MS = -1
-MOST_QUEUES = 512  # about which a broker is asked in a round
 KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by what is written in it keeps up
 HALF_A_SECOND = timedelta(seconds=0.5)
 
+Pair = tuple[str, str, str]  # group, topic, broker
+Queue = tuple[str, str, str, int]
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "max_offset", "max_offset_read_at")
+_STATS = ("consumer_group", "topic", "broker_name", "stats_name", "tps")
 
 
 @record
@@ -53,7 +56,7 @@ class QueueReset:
     """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end."""
 
     order: LogEvent
-    queue: tuple[str, str, str, int]  # as _QUEUE
+    queue: Queue
     target: int | None
 
 
@@ -65,24 +68,19 @@ async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReadin
         for event in logs.events
         if event.kind == ORDERED and event.origin.broker_name == reading.broker_name
     }
-    queues = (
-        (order, (group, topic, reading.broker_name, queue_id))
-        for (topic, group), order in orders.items()
-        for queue_id in committed.get((topic, group), ())
-    )
-    to_the_end, asked = [], {}
-    for order, queue in islice(queues, MOST_QUEUES):
+    found, asked = [], defaultdict(list)
+    for (topic, group), order in orders.items():
         target_ms = order.fields["target_timestamp_ms"]
-        if target_ms == TO_THE_END_MS:
-            to_the_end.append(QueueReset(order, queue, None))
-        elif isinstance(target_ms, int):
-            asked[order, queue] = SearchOffsetByTimestamp(queue[1], queue[3], target_ms)
-    answers = await link.ask_many(list(asked.values()))
-    return to_the_end + [
-        QueueReset(*one, answer.body)
-        for one, answer in zip(asked, answers, strict=True)
-        if answer is not None and answer.body is not None
-    ]
+        for queue_id in committed.get((topic, group), ()):
+            one = QueueReset(order, (group, topic, reading.broker_name, queue_id), None)
+            if target_ms == TO_THE_END_MS:
+                found.append(one)
+            elif isinstance(target_ms, int):
+                asked[SearchOffsetByTimestamp(topic, queue_id, target_ms)].append(one)
+    async for request, answer in link.ask_each(asked):
+        assert isinstance(request, SearchOffsetByTimestamp)  # noqa: S101 it is one of the above
+        found += [replace(one, target=answer.body) for one in asked[request]]
+    return found
 
 
 def reset_moves(
@@ -99,66 +97,61 @@ def reset_moves(
     if not resets:
         return
     wanted = {one.queue for one in resets}
-    before = _rows(earlier.parts(QUEUE_SNAPSHOTS, _COLUMNS), wanted)
-    after = _rows([now.select(_COLUMNS)], wanted)
-    paces = _paces(earlier, Counter(one.queue[:3] for one in resets))
+    before = _queues(earlier.parts(QUEUE_SNAPSHOTS, _COLUMNS), wanted)
+    after = _queues([now.select(_COLUMNS)], wanted)
+    paces = _paces(earlier.parts(BROKER_STATS, _STATS), Counter(one.queue[:3] for one in resets))
     for one in resets:
         if one.queue in before and one.queue in after and before[one.queue]["consumer_offset"] is not None:
             sides = before[one.queue], after[one.queue]
             at = one.order.at + HALF_A_SECOND
             corrected = _end(*sides, at) if one.target is None else one.target
             group = members.get(one.queue[0])
-            is_offline = group is not None and not group.online_client_count
-            pace = 0.0 if is_offline else paces.get(one.queue[:3], 0.0)
-            requested = _consumed(*sides, at, corrected, pace, is_offline=is_offline)
+            is_online = group is None or group.online_client_count > 0
+            requested = _consumed(*sides, at, corrected, paces[one.queue[:3]] if is_online else None)
             if requested != corrected:
                 yield _row(one, requested, corrected, before[one.queue]["cluster"], interval)
 
 
-def _rows(parts: Iterable[pa.Table], wanted: set[tuple[str, str, str, int]]) -> dict[tuple[Any, ...], Row]:
+def _of_groups(parts: Iterable[pa.Table], groups: Iterable[str]) -> Iterator[Row]:
     import pyarrow.compute as pc  # noqa: PLC0415 0.1 s, and resets are rare
 
     from offsetguard.collect.columns import text_array  # noqa: PLC0415 likewise
     from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 likewise
 
-    groups = text_array(sorted({queue[0] for queue in wanted}))
-    found = {}
-    for part in parts:
-        plain = with_plain_texts(part)
-        for row in plain.filter(pc.is_in(plain["consumer_group"], groups)).to_pylist():
-            queue = tuple(row[name] for name in _QUEUE)
-            if queue in wanted and row["max_offset"] is not None and row["max_offset_read_at"] is not None:
-                found[queue] = row
-    return found
+    wanted = text_array(sorted(set(groups)))
+    for part in map(with_plain_texts, parts):
+        yield from part.filter(pc.is_in(part["consumer_group"], wanted)).to_pylist()
 
 
-def _paces(earlier: EarlierRound, queues: Mapping[tuple[str, str, str], int]) -> dict[tuple[str, str, str], float]:
+def _queues(parts: Iterable[pa.Table], wanted: set[Queue]) -> dict[Queue, Row]:
+    rows = {tuple(row[name] for name in _QUEUE): row for row in _of_groups(parts, (queue[0] for queue in wanted))}
+    known = {queue: row for queue, row in rows.items() if None not in (row["max_offset"], row["max_offset_read_at"])}
+    return {queue: known[queue] for queue in wanted & known.keys()}
+
+
+def _paces(parts: Iterable[pa.Table], queues: Mapping[Pair, int]) -> Mapping[Pair, float]:
     """Return messages per second of one queue, by (group, topic, broker), as the broker and its slaves said them."""
-    from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 as above
-
-    columns = ("consumer_group", "topic", "broker_name", "stats_name", "tps")
-    stats = earlier.columns(BROKER_STATS, columns)
-    found: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-    for row in with_plain_texts(stats).to_pylist() if stats else ():
+    found: defaultdict[Pair, float] = defaultdict(float)
+    for row in _of_groups(parts, (pair[0] for pair in queues)):
         pair = row["consumer_group"], row["topic"], row["broker_name"]
         if row["stats_name"] == "GROUP_GET_NUMS" and pair in queues:
             found[pair] += row["tps"] / queues[pair]
     return found
 
 
-def _consumed(before: Row, after: Row, at: datetime, target: int, pace: float, *, is_offline: bool) -> int:
-    """Return up to where the queue was consumed at a moment between the rounds."""
+def _consumed(before: Row, after: Row, at: datetime, target: int, pace: float | None) -> int:
+    """Return up to where the queue was consumed at a moment between the rounds; `pace`: None = no client is online."""
     committed: int = before["consumer_offset"]
     committed_since: int | None = after["consumer_offset"]
-    end = _end(before, after, at)
     if committed_since is not None and committed <= committed_since < target:
         return committed_since
-    between = after["max_offset_read_at"] - before["max_offset_read_at"]
+    if pace is None:
+        return committed
+    since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     written = max(0, after["max_offset"] - before["max_offset"])
-    if not is_offline and between and before["max_offset"] - committed <= written * (KEEPS_UP / between):
-        return max(committed, end)
-    since: datetime = before["max_offset_read_at"]
-    return max(committed, min(committed + round(pace * max(0.0, (at - since).total_seconds())), end))
+    keeps_up = until > since and before["max_offset"] - committed <= written * (KEEPS_UP / (until - since))
+    gone_on = math.inf if keeps_up else committed + pace * max(0.0, (at - since).total_seconds())
+    return max(committed, round(min(gone_on, _end(before, after, at))))
 
 
 def _end(before: Row, after: Row, at: datetime) -> int:

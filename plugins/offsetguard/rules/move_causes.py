@@ -139,10 +139,9 @@ def _sort_queues(one: Causes, queues: Iterable[QueueFacts], since: datetime) -> 
             (one.set_beyond if was_set else one.committed_beyond).append(queue)
 
 
-def _sort_moves(one: Causes, moves: Iterable[OffsetMoveFacts], online_client_count: int | None, now: datetime) -> None:
+def _sort_moves(one: Causes, moves: Sequence[OffsetMoveFacts], online_client_count: int | None, now: datetime) -> None:
     recreated = {(queue.message_queue.broker_name, queue.message_queue.queue_id) for queue in one.recreated}
     recreated_brokers = {broker_name for broker_name, _ in recreated}
-    moves = list(moves)
     ordered = {move.broker_name for move in moves if move.origin == "reset"}
     for move in moves:
         back = move.requested_offset > move.corrected_offset

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.rules.evidence import lag_evidence, name_servers_of, queues_by_group
-from offsetguard.rules.judged_groups import JudgedGroup
+from offsetguard.rules.evidence import lag_evidence, name_servers_of
+from offsetguard.rules.judged_groups import judged_groups
 from offsetguard.rules.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.rules.window_progress import RECENTLY, finishes_messages, most_moves
 from offsetguard.windows import above_limit
@@ -69,17 +69,16 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic)."""
-    queues = queues_by_group(facts)
-    for group in facts.groups:
-        own = queues.get((group.consumer_group, group.topic), [])
-        in_process, policy = _in_process(group), config.policy(facts.cluster, group.consumer_group)
+    for judged in judged_groups(facts, config):
+        group, policy, own = judged.group, judged.policy, judged.queues
+        in_process = _in_process(group)
         if in_process is None or not own or _is_little(group, policy):
             continue
         held = _held_back(own, facts.now, group)
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
         goes_on = finishes_messages(group) or most_moves(group, own, facts.now)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
-        goes_on = goes_on and not JudgedGroup(group, policy, tuple(own)).stands_still(facts.now)
+        goes_on = goes_on and not judged.stands_still(facts.now)
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
