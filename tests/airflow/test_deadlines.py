@@ -14,20 +14,11 @@ from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard_airflow.deadlines import look_whether_all_is_well
+from offsetguard_peers.demo_config import ONE_TEAM
 from offsetguard_peers.heartbeat_listener import HeartbeatListener
 
 DAGS_FOLDER = Path(__file__).parents[2] / "dags"
-CONFIG = """\
-clusters:
-  main:
-    name_servers: ["127.0.0.1:9876"]
-teams:
-  ops:
-    mail: ["ops@example.org"]
-default_team: ops
-delivery:
-  heartbeat_connection: outside
-"""
+CONFIG = f"{ONE_TEAM}delivery: {{heartbeat_connection: outside}}\n"
 
 
 @pytest.fixture

@@ -15,18 +15,10 @@ from offsetguard.store.database import current_time, open_database, reading, wri
 from offsetguard.store.outbox_claims import Lane
 from offsetguard_airflow.operators import deliver
 from offsetguard_peers.delivery_world import RESOLVED, VIEW
+from offsetguard_peers.demo_config import ONE_TEAM
 from offsetguard_peers.postgresql import PostgresServer
 from offsetguard_peers.smtp_server import SmtpServer
 
-CONFIG = """\
-clusters:
-  main:
-    name_servers: ["127.0.0.1:9876"]
-teams:
-  ops:
-    mail: ["ops@example.org"]
-default_team: ops
-"""
 OFF_BY = timedelta(minutes=10)
 OPS = Lane(Channel.MAIL, "ops@example.org")
 
@@ -34,7 +26,7 @@ OPS = Lane(Channel.MAIL, "ops@example.org")
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Open the database that the task finds; SQLite's clock is that of the one host that it is on."""
-    (tmp_path / "offsetguard.yml").write_text(CONFIG)
+    (tmp_path / "offsetguard.yml").write_text(ONE_TEAM)
     monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path))
     monkeypatch.setenv("OFFSETGUARD_CONFIG", str(tmp_path / "offsetguard.yml"))
     with ExitStack() as stack:

@@ -7,8 +7,9 @@ regained before the second one.
 To where    what the broker looked up itself, asked again (SEARCH_OFFSET_BY_TIMESTAMP); "to the end": its end then.
 From where  what the group had consumed by then. Commits are up to a round old, so a group that keeps up is taken to
             have been at the end, between the ends of the round before and of this one; any other has gone on from its
-            last commit as fast as the broker said that it pulls, if it was asked (GROUP_GET_NUMS). A commit that this
-            round saw before the target counts: clients of 4.x stop, wait for 10 s, and go there.
+            last commit as fast as its clients said that they finish messages, if they were asked: what they pull may
+            lie in their caches. A commit that this round saw before the target counts: clients of 4.x stop, wait for
+            10 s, and go there.
             Log lines tell whole seconds: half of one has passed.
 """
 
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.records import record
 from offsetguard.rocketmq.requests import SearchOffsetByTimestamp
-from offsetguard.tables import BROKER_STATS, QUEUE_SNAPSHOTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,11 +45,10 @@ TO_THE_END_MS = -1
 KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by what is written in it keeps up
 HALF_A_SECOND = timedelta(seconds=0.5)
 
-Pair = tuple[str, str, str]  # group, topic, broker
 Queue = tuple[str, str, str, int]
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "max_offset", "max_offset_read_at")
-_STATS = ("consumer_group", "topic", "broker_name", "stats_name", "tps")
+_PACES = ("consumer_group", "client_id", "consume_ok_tps")
 
 
 @record
@@ -99,7 +99,7 @@ def reset_moves(
     wanted = {one.queue for one in resets}
     before = _queues(earlier.parts(QUEUE_SNAPSHOTS, _COLUMNS), wanted)
     after = _queues([now.select(_COLUMNS)], wanted)
-    paces = _paces(earlier.parts(BROKER_STATS, _STATS), Counter(one.queue[:3] for one in resets))
+    paces = _paces(earlier.parts(CLIENT_SNAPSHOTS, _PACES), Counter(one.queue[0] for one in resets))
     for one in resets:
         if one.queue in before and one.queue in after and before[one.queue]["consumer_offset"] is not None:
             sides = before[one.queue], after[one.queue]
@@ -107,7 +107,7 @@ def reset_moves(
             corrected = _end(*sides, at) if one.target is None else one.target
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
-            requested = _consumed(*sides, at, corrected, paces[one.queue[:3]] if is_online else None)
+            requested = _consumed(*sides, at, corrected, paces[one.queue[0]] if is_online else None)
             if requested != corrected:
                 yield _row(one, requested, corrected, before[one.queue]["cluster"], interval)
 
@@ -129,13 +129,12 @@ def _queues(parts: Iterable[pa.Table], wanted: set[Queue]) -> dict[Queue, Row]:
     return {queue: known[queue] for queue in wanted & known.keys()}
 
 
-def _paces(parts: Iterable[pa.Table], queues: Mapping[Pair, int]) -> Mapping[Pair, float]:
-    """Return messages per second of one queue, by (group, topic, broker), as the broker and its slaves said them."""
-    found: defaultdict[Pair, float] = defaultdict(float)
-    for row in _of_groups(parts, (pair[0] for pair in queues)):
-        pair = row["consumer_group"], row["topic"], row["broker_name"]
-        if row["stats_name"] == "GROUP_GET_NUMS" and pair in queues:
-            found[pair] += row["tps"] / queues[pair]
+def _paces(parts: Iterable[pa.Table], queue_counts: Mapping[str, int]) -> Mapping[str, float]:
+    """Return by group how many messages of a queue its clients finish in a second; 0 where none of them said so."""
+    clients = {(row["consumer_group"], row["client_id"]): row for row in _of_groups(parts, queue_counts)}
+    found: defaultdict[str, float] = defaultdict(float)
+    for (group, _), row in clients.items():  # each once, however many brokers see it
+        found[group] += (row["consume_ok_tps"] or 0.0) / queue_counts[group]
     return found
 
 

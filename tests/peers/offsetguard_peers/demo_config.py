@@ -1,4 +1,4 @@
-"""The demo's configuration: who owns the groups, and what is too much for them."""
+"""Configurations: the smallest one; the demo's: who owns the groups, and what is too much for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from offsetguard_peers.demo_groups import OVERTAKEN, SHORT_LOCK, SHORT_LOCK_INTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+ONE_TEAM = """\
+clusters:
+  main:
+    name_servers: ["127.0.0.1:9876"]
+teams:
+  ops:
+    mail: ["ops@example.org"]
+default_team: ops
+"""  # the smallest configuration that tells anybody
 
 
 def demo_config(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,26 +14,17 @@ from offsetguard.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard_peers.demo_config import ONE_TEAM
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CONFIG = """\
-clusters:
-  main:
-    name_servers: ["127.0.0.1:9876"]
-teams:
-  ops:
-    mail: ["ops@example.org"]
-default_team: ops
-"""
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Hold a configuration and an empty database."""
     file = tmp_path / "offsetguard.yml"
-    file.write_text(CONFIG)
+    file.write_text(ONE_TEAM)
     return {"OFFSETGUARD_CONFIG": str(file), "OFFSETGUARD_DATABASE_URL": f"sqlite:///{tmp_path / 'offsetguard.db'}"}
 
 

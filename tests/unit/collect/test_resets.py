@@ -14,7 +14,7 @@ from offsetguard.collect.landing import arrow_schema
 from offsetguard.collect.resets import QueueReset, reset_moves
 from offsetguard.intervals import Interval
 from offsetguard.logs.events import LogEvent, LogOrigin
-from offsetguard.tables import BROKER_STATS, QUEUE_SNAPSHOTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
@@ -47,11 +47,15 @@ def queues(committed: int | None, end: int | None, read_at: datetime) -> pa.Tabl
     return pa.Table.from_pylist([row], schema=arrow_schema(QUEUE_SNAPSHOTS))
 
 
-def pulled(tps: float) -> pa.Table:
-    row: Row = dict.fromkeys(column.name for column in BROKER_STATS.columns)
-    row |= {"cluster": "main", "interval_start": INTERVAL.start, "stats_name": "GROUP_GET_NUMS", "tps": tps}
-    row |= {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a"}
-    return pa.Table.from_pylist([row], schema=arrow_schema(BROKER_STATS))
+def clients(tps: float) -> pa.Table:
+    """Return two clients that finish half of it each, one of which two brokers see, and one that has not said."""
+    rows = []
+    half = tps / 2
+    for client_id, broker_name, finished in (("a", "x", half), ("b", "x", half), ("b", "y", half), ("c", "x", None)):
+        row: Row = dict.fromkeys(column.name for column in CLIENT_SNAPSHOTS.columns)
+        row |= {"cluster": "main", "interval_start": INTERVAL.start, "consumer_group": "billing"}
+        rows.append(row | {"client_id": client_id, "broker_name": broker_name, "consume_ok_tps": finished})
+    return pa.Table.from_pylist(rows, schema=arrow_schema(CLIENT_SNAPSHOTS))
 
 
 def moved(
@@ -61,7 +65,9 @@ def moved(
     members: Mapping[str, GroupMembers],
     tps: float = 0.0,
 ) -> tuple[int, int] | None:
-    earlier = EarlierRound(tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE), BROKER_STATS.name: pulled(tps)})
+    earlier = EarlierRound(
+        tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE), CLIENT_SNAPSHOTS.name: clients(tps)}
+    )
     found = list(reset_moves([QueueReset(ORDER, QUEUE, target)], earlier, queues(*after, NOW), members, INTERVAL))
     for row in found:
         assert (row["origin"], row["moved_at"], row["queue_id"]) == ("reset", ORDER.at, 0)

@@ -121,30 +121,29 @@ def test_a_mail_server_that_never_answers_holds_up_nobody_else(world: DeliveryWo
     assert mailed[0] >= 1
 
 
-@pytest.mark.slow
-def test_a_mail_server_that_is_away_for_hours_costs_no_message(world: DeliveryWorld) -> None:
-    """mqcloud and the dashboards try once; what was written meanwhile comes in its order, and nothing twice."""
+def away(world: DeliveryWorld, minutes: int) -> Callable[[int], None]:
+    """Let nobody reach the mail server for so many minutes."""
 
     def trouble(minute: int) -> None:
         if minute == 0:
             world.smtp.close_port()
-        if minute == 200:
+        if minute == minutes:
             world.smtp.open_port()
 
+    return trouble
+
+
+@pytest.mark.slow
+def test_a_mail_server_that_is_away_for_hours_costs_no_message(world: DeliveryWorld) -> None:
+    """mqcloud and the dashboards try once; what was written meanwhile comes in its order, and nothing twice."""
     script = {"until": 240, "at": {0: {"bad": {"a": "warning"}}, 10: {"bad": {"a": "critical"}}, 100: {"bad": {}}}}
-    accepted = run(world, script, trouble)
+    accepted = run(world, script, away(world, minutes=200))
     assert [reason for _, _, reason in accepted] == ["first", "worse", "repeat", "all_resolved"]
     assert min(minute for minute, _, _ in accepted) >= 200
 
 
 def test_an_end_never_overtakes_the_warning_that_could_not_be_told(world: DeliveryWorld) -> None:
-    def trouble(minute: int) -> None:
-        if minute == 0:
-            world.smtp.close_port()
-        if minute == 7:
-            world.smtp.open_port()
-
     script = {"until": 20, "at": {0: {"bad": {"a": "warning"}}, 2: {"bad": {}}}}
-    accepted = run(world, script, trouble)
+    accepted = run(world, script, away(world, minutes=7))
     assert [reason for _, _, reason in accepted] == ["first", "all_resolved"]
     assert all(minute >= 7 for minute, _, _ in accepted)
