@@ -5,7 +5,9 @@
 --    queue; the client's address is taken from the log lines if they name exactly one.
 -- 3. Rows become one fact per (origin, group, client, topic, broker, queue, requested offset).
 -- 4. A snapshot's move is the trace of an event or a log line of the same group, topic and broker when both moved in
---    the same direction over overlapping offsets (in the same queue, where both name one): the told one stays.
+--    the same direction over overlapping offsets (in the same queue, where both name one): the told one stays. Of a
+--    snapshot's that goes on beyond, what is beyond stays, too: while files are deleted one after the other a broker
+--    lets pulls skip them without a word, until the queue's min offset has followed (MESSAGE_WAS_REMOVING).
 -- 5. A log line names no queue. It is that of the snapshot moves that are its trace: of the ones with the very same
 --    corrected offset if these name exactly one queue, else of all if they do; otherwise it stays unknown.
 WITH rows_once AS (
@@ -93,6 +95,7 @@ related AS (
     COUNT(other.origin) AS related_count,
     MIN(other.queue_id) AS first_queue_id,
     MAX(other.queue_id) AS last_queue_id,
+    MAX(other.corrected_offset) AS told_to,
     MIN(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS first_exact_queue_id,
     MAX(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS last_exact_queue_id
   FROM moves AS move
@@ -126,11 +129,11 @@ SELECT
     CASE WHEN first_exact_queue_id = last_exact_queue_id THEN first_exact_queue_id END,
     CASE WHEN first_exact_queue_id IS NULL AND first_queue_id = last_queue_id THEN first_queue_id END
   ) AS queue_id,
-  requested_offset,
+  CASE WHEN origin = 'snapshot' AND related_count > 0 THEN told_to ELSE requested_offset END AS requested_offset,
   corrected_offset,
   move_count,
   first_moved_at,
   last_moved_at,
   origin
 FROM related
-WHERE origin <> 'snapshot' OR related_count = 0
+WHERE origin <> 'snapshot' OR related_count = 0 OR (requested_offset < corrected_offset AND told_to < corrected_offset)

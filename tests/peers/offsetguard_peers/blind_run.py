@@ -6,8 +6,8 @@
 
 The seed draws causes, groups and moments; now and then two causes come to one group. Each group is well for a while,
 then something happens to it, then its clients are killed, and nothing of it counts any more. Beside them the groups of
-the soak go on and are well. Every round is judged at once, with the logs of the brokers. Which rules name a cause, and
-which are true besides, stands in `blind_causes.py`; all else above INFO is a false alarm.
+the soak, and 25 busy ones, go on and are well. Every round is judged at once, with the logs of the brokers. Which rules
+name a cause, and which are true besides, stands in `blind_causes.py`; all else above INFO is a false alarm.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from offsetguard_peers.blind_causes import (
     cause_named,
 )
 from offsetguard_peers.clients import producer_of, running_consumers
+from offsetguard_peers.incident_groups import BUSY, BUSY_RATE, BUSY_SPECS
 from offsetguard_peers.judged_rounds import LiveRounds
 from offsetguard_peers.kept_locks import kept_locks
 from offsetguard_peers.rocketmq import RocketMQCluster
@@ -254,14 +255,16 @@ class BlindRun:
         admin = Admin(self._cluster)
         for broker in self._cluster.brokers:  # every message is distant: whoever may, reads from the slave
             admin.configure(broker, accessMessageInMemoryMaxRatio=0)
-        for topic in (*TRAFFIC_PER_S, AUDITS, IDLE):
+        traffic = {**TRAFFIC_PER_S, AUDITS: 1 / AUDIT_EVERY_S, **{one.topic: BUSY_RATE for one in BUSY}}
+        for topic in (*traffic, IDLE):
             admin.create_topic(topic, queues=QUEUES)
-        for spec in STANDING:
-            admin.create_group(spec.group, brokerId=0, whichBrokerWhenConsumeSlowly=0)
-        home = self._cluster.folder / "clients" / "standing"
-        self._contexts.enter_context(running_consumers(self._cluster, STANDING, folder=home))
+        for name, specs in {"standing": STANDING, "busy": BUSY_SPECS}.items():
+            for spec in specs:
+                admin.create_group(spec.group, brokerId=0, whichBrokerWhenConsumeSlowly=0)
+            home = self._cluster.folder / "clients" / name
+            self._contexts.enter_context(running_consumers(self._cluster, specs, folder=home))
         producer = producer_of(self._cluster)
-        for topic, rate in {**TRAFFIC_PER_S, AUDITS: 1 / AUDIT_EVERY_S}.items():
+        for topic, rate in traffic.items():
             tags = {"tags": ["red", "green", "green"]}
             producer.order(topic, int(rate * seconds), rate_per_s=float(rate), never_give_up=True, **tags)
         self._started_at = time.monotonic()

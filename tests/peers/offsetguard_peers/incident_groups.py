@@ -40,11 +40,17 @@ IMAGES = Pair("image-resize", "images")
 QUEUES = dict.fromkeys((EXPORT, INVOICES, ALARMS, BILLING, TRADES, PAYMENTS, POSTINGS, LABELS), 4) | dict.fromkeys(
     (ARCHIVE, PRICES, STOCK, AUDITS, BOOKINGS, IMAGES), 2
 )
+# beside all of them: busy groups that are well
+BUSY_COUNT, BUSY_RATE = 25, 20.0
+BUSY = tuple(Pair(f"busy-{number:02}", f"busy-events-{number % 5}") for number in range(BUSY_COUNT))
+QUEUES |= dict.fromkeys(BUSY, 4)
+
 POISON_KEY, POISON_QUEUE = "posting-poison", 1
 WANTED_TAG, OTHER_TAG = "red", "green"
 
 # messages a second that are sent all the time
 TRAFFIC = {AUDITS: 0.1, BILLING: 10.0, TRADES: 10.0, PAYMENTS: 10.0, POSTINGS: 10.0, LABELS: 12.0, IMAGES: 2.0}
+TRAFFIC |= dict.fromkeys(BUSY[:5], BUSY_RATE)  # one group of each topic stands for it
 
 
 def spec(pair: Pair, *, tags: str = "*", **options: object) -> ConsumerSpec:
@@ -65,6 +71,7 @@ STANDING = (
     spec(LABELS, orderly=True, handling_ms=200, threads=4),
     spec(IMAGES, handling_ms=20, threads=4, pull_threshold_for_queue=100),
 )
+BUSY_SPECS = tuple(spec(one, handling_ms=5, threads=2) for one in BUSY)
 LOCK_HOLDER = spec(TRADES, orderly=True)
 MEMBER = spec(PAYMENTS, orderly=True)
 SLAVE_READER = spec(ARCHIVE, handling_ms=100, threads=4, pull_threshold_for_queue=64)

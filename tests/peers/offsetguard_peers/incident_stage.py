@@ -138,6 +138,7 @@ class _Stage:
             "member-1": [groups.MEMBER],
             "member-2": [groups.MEMBER],
             "archive": [groups.SLAVE_READER],
+            "busy": groups.BUSY_SPECS,
         }
         produce(self.cluster, groups.TRADES.topic, 4)
         with ThreadPoolExecutor(len(starts)) as pool:

@@ -84,6 +84,7 @@ WITH rows_once AS (
     COUNT(other.origin) AS related_count,
     MIN(other.queue_id) AS first_queue_id,
     MAX(other.queue_id) AS last_queue_id,
+    MAX(other.corrected_offset) AS told_to,
     MIN(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS first_exact_queue_id,
     MAX(CASE WHEN other.corrected_offset = move.corrected_offset THEN other.queue_id END) AS last_exact_queue_id
   FROM moves AS move
@@ -127,7 +128,11 @@ SELECT
       THEN first_queue_id
     END
   ) AS queue_id,
-  requested_offset,
+  CASE
+    WHEN origin = 'snapshot' AND related_count > 0
+    THEN told_to
+    ELSE requested_offset
+  END AS requested_offset,
   corrected_offset,
   move_count,
   first_moved_at,
@@ -135,4 +140,8 @@ SELECT
   origin
 FROM related
 WHERE
-  origin <> 'snapshot' OR related_count = 0
+  origin <> 'snapshot'
+  OR related_count = 0
+  OR (
+    requested_offset < corrected_offset AND told_to < corrected_offset
+  )
