@@ -84,6 +84,8 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("subscription_mismatch", Scope.TOPIC, "filter_hides_lag"),
     *_pairs("subscription_mismatch", Scope.TOPIC, "accumulation", variants=("topics_differ",)),
     *_pairs("subscription_mismatch", Scope.GROUP, "unsubscribed_topic", "idle_consumers"),
+    # each client's heartbeat makes the subscription of the others an older one
+    Subsumption("subscription_mismatch", "membership_disagrees", Scope.GROUP, explained_variants=("pulls_refused",)),
     *_pairs("read_write_queues_differ", Scope.TOPIC, "never_committed", "idle_consumers"),
     *_pairs("read_write_queues_differ", Scope.QUEUES, "accumulation", "slow_consumption"),
     *_pairs(
