@@ -257,7 +257,7 @@ def _reset_back(on: Subject) -> Callable[[], Count]:
 
 def _reset_forward(on: Subject) -> Callable[[], Count]:
     on.send(BACKLOG)
-    time.sleep(15.0)
+    time.sleep(60.0)  # what clients say of their pace is that of a minute
     on.reset_to(time.time_ns() // 1_000_000)
     return lambda: {"skipped": on.produced() - on.consumed()}
 
