@@ -49,6 +49,15 @@ def retentions(facts: IntervalFacts, config: Config) -> Mapping[str, BrokerReten
     return {name: one for name, one in found if one is not None}
 
 
+def tiered_broker_names(facts: IntervalFacts) -> frozenset[str]:
+    """Return the brokers that keep messages in a tiered storage as well: what they delete locally can still be read.
+
+    5.3.3 tells the tiered storage's oldest message as min offset, but its commit log's as earliest message; how long
+    the storage keeps messages (tieredStoreFileReservedTime, the storage's own rules), nobody can tell.
+    """
+    return frozenset(one.broker_name for one in facts.brokers if "tiered" in (one.message_store_plug_in or "").lower())
+
+
 def retention(
     broker: BrokerFacts, marks: Sequence[BrokerMark], moved: Iterable[datetime], zone: tzinfo | None
 ) -> BrokerRetention | None:

@@ -112,6 +112,7 @@ class QueueContext:
     lag_ms: int | None = None  # age of the oldest unconsumed message, where it is known better than by the window
     group_committed: bool | None = None  # POP: whether anything of the group's other queues was handed out
     retention: BrokerRetention | None = None  # what the queue's broker will delete
+    tiered: bool = False  # what it deletes can still be read
 
     @property
     def broadcasting(self) -> bool:

@@ -27,6 +27,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offsetguard import forecasts
+from offsetguard.broker_retentions import tiered_broker_names
 from offsetguard.queue_fold import windows_of
 from offsetguard.queue_state import QueueState, Sample
 from offsetguard.text import render_text
@@ -81,7 +82,7 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     groups = {(one.consumer_group, one.topic): one for one in facts.groups}
     contexts = {pair: _context(group) for pair, group in groups.items()}
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
-    retentions = forecasts.retentions(facts, config)
+    retentions, tiered = forecasts.retentions(facts, config), tiered_broker_names(facts)
     states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
     given = []
     for queue in facts.queues:
@@ -90,6 +91,7 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
             contexts.get(pair, _NOTHING_KNOWN),
             lag_ms=queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
+            tiered=queue.message_queue.broker_name in tiered,
         )
         window = queue.window or _own_window(queue, facts)
         given.append(GivenWindow(window, context, policies[queue.consumer_group], facts.now))
@@ -183,7 +185,7 @@ class _Ahead:
         if context.consumption == POP or context.subscribed is False or not figures.is_newest_seen:
             return cls(None, None, at_risk=False)
         drain = forecasts.drain(figures.state, figures.now)
-        loss = forecasts.loss(figures.state, context.retention, figures.now)
+        loss = None if context.tiered else forecasts.loss(figures.state, context.retention, figures.now)
         near = loss is not None and loss.low_ms <= figures.policy.loss_horizon_ms
         at_risk = loss is not None and near and not forecasts.drained_before(drain, loss)
         return cls(drain, loss, at_risk)

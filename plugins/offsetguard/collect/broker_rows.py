@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.earlier_round import EarlierFigures
     from offsetguard.collect.landing import Row
     from offsetguard.intervals import Interval
     from offsetguard.rocketmq.bodies import BrokerRuntimeInfo
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 _INT32_END = 2**31
 
 
-def broker_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReading]) -> Iterator[Row]:
+def broker_rows(
+    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures | None = None
+) -> Iterator[Row]:
     """Yield one row per replica of the round, masters and slaves."""
     ends = master_ends(readings)
     for reading in readings:
@@ -30,6 +33,9 @@ def broker_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReadi
             "answered": reading.answered_at is not None,
             "failure": None if reading.answered_at is not None else reading.failure or "not asked before the deadline",
             "slave_behind_bytes": slave_behind_bytes(reading, ends),
+            "master_changed_at": earlier.master_changed_at(reading.replica, reading.answered_at or interval.start)
+            if earlier is not None and reading.replica.is_master
+            else None,
             "read_at": reading.answered_at,
             **_settings_columns(reading.settings or {}),
             **(_runtime_columns(reading.runtime) if reading.runtime else {}),
@@ -105,6 +111,7 @@ def _settings_columns(settings: Mapping[str, str]) -> dict[str, object]:
         "clean_file_forcibly": {"true": True, "false": False}.get(settings.get("cleanFileForciblyEnable", "")),
         "commit_log_file_bytes": _whole_number(settings.get("mappedFileSizeCommitLog")),
         "access_message_in_memory_max_ratio": _whole_number(settings.get("accessMessageInMemoryMaxRatio")),
+        "message_store_plug_in": settings.get("messageStorePlugIn") or None,
         "broker_permission": _whole_number(settings.get("brokerPermission")),
         "rocketmq_cluster": settings.get("brokerClusterName"),
     }

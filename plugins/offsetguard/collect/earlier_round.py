@@ -16,6 +16,7 @@ from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
 from offsetguard.intervals import Interval
 from offsetguard.records import record
+from offsetguard.rocketmq.bodies import MASTER_ID
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -48,6 +49,7 @@ _GROUPS = (
     "pop_finished",
     "pop_unfinished_since",
 )
+_MASTERS = ("broker_name", "broker_id", "address", "master_changed_at")
 _COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
@@ -147,6 +149,8 @@ class EarlierFigures:
     groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
     counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
+    masters: Mapping[str, tuple[str, datetime | None]] = field(default_factory=dict)
+    """By broker name: the address of the last known master, also of one that is missing, and since when it is it."""
 
     @classmethod
     def of(cls, earlier: EarlierRound) -> EarlierFigures:
@@ -160,7 +164,13 @@ class EarlierFigures:
             _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
             _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
+            _masters(earlier.columns(BROKER_SNAPSHOTS, _MASTERS)),
         )
+
+    def master_changed_at(self, master: Replica, now: datetime) -> datetime | None:
+        """When this master was first seen in another one's place: `now`, or before; None = no other one is known."""
+        address, changed_at = self.masters.get(master.broker_name, (UNKNOWN_ADDRESS, None))
+        return changed_at if address in (master.address, UNKNOWN_ADDRESS) else now
 
     def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
         """When the message at that offset was stored, microseconds since 1970; None = it was not asked before."""
@@ -204,6 +214,10 @@ def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:
 
 def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:
     return {(name, id_, stats, key): since for name, id_, stats, key, since in _values(rows) if since is not None}
+
+
+def _masters(rows: pa.Table | None) -> dict[str, tuple[str, datetime | None]]:
+    return {name: (address, at) for name, broker_id, address, at in _values(rows) if broker_id == MASTER_ID}
 
 
 def _values(rows: pa.Table | None) -> zip[tuple[Any, ...]]:

@@ -52,8 +52,22 @@ def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
 
 
 def master_boots(facts: IntervalFacts) -> Mapping[str, datetime]:
-    """Return when each master was started, by broker name; one that did not tell is left out."""
-    return {one.broker_name: one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at}
+    """Return when each master was started, or took over as one, by broker name; one that did not tell is left out.
+
+    Since then it knows locks, clients and commits; a slave may have run for long before.
+    """
+    found = {}
+    for one in facts.brokers:
+        known = [moment for moment in (one.boot_at, one.master_changed_at) if moment is not None]
+        if one.broker_id == 0 and known:
+            found[one.broker_name] = max(known)
+    return found
+
+
+def master_changes(facts: IntervalFacts, since: datetime) -> Mapping[str, datetime]:
+    """Return by broker name when another replica was first seen as the master, of changes since a moment."""
+    known = ((one.broker_name, one.master_changed_at) for one in facts.brokers if one.broker_id == 0)
+    return {name: at for name, at in known if at is not None and at >= since}
 
 
 def message_models(facts: IntervalFacts) -> Mapping[str, str]:

@@ -47,6 +47,7 @@ NEVER_MUTED: frozenset[str] = frozenset(
         "offset_moved_by_retention",
         "offset_reset",
         "queue_recreated",
+        "master_switched",
         "dead_letters",
         "offset_store_not_persisting",
     }

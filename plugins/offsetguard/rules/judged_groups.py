@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.broker_retentions import tiered_broker_names
 from offsetguard.catalogue import Sentence
 from offsetguard.rules.evidence import queues_by_group
+from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.move_causes import HANDOVER
 from offsetguard.rules.rule import CannotTell
 from offsetguard.verdicts import State
@@ -135,6 +137,12 @@ def longest_silence(queues: Iterable[QueueFacts]) -> Figure:
     if longest is None:
         return None
     return Sentence("for_at_least" if longest[1] else "for_so_long", span_ms=longest[0])
+
+
+def tiered_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:
+    """Say that nobody can tell when messages on brokers with a tiered storage are gone."""
+    if tiered := tiered_broker_names(facts):
+        yield CannotTell(rule_id, None, tiered, Sentence("tiered_storage", brokers=names(sorted(tiered))))
 
 
 def unseen_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:

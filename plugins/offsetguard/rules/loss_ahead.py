@@ -6,7 +6,8 @@ Evidence: the broker's cleaner run ahead, as early and as late as may be: fileRe
 use and how fast the commit log grows, the age at which messages last went; when the oldest unconsumed message was
 stored, and how fast the group goes on.
 Not judged: a group that is through before the earliest loss; one that has lost messages already (messages_lost);
-broadcasting and POP groups; a loss further away than loss_horizon_ms of the group's policy.
+broadcasting and POP groups; a loss further away than loss_horizon_ms of the group's policy. Brokers with a tiered
+storage: a group reads there what is deleted locally (5.3.3, live).
 Do next: start or speed up the consumers before the earlier of the two times, or keep messages longer.
 Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpiredFileByTime (4.9.8, 5.3.3).
 """
@@ -19,7 +20,7 @@ from offsetguard import forecasts
 from offsetguard.catalogue import Sentence
 from offsetguard.forecasts import Basis
 from offsetguard.rules.evidence import name_servers_of
-from offsetguard.rules.judged_groups import judged_groups, unseen_brokers
+from offsetguard.rules.judged_groups import judged_groups, tiered_brokers, unseen_brokers
 from offsetguard.rules.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.verdicts import State
 
@@ -118,6 +119,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that could not be seen, and masters that did not tell of their commit log."""
     del config
     yield from unseen_brokers(RULE.id, facts)
+    yield from tiered_brokers(RULE.id, facts)
     for broker in facts.brokers:
         if broker.broker_id == 0 and broker.answered and broker.commit_log_max_offset is None:
             because = Sentence("commit_log_untold", broker=broker.broker_name)

@@ -6,7 +6,8 @@ was handed out before: by the broker's pull offset (5.1), or a client's cache th
 Not judged: broadcasting groups; topics that no client subscribes to; a committed offset 0 unless min was seen to leave
 0 (so starts a new group that consumes from the first offset on, where the first messages are deleted already).
 Nor a commit that is below min by no more than the group commits in 15 s: commits are late by some seconds, and min is
-read after them. Where all was handed out, it is said to be in process, not lost: clients still have it.
+read after them. Nor queues of brokers with a tiered storage: what they corrected is told by offset_moved_by_retention.
+Where all was handed out, it is said to be in process, not lost: clients still have it.
 Do next: send them again from their source if they matter; then see why the group was so far behind.
 Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-exporter's messages_lost.
 """
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.broker_retentions import tiered_broker_names
 from offsetguard.queue_pace import most_committed
 from offsetguard.rules.evidence import name_servers_of, rocketmq_cluster_of
-from offsetguard.rules.judged_groups import judged_groups, unseen_brokers
+from offsetguard.rules.judged_groups import judged_groups, tiered_brokers, unseen_brokers
 from offsetguard.rules.move_causes import REGAINED_WITHIN
 from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.verdicts import State
@@ -82,8 +84,13 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) whose committed offset is below the oldest message now."""
+    tiered = tiered_broker_names(facts)
     for judged in judged_groups(facts, config):
-        below = [one for one in judged.by_rule("committed_below_min") if not _first_start(one) and not _is_late(one)]
+        below = [
+            one
+            for one in judged.by_rule("committed_below_min")
+            if not (_first_start(one) or _is_late(one) or one.message_queue.broker_name in tiered)
+        ]
         if not below:
             continue
         group = judged.group
@@ -165,6 +172,7 @@ def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Say which brokers' queues are not known."""
+    """Say which brokers' queues are not known, and which ones' messages may be kept elsewhere."""
     del config
     yield from unseen_brokers(RULE.id, facts)
+    yield from tiered_brokers(RULE.id, facts)

@@ -6,6 +6,8 @@ overtaken       asked below the oldest message, once, and went on (offset_moved_
                 it, its commit jumped further than it consumes: who commits past min at its own pace lost nothing
 reset           moved back, or beyond the end, while the end did not fall; or a log line says so (offset_reset)
 recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
+switched        about when another replica became the master: moved back to what the new one had copied of the commits;
+                beyond the end of what it had copied of the messages (master_switched)
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.broker_retentions import tiered_broker_names
 from offsetguard.intervals import INTERVAL_LENGTH
 from offsetguard.log_kinds import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.offsets import MessageQueue
 from offsetguard.queue_pace import paces
 from offsetguard.rules.client_requests import completed_moves
-from offsetguard.rules.evidence import master_boots, message_models, online_clients, queues_by_group
+from offsetguard.rules.evidence import master_boots, master_changes, message_models, online_clients, queues_by_group
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -53,6 +56,9 @@ UNCOMMITTED = timedelta(seconds=30)
 
 BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
 
+SWITCH_SETTLES = timedelta(minutes=2)
+"""A switch is seen by the round after it (1 min); clients find the new master within 30 s, and rebalance twice."""
+
 
 @dataclass(slots=True)
 class Causes:
@@ -67,6 +73,9 @@ class Causes:
     committed_beyond: list[QueueFacts] = field(default_factory=list)  # now; nobody knows why
     set_beyond: list[QueueFacts] = field(default_factory=list)  # now; their end did not fall
     reset_lines: list[LogLineFacts] = field(default_factory=list)
+    read_again: list[OffsetMoveFacts] = field(default_factory=list)  # from where a new master had the commits
+    cut_requests: list[OffsetMoveFacts] = field(default_factory=list)  # beyond the end of a new master
+    cut_queues: list[QueueFacts] = field(default_factory=list)  # their end fell with it, or lies below the commit
 
     @property
     def moves(self) -> list[OffsetMoveFacts]:
@@ -79,7 +88,8 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
     models, clients, queues = message_models(facts), online_clients(facts), queues_by_group(facts)
     since = facts.now - timedelta(milliseconds=config.judgement.offset_move_window_ms)
     changes = membership_changes(facts)
-    boots = master_boots(facts)
+    boots, switches = master_boots(facts), master_changes(facts, since - SWITCH_SETTLES)
+    tiered = tiered_broker_names(facts)
     moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
     for move in completed_moves(facts):
         pair = (move.consumer_group, move.topic)
@@ -91,7 +101,9 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
             moments.append(move.last_moved_at)
         windows = _windows_of(move, queues.get(pair, ()))
         if move.origin == "snapshot" and (
-            _is_handover(move, windows, moments, facts.now) or _goes_on_at_its_pace(move, windows)
+            _is_handover(move, windows, moments, facts.now)
+            or _goes_on_at_its_pace(move, windows)
+            or (move.broker_name in tiered and move.corrected_offset > move.requested_offset)  # consumed from there
         ):
             continue
         if not _first_start(move, clients.get(move.consumer_group)):
@@ -103,8 +115,8 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
     found = {}
     for pair in sorted(moves.keys() | lines.keys() | queues.keys()):
         one = Causes(models.get(pair[0]), reset_lines=lines.get(pair, []))
-        _sort_queues(one, queues.get(pair, ()), since)
-        _sort_moves(one, moves.get(pair, ()), clients.get(pair[0]), facts.now)
+        _sort_queues(one, queues.get(pair, ()), since, facts.now, switches)
+        _sort_moves(one, moves.get(pair, ()), clients.get(pair[0]), facts.now, switches)
         found[pair] = one
     return found
 
@@ -127,20 +139,32 @@ def _first_start(move: OffsetMoveFacts, online_client_count: int | None) -> bool
     return first and move.origin != "reset" and not loops(move, online_client_count)
 
 
-def _sort_queues(one: Causes, queues: Iterable[QueueFacts], since: datetime) -> None:
+def _sort_queues(
+    one: Causes, queues: Iterable[QueueFacts], since: datetime, now: datetime, switches: Mapping[str, datetime]
+) -> None:
     if one.model == BROADCASTING:  # what the broker keeps under its name is not where its clients are
         return
     for queue in queues:
-        window = queue.window
+        window, broker_name = queue.window, queue.message_queue.broker_name
         if window is not None and window.recreated_at is not None and window.recreated_at >= since:
-            one.recreated.append(queue)
+            with_switch = came_with_switch(broker_name, window.recreated_at, switches)
+            (one.cut_queues if with_switch else one.recreated).append(queue)
+        elif _is_beyond(queue) and came_with_switch(broker_name, now, switches) and not one.reset_lines:
+            one.cut_queues.append(queue)  # clients are on their way to be sent to its end
         elif _is_beyond(queue):
-            was_set = one.reset_lines or _was_within(queue)
+            was_set = one.reset_lines or (_was_within(queue) and broker_name not in switches)
             (one.set_beyond if was_set else one.committed_beyond).append(queue)
 
 
-def _sort_moves(one: Causes, moves: Sequence[OffsetMoveFacts], online_client_count: int | None, now: datetime) -> None:
-    recreated = {(queue.message_queue.broker_name, queue.message_queue.queue_id) for queue in one.recreated}
+def _sort_moves(
+    one: Causes,
+    moves: Sequence[OffsetMoveFacts],
+    online_client_count: int | None,
+    now: datetime,
+    switches: Mapping[str, datetime],
+) -> None:
+    fallen = (queue.message_queue for queue in (*one.recreated, *one.cut_queues))
+    recreated = {(queue.broker_name, queue.queue_id) for queue in fallen}
     recreated_brokers = {broker_name for broker_name, _ in recreated}
     ordered = {move.broker_name for move in moves if move.origin == "reset"}
     for move in moves:
@@ -152,6 +176,8 @@ def _sort_moves(one: Causes, moves: Sequence[OffsetMoveFacts], online_client_cou
             continue  # its queue is told already
         if loops(move, online_client_count):
             one.not_persisted.append(move)
+        elif back and _is_of_switch(move, one.reset_lines, switches):
+            (one.read_again if move.origin == "snapshot" else one.cut_requests).append(move)
         elif move.origin == "reset" or _was_reset(move, one.reset_lines) or (back and move.origin == "snapshot"):
             one.moved_back.append(move)
         elif one.model != CLUSTERING and move.origin != "snapshot" and now - move.last_moved_at <= SILENCE:
@@ -166,6 +192,19 @@ def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:
     """5.x prints a correction for a reset as well, in either direction."""
     begun = timedelta(seconds=1)  # logs tell whole seconds
     return any(one.first_at - begun <= move.last_moved_at <= one.last_at + RESET_REACHES for one in lines)
+
+
+def came_with_switch(broker_name: str, at: datetime, switches: Mapping[str, datetime]) -> bool:
+    """Whether something of a broker's happened about when another replica became its master.
+
+    `switches`: by broker name, when that was first seen.
+    """
+    return broker_name in switches and abs(at - switches[broker_name]) <= SWITCH_SETTLES
+
+
+def _is_of_switch(move: OffsetMoveFacts, reset_lines: Sequence[LogLineFacts], switches: Mapping[str, datetime]) -> bool:
+    ordered = move.origin == "reset" or _was_reset(move, reset_lines)
+    return not ordered and came_with_switch(move.broker_name, move.last_moved_at, switches)
 
 
 def _is_beyond(queue: QueueFacts) -> bool:

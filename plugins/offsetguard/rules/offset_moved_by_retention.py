@@ -5,7 +5,8 @@ oldest message kept is lost for it. It moves once per queue (twice where the old
 Evidence: offsets corrected upwards, each counted once, from OFFSET_MOVED_EVENT (4.x), broker.log, the client's log, or
 else the difference of two snapshots. 5.x log lines do not name the queue. While it deletes, 5.x lets pulls skip
 what is gone without a line, until the queue's min offset follows: of that only what two snapshots show is counted.
-Not judged: a request for offset 0 that is corrected upwards once; so starts a new group that consumes from the first
+Not judged: differences of snapshots where the broker has a tiered storage, from which messages may have been read. A
+request for offset 0 that is corrected upwards once; so starts a new group that consumes from the first
 offset on a topic whose first messages are deleted already. Nor what an operator's reset moved (offset_reset).
 Do next: send the messages again if they matter; speed up the group, or keep messages longer.
 Source: incident "broadcasting", tell apart; PullMessageProcessor (4.9.8, 5.3.3): PULL_OFFSET_MOVED.

@@ -97,6 +97,9 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("membership_disagrees", Scope.GROUP, "rebalance_noise"),
     *_pairs("queue_recreated", Scope.TOPIC, "offset_reset", "offset_moved_by_retention", "messages_lost"),
     *_pairs("queue_recreated", Scope.TOPIC, "offsets_violate_invariant"),
+    *_pairs("master_switched", Scope.TOPIC, "offsets_violate_invariant"),
+    # its locks are new: clients that come to it ask for those that others have just taken
+    *_pairs("master_switched", Scope.BROKER, "lock_contention", variants=("default", "read_again")),
     *_pairs("offset_reset", Scope.TOPIC, "accumulation", "offsets_violate_invariant"),
     *_pairs("offset_moved_by_retention", Scope.TOPIC, "messages_lost"),
     # the more urgent news, not the cause: what will be lost, and until when it can be prevented

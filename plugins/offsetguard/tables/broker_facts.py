@@ -16,6 +16,7 @@ from offsetguard.tables.snapshots import (
     EarliestMessageAt,
     Failure,
     KeepingSettings,
+    MasterChangedAt,
     PutTps,
     ReadAt,
     RequestWaits,
@@ -57,6 +58,8 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, KeepingSettings):
     role: Role = None
     active: Active = None
     boot_at: BootAt = None
+    address: Annotated[str | None, "ip:port as the name server lists it"] = None
+    master_changed_at: MasterChangedAt = None
     put_tps: PutTps = None
     get_tps: Annotated[float | None, "messages handed out per second over the last minute"] = None
     commit_log_min_offset: CommitLogMinOffset = None

@@ -263,6 +263,10 @@ EarliestMessageAt = Annotated[datetime | None, "store time of the oldest message
 Role = Annotated[str | None, "broker setting brokerRole: ASYNC_MASTER, SYNC_MASTER or SLAVE"]
 BrokerPermission = Annotated[Int32 | None, "broker setting brokerPermission: 2 = write, 4 = read, 6 = both"]
 Active = Annotated[bool | None, "5.x brokerActive: false = serves no writes; NULL before 5.x"]
+MasterChangedAt = Annotated[
+    datetime | None,
+    "master: when it was first seen in another master's place (another address); NULL = no other one is known",
+]
 RocketmqCluster = Annotated[str | None, "broker setting brokerClusterName: the cluster as RocketMQ's own tools name it"]
 ReadAt = Annotated[datetime | None, "when the broker answered"]
 
@@ -301,6 +305,9 @@ class KeepingSettings:
         int | None, "broker setting mappedFileSizeCommitLog: length of one commit-log file"
     ] = None
     commit_log_disk_bytes: Annotated[int | None, "size of the commit log's disk, as far as the broker rounds it"] = None
+    message_store_plug_in: Annotated[
+        str | None, "broker setting messageStorePlugIn: classes, e.g. TieredMessageStore; NULL = none"
+    ] = None
 
 
 class _BrokerSnapshots:
@@ -330,6 +337,7 @@ class _BrokerSnapshots:
     ]
     broker_permission: BrokerPermission
     active: Active
+    master_changed_at: MasterChangedAt
     rocketmq_cluster: RocketmqCluster
     read_at: ReadAt
 

@@ -73,6 +73,7 @@ class Broker:
                 "namesrvAddr": cluster.namesrv_list,
                 "storePathRootDir": str(self.store),
                 "storePathCommitLog": str(self.store / "commitlog"),
+                **(self._controlled(cluster) if cluster.controller else {}),
                 **cluster.broker_conf,
             }
         )
@@ -104,6 +105,16 @@ class Broker:
         lines = file.read_text().splitlines() if file.exists() else []
         kept = [line for line in lines if line.partition("=")[0].strip() not in conf]
         file.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in conf.items())]) + "\n")
+
+    def _controlled(self, cluster: RocketMQCluster) -> dict[str, str]:
+        """Return what lets the controller give the broker its id and its role: the first to come is the master."""
+        return {
+            "enableControllerMode": "true",
+            "controllerAddr": cluster.namesrvs[0].controller_address,
+            "brokerId": "-1",
+            "brokerRole": "SLAVE",
+            "storePathEpochFile": str(self.store / "epochFileCheckpoint"),
+        }
 
     def advertise(self, host: str) -> None:
         """Register with the name servers under another host than the one where it listens, from the next start on.

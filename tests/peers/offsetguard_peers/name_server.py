@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from offsetguard_peers.processes import ChildProcess
     from offsetguard_peers.rocketmq import RocketMQCluster
 
+# It takes 10 s (by default) to believe that a broker is dead, and looks every 5 s: here a fifth of that.
+CONTROLLER_CONF = {
+    "enableControllerInNamesrv": "true",
+    "controllerDLegerGroup": "controllers",
+    "controllerDLegerSelfId": "n0",
+    "scanNotActiveBrokerInterval": "1000",
+}
 READY_SIGN = "boot success"
 READY_WITHIN_S = 180.0  # 2 to 8 s on an idle machine
 NAMESRV_MEMORY = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=64m")
@@ -25,8 +32,10 @@ class NameServer:
         self.folder = cluster.folder / name
         self._cluster = cluster
         self._reserved = ReservedPort(cluster.ports.get(name))
+        self._reserved_for_controller = ReservedPort(cluster.ports.get(f"{name}-controller"))
         self._process: ChildProcess | None = None
         self.address = f"{cluster.host}:{self._reserved.port}"
+        self.controller_address = f"{cluster.host}:{self._reserved_for_controller.port}"
 
     @property
     def is_running(self) -> bool:
@@ -37,7 +46,14 @@ class NameServer:
         """Start the process; with `wait` return when it serves. PeerNotStarted with its last output otherwise."""
         self.folder.mkdir(parents=True, exist_ok=True)
         conf = self.folder / "namesrv.conf"
-        conf.write_text(f"listenPort={self._reserved.port}\nkvConfigPath={self.folder}/kvConfig.json\n")
+        settings = {"listenPort": str(self._reserved.port), "kvConfigPath": f"{self.folder}/kvConfig.json"}
+        if self._cluster.controller:
+            settings |= {
+                **CONTROLLER_CONF,
+                "controllerDLegerPeers": f"n0-{self.controller_address}",
+                "controllerStorePath": f"{self.folder}/controller",
+            }
+        conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         command = java_command(
             class_path(self._cluster.version, "namesrv"),
             "org.apache.rocketmq.namesrv.NamesrvStartup",
@@ -62,3 +78,4 @@ class NameServer:
     def release(self) -> None:
         """Give the port back."""
         self._reserved.release()
+        self._reserved_for_controller.release()

@@ -55,6 +55,7 @@ class RocketMQCluster:
         namesrvs: int = 1,
         host: str = "127.0.0.1",
         ports: Mapping[str, int] | None = None,
+        controller: bool = False,
     ) -> None:
         """Describe the cluster; entering the context starts it.
 
@@ -64,7 +65,8 @@ class RocketMQCluster:
         clients without a certificate of that authority. `advertised_host`: what all brokers tell the name servers, e.g.
         192.0.2.10, an address that nobody has (see Broker.advertise). `host`: the IP address of this machine where all
         of it is reached (it listens on all of them). `ports`: of `namesrv`, `broker-a-0`, `broker-a-1`, `proxy-grpc`,
-        `proxy-remoting`, ..., where they shall not be any that are free.
+        `proxy-remoting`, ..., where they shall not be any that are free. `controller` (5.x): the name server elects a
+        master anew when one dies; brokers keep the names of their start, whatever role they get.
         """
         if version not in VERSIONS:
             msg = f"version {version!r}: choose one of {', '.join(VERSIONS)}"
@@ -72,6 +74,7 @@ class RocketMQCluster:
         self.version = version
         self.name = name
         self.acl = acl
+        self.controller = controller
         self.host = host
         self.ports = dict(ports or {})
         self.broker_conf = {**(access_control.broker_conf(version) if acl else {}), **(broker_conf or {})}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.broker_rows import broker_rows
+from offsetguard.collect.earlier_round import UNKNOWN_ADDRESS, EarlierFigures, EarlierRound
+from offsetguard.collect.landing import table_of
+from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.replica import Replica
 from offsetguard.intervals import Interval
 from offsetguard.rocketmq import body_decoders
@@ -123,3 +126,44 @@ def test_the_clock_of_a_replica_is_its_start_and_the_time_it_has_run(
     reading = BrokerReading(Replica("b", 0, "h:1"), runtime=BrokerRuntimeInfo(table), runtime_at=answered_at)
     (row,) = broker_rows("c", INTERVAL, [reading])
     assert row["clock_ahead_ms"] == ahead_ms
+
+
+def changed_at(address: str, before: tuple[str, datetime | None] | None, broker_id: int = 0) -> object:
+    reading = BrokerReading(Replica("broker-a", broker_id, address), answered_at=NOW)
+    earlier = EarlierFigures(masters={} if before is None else {"broker-a": before})
+    (row,) = broker_rows("c", INTERVAL, [reading], earlier)
+    return row["master_changed_at"]
+
+
+def test_a_master_at_another_address_than_the_last_known_one_has_changed_just_now() -> None:
+    assert changed_at("10.0.0.2:10911", ("10.0.0.1:10911", None)) == NOW
+    assert changed_at("10.0.0.2:10911", ("10.0.0.1:10911", NOW - timedelta(days=1))) == NOW
+
+
+def test_it_is_remembered_since_when_a_master_is_the_master() -> None:
+    assert changed_at("10.0.0.2:10911", ("10.0.0.2:10911", NOW - timedelta(hours=1))) == NOW - timedelta(hours=1)
+    assert changed_at("10.0.0.1:10911", ("10.0.0.1:10911", None)) is None
+
+
+def test_no_change_is_made_up_of_a_first_round_a_master_never_seen_or_a_slave() -> None:
+    assert changed_at("10.0.0.1:10911", None) is None
+    assert changed_at("10.0.0.1:10911", (UNKNOWN_ADDRESS, None)) is None
+    assert changed_at("10.0.0.2:10911", ("10.0.0.1:10911", None), broker_id=1) is None
+
+
+def test_the_last_known_master_of_a_round_is_also_one_that_was_missing_in_it() -> None:
+    missing = BrokerReading(Replica("broker-a", 0, "10.0.0.1:10911"), failure="not listed")
+    slave = BrokerReading(Replica("broker-a", 2, "10.0.0.2:10911"), answered_at=NOW)
+    landed = table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [missing, slave])))
+    manifest = Manifest(
+        cluster="c", interval_start=NOW, started_at=NOW, finished_at=NOW, requests=RequestCounts(), row_counts={}
+    )
+    earlier = EarlierFigures.of(EarlierRound(manifest, {BROKER_SNAPSHOTS.name: landed}))
+    assert earlier.masters == {"broker-a": ("10.0.0.1:10911", None)}
+
+
+def test_a_broker_tells_its_tiered_storage() -> None:
+    settings = {"messageStorePlugIn": "org.apache.rocketmq.tieredstore.TieredMessageStore"}
+    for given, expected in ((settings, settings["messageStorePlugIn"]), ({"messageStorePlugIn": ""}, None)):
+        (row,) = broker_rows("c", INTERVAL, [BrokerReading(Replica("b", 0, "h:1"), answered_at=NOW, settings=given)])
+        assert row["message_store_plug_in"] == expected
