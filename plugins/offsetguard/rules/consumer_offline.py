@@ -39,7 +39,7 @@ _WAITING = (
 )
 _DO_NEXT = (
     "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
-    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell}"
+    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
 )
 
 RHYTHM = 3  # absences that ended: so many show a rhythm, ...
