@@ -51,7 +51,8 @@ def main() -> int:
         soak_figures = {"minutes": result.minutes, "every_s": options.every, "rounds": result.round_count}
         soak_figures |= {"happened": result.action_counts(), "warnings": len(result.warnings)}
         soak_figures |= {"away_min": away_min, "learning": result.learning}
-        soak_figures |= {"stood_still": len(result.stood_still), "named_in_rounds": result.named_in_rounds()}
+        named_in_rounds = result.named_in_rounds()
+        soak_figures |= {"stood_still": len(named_in_rounds), "named_in_rounds": named_in_rounds}
         keep("soaks", {result.version: soak_figures})
     return 0 if result.is_right else 1
 

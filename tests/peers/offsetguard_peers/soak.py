@@ -32,13 +32,21 @@ from typing import TYPE_CHECKING
 
 from offsetguard.severity import Severity
 from offsetguard_peers.admin import Admin
-from offsetguard_peers.blind_causes import Cause, Subject, cause_named
+from offsetguard_peers.blind_causes import Cause, Subject
 from offsetguard_peers.clients import ConsumerSpec, ProducerRefused, RunningConsumers, producer_of, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds
 from offsetguard_peers.kept_locks import kept_locks
 from offsetguard_peers.mqadmin import mqadmin
 from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.soak_result import NAMED_BY_ROUND, SoakResult, Span, StoodStill, Warned
+from offsetguard_peers.soak_plan import (
+    NAMED_BY_ROUND,
+    SoakResult,
+    StoodStill,
+    Warned,
+    draw_outages,
+    draw_standstills,
+    well_from_s,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,11 +81,6 @@ ORDER_POD = ConsumerSpec("order-billing", {ORDERS: "*"}, handling_ms=5)
 PAYMENT_POD = ConsumerSpec("payment-ledger", {PAYMENTS: "*"}, orderly=True)
 
 PIPELINE_EVERY_S = 60.0
-FIRST_OUTAGE_S = 270.0  # the batch is known by then
-OUTAGE_S, LONG_OUTAGE_S = (120.0, 300.0), (600.0, 660.0)
-WITH_LONG_OUTAGE_S = 1_500.0  # a soak that lasts as long has one
-WATCHED_S = 200.0  # after each outage: four rounds
-WELL_FOR_S = 150.0  # so long a group is seen to be well before it stands still
 BATCH_EVERY_S, FIRST_BATCH_S, LEARNED_S = 150.0, 30.0, 60.0
 NEWCOMER_STAYS_S = (240.0, 420.0)
 BACKLOG = 40_000
@@ -89,32 +92,13 @@ def _nobody(_: Subject) -> Callable[[], dict[str, int]]:
 
 BATCH = Cause("batch", _nobody, spec={"handling_ms": 50}, pods=0)
 NEWCOMER = Cause("newcomer", _nobody, spec={"handling_ms": 200, "threads": 20}, pods=0)
-STANDSTILLS = (cause_named("all clients killed"), cause_named("all threads hang"))
-
-
-def draw_outages(chance: random.Random, seconds: float) -> list[Span]:
-    """Draw when the collector is away: as often as fits, and once for long if the soak is long enough."""
-    lengths = [chance.uniform(*LONG_OUTAGE_S)] if seconds >= WITH_LONG_OUTAGE_S else []
-    least, most = OUTAGE_S
-    while (room := seconds - FIRST_OUTAGE_S - sum(lengths) - WATCHED_S * (len(lengths) + 1)) >= least:
-        lengths.append(chance.uniform(least, min(room, most)))
-    chance.shuffle(lengths)
-    watched = WATCHED_S + (room + WATCHED_S) / max(1, len(lengths))
-    begins = [FIRST_OUTAGE_S + sum(lengths[:place]) + watched * place for place in range(len(lengths))]
-    return [(begin, begin + length) for begin, length in zip(begins, lengths, strict=True)]
 
 
 class Soak:
     """One cluster with its pods; `run` starts and ends all of it."""
 
     def __init__(
-        self,
-        version: str,
-        folder: Path,
-        *,
-        seed: int = 0,
-        outages: bool = True,
-        tell: Callable[[str], None] = print,
+        self, version: str, folder: Path, *, seed: int = 0, outages: bool = True, tell: Callable[[str], None] = print
     ) -> None:
         """Describe it; nothing runs yet."""
         self._cluster = RocketMQCluster(version, slaves=1, folder=folder)
@@ -138,7 +122,7 @@ class Soak:
         self.result.minutes = minutes
         if self._with_outages:
             self.result.outages = draw_outages(self._random, minutes * 60)
-        still = self._draw_standstills(minutes * 60)
+        still = draw_standstills(self._random, self._cluster, self.result.outages, minutes * 60)
         try:
             self._start()
             with ThreadPoolExecutor(len(still) + 5) as pool:
@@ -154,20 +138,6 @@ class Soak:
         finally:
             self._cluster.stop()
         return self.result
-
-    def _draw_standstills(self, seconds: float) -> list[StoodStill]:
-        """Draw one in each outage, and one before each and after the last one."""
-        ends = [0.0, *(end for _, end in self.result.outages)]
-        begins = [*(begin for begin, _ in self.result.outages), seconds]
-        moments = [(self._random.uniform(*span), True) for span in self.result.outages]
-        moments += [
-            (self._random.uniform(from_s, max(from_s, to_s - WATCHED_S)) + WELL_FOR_S * (from_s == 0.0), False)
-            for from_s, to_s in zip(ends, begins, strict=True)
-        ]
-        return [
-            StoodStill(Subject(self._cluster, f"claims-{number}", (self._random.choice(STANDSTILLS),)), at_s, in_outage)
-            for number, (at_s, in_outage) in enumerate(sorted(moments), start=1)
-        ]
 
     def _start(self) -> None:
         if self._cluster.version.startswith("5."):
@@ -249,10 +219,8 @@ class Soak:
 
     def _stand_still(self, row: StoodStill) -> None:
         """Let a group be well, stop it, and delete it when it was named, or much later than it should have been."""
-        subject, well_from_s = row.subject, row.at_s - WELL_FOR_S
-        for begin, end in reversed(self.result.outages):  # nobody sees then how well it is
-            well_from_s -= max(0.0, min(end, row.at_s) - max(begin, well_from_s))
-        if self._wait_until(well_from_s):
+        subject = row.subject
+        if self._wait_until(well_from_s(row.at_s, self.result.outages)):
             return
         with self._no_restart:
             subject.prepare(self.result.minutes * 60)
