@@ -194,8 +194,9 @@ class Soak:
     def _warn(self, finding: Finding, judge: str) -> None:
         now_s, severity = self._now_s(), finding.severity
         about = finding.rule.id, finding.consumer_group, finding.topic
-        self.result.warnings.append(Warned(self.result.round_count, now_s, *about, finding.cause))
-        self._tell(f"{now_s} s, round {self.result.round_count} of {judge}: {severity} {about[0]}: {finding.cause}")
+        explained = "".join(f" Also {one.rule_id}: {one.summary}." for one in finding.explains)
+        self.result.warnings.append(Warned(self.result.round_count, now_s, *about, finding.cause + explained))
+        self._tell(f"{now_s} s, {judge}: {severity} {about[0]}: {finding.cause}{explained}")
 
     def _stands_still(self, finding: Finding, begun: float) -> StoodStill | None:
         """Return the group that it speaks of, if that was made to stand still and not removed before the round."""
