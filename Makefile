@@ -20,7 +20,7 @@ test: install-test ## All checks, and tests of everything in ten minutes (what C
 	@$(RUN) python -m offsetguard_peers.tiers --left-out
 
 .PHONY: test-all
-test-all: install-test ## What `make test` leaves out, part by part: two hours; PART=incidents runs one, PART=help names them
+test-all: install-test ## What `make test` leaves out, part by part: two hours and a quarter; PART=incidents runs one, PART=help names them
 	@$(RUN) python -m offsetguard_peers.tiers $(if $(filter help,$(PART)),--list,$(PART))
 
 .PHONY: unit
@@ -62,7 +62,7 @@ docs: ## Write the generated pages again (tables, configuration, invariants, rul
 	@$(RUN) python -m offsetguard_peers.verdicts_page > docs/verdicts.md
 
 .PHONY: verdicts
-verdicts: install-test ## Measure verdicts again on real brokers, with soaks and simulated weeks: about an hour
+verdicts: install-test ## Measure verdicts again on real brokers, with soaks and simulated weeks: an hour and a half
 	@OFFSETGUARD_KEEP_VERDICTS=1 $(RUN) pytest tests/live/incidents
 	@$(RUN) python benchmarks/soak.py --keep --version 4.9.7
 	@$(RUN) python benchmarks/soak.py --keep --version 5.5.0

@@ -7,7 +7,8 @@ Not judged: groups whose connections were not seen, as gRPC clients behind a pro
 groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO. A
 group that comes and goes by plan (batches) is INFO while it is away for no longer than before: it went at regular
 times, at least three in the last days. It is WARNING at most while it has been seen to come and go once or twice. Who
-goes at odd times, and often, is no batch.
+goes at odd times, and often, is no batch. INFO as well where its masters were started less than 60 s ago, and it was
+not silent long before: they forget all clients, and learn of each by its next heartbeat.
 Do next: start the consumers, or delete a group that is retired.
 Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
 """
@@ -19,8 +20,10 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.evidence import lag_evidence, name_servers_of, rocketmq_cluster_of
+from offsetguard.rules.evidence import lag_evidence, master_boots, name_servers_of, rocketmq_cluster_of
+from offsetguard.rules.gap_reasons import GRACE
 from offsetguard.rules.judged_groups import JudgedGroup, judged_groups, longest_ms, longest_silence, unseen_brokers
+from offsetguard.rules.move_causes import HANDOVER
 from offsetguard.rules.rule import Finding, Rule, Severity, Texts
 from offsetguard.verdicts import State
 from offsetguard.window_figures import EVENLY
@@ -39,7 +42,7 @@ _WAITING = (
 )
 _DO_NEXT = (
     "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
-    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell}"
+    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
 )
 
 RHYTHM = 3  # absences that ended: so many show a rhythm, ...
@@ -103,12 +106,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         one_look = len(judged.by_rule("offline")) == len(stopped)
         silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
         group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=one_look)
+        at_most = Severity.INFO if _is_not_told_yet(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
         yield Finding(
             rule=RULE,
             cluster=facts.cluster,
             consumer_group=group.consumer_group,
             topic=group.topic,
-            severity=min(_severity(judged, silence_ms, facts.now), _AT_MOST.get(variant, RULE.severity), key=_rank),
+            severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
             variant=variant,
             state=State.STOPPED.value,
             figures={
@@ -137,6 +141,20 @@ def _is_above_at_one_look(judged: JudgedGroup) -> bool:
     """Whether a limit is exceeded, and no queue has a second sample that could show otherwise."""
     verdicts = [queue.verdict for queue in judged.queues if queue.verdict is not None]
     return judged.above_limit and all(verdict.samples_used <= 1 for verdict in verdicts)
+
+
+def _is_not_told_yet(judged: JudgedGroup, silence_ms: int | None, facts: IntervalFacts) -> bool:
+    """Whether all masters of its queues were just started, so that its clients come with their next heartbeats.
+
+    Heartbeats are 30 s apart; one was seen 39 s after its broker was up. Who was silent for longer before than a
+    restart takes is gone all the same.
+    """
+    boots = master_boots(facts)
+    names = {queue.message_queue.broker_name for queue in judged.queues}
+    up_for = [facts.now - boots[name] for name in names if name in boots]
+    if not names or len(up_for) < len(names) or max(up_for) > HANDOVER:
+        return False
+    return timedelta(milliseconds=silence_ms or 0) - max(up_for) <= GRACE
 
 
 def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:

@@ -12,6 +12,7 @@ from offsetguard.rules.evidence import queues_by_group
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.move_causes import HANDOVER
 from offsetguard.rules.rule import CannotTell
+from offsetguard.tables.state import POINT_COUNT
 from offsetguard.verdicts import State
 from offsetguard.windows import above_limit
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
+    from offsetguard.queue_state import QueueState
     from offsetguard.verdicts import Figure
 
 _LEAST_WAITING = 10  # messages
@@ -78,9 +80,8 @@ class JudgedGroup:
             return False
         waited_then = 0
         for window, lag in waiting:
-            if window is None or window.first_seen_at is None:
-                return False
-            if abs(window.first_seen_at - started_at) > _FIRST_SEEN_WITHIN:
+            known_since = _known_since(window) if window is not None else None
+            if window is None or known_since is None or abs(known_since - started_at) > _FIRST_SEEN_WITHIN:
                 return False
             first = window.points[-1] if window.points else None
             waited_then += lag if first is None else max(0, first.max_offset - (first.committed_offset or 0))
@@ -91,6 +92,18 @@ class JudgedGroup:
         """The most severe state of its queues."""
         states = [queue.verdict.state for queue in self.queues if queue.verdict is not None]
         return min(states, key=lambda state: state.rank, default=State.OK)
+
+
+def _known_since(window: QueueState) -> datetime | None:
+    """Return when the queue was seen for the first time, also where rounds were missed since; None = longer ago.
+
+    Missed rounds begin `first_seen_at` anew, but points go on. As long as there is room for one more, the oldest one
+    is the first sample.
+    """
+    oldest, first = (window.points[-1].at if window.points else None), window.first_seen_at
+    if oldest is None or first is None or oldest >= first:
+        return first
+    return oldest if len(window.points) < POINT_COUNT else None
 
 
 def is_little(queues: Iterable[QueueFacts]) -> bool:

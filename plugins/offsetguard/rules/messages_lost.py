@@ -63,7 +63,8 @@ RULE = Rule(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
             cause="Consumer group {consumer_group} has no client online, and retention deleted " + _GONE + ".",
             do_next=_RESEND + "start its consumers. If the group is retired, delete it so that it is no longer judged: "
-            "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell}",
+            "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} "
+            "-r true",
         ),
         "in_process": Texts(
             summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "

@@ -157,8 +157,11 @@ class Subject:
 
     def wait_until_drained(self) -> None:
         """Return once as many were consumed as had been sent by now."""
-        sent = self.produced()
-        wait_until(lambda: self.consumed() >= sent, f"{self.group} to consume {sent} messages")
+        self.wait_until_consumed(self.produced())
+
+    def wait_until_consumed(self, count: int) -> None:
+        """Return once its clients consumed so many messages, all together."""
+        wait_until(lambda: self.consumed() >= count, f"{self.group} to consume {count} messages")
 
     def reset_to(self, at_ms: int) -> None:
         """Let an operator reset the group."""

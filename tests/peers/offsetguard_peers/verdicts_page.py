@@ -1,6 +1,6 @@
 """How soon trouble is named, and how silent health is: docs/verdicts.md, made of what was measured.
 
-    make verdicts                                                    measure again, on real brokers (about an hour)
+    make verdicts                                                    measure again, on real brokers (an hour and a half)
     python -m offsetguard_peers.verdicts_page > docs/verdicts.md     the page only, of what was measured last
 
 What was measured is kept in `tests/live/incidents/measured.yml`: by `tests/live/incidents` when the variable
@@ -67,7 +67,7 @@ def page(measured: Measured) -> str:
         "",
         "How soon trouble is named on live brokers, what is said while nothing is wrong, and how good forecasts are.",
         "This page is made by `make docs` of what was measured last; `make verdicts` measures again, with real brokers",
-        "and Java clients, which takes about an hour.",
+        "and Java clients, which takes an hour and a half.",
         "",
         "## Incidents",
         "",
@@ -80,9 +80,11 @@ def page(measured: Measured) -> str:
         "",
         "## Silence",
         "",
-        "On live brokers: a master and its slave with seven consumer groups, to which something happens every ten",
-        "seconds or so that happens to healthy clusters (`benchmarks/soak.py`). Every round is judged; each finding",
-        "above INFO counts.",
+        "On live brokers: a master and its slave with seven consumer groups, a batch that comes and goes, and",
+        "newcomers. Every ten seconds or so something happens to them that happens to healthy clusters, and the",
+        "collector is away now and then (`benchmarks/soak.py`). Every round is judged; each finding above INFO about a",
+        "group that is well counts. In the outages and between them groups are made to stand still: *named in round*",
+        "counts rounds of a minute from when the group stopped or the collector came back, whichever is later.",
         "",
         *_soaks(measured["soaks"]),
         "",
@@ -125,11 +127,17 @@ def _after(one: Measured | None) -> str:
 
 
 def _soaks(soaks: Measured) -> Iterator[str]:
-    yield "| version | length | rounds | what happened | findings above INFO |"
-    yield "|---|---|---|---|---|"
+    yield (
+        "| version | length | rounds | what happened | collector away | findings above INFO | stood still | "
+        "named in round |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     for version, soak in soaks.items():
         happened = ", ".join(f"{count} x {name.replace('_', ' ')}" for name, count in soak["happened"].items())
-        yield f"| {version} | {soak['minutes']:g} min | {soak['rounds']} | {happened} | **{soak['warnings']}** |"
+        away = ", ".join(f"{one:g} min" for one in soak.get("away_min", ()))
+        still = f"{soak.get('stood_still', '')} | {', '.join(map(str, soak.get('named_in_rounds', ())))}"
+        length = f"{soak['minutes']:g} min | {soak['rounds']}"
+        yield f"| {version} | {length} | {happened} | {away} | **{soak['warnings']}** | {still} |"
 
 
 def _weeks(weeks: Measured) -> Iterator[str]:

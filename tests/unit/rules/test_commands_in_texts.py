@@ -1,4 +1,4 @@
-"""Commands are copied out of messages: what ends a sentence must not be copied along."""
+"""Commands are copied out of messages: what ends a sentence must not be copied along, and they must do what is said."""
 
 from __future__ import annotations
 
@@ -29,3 +29,13 @@ def test_no_stop_follows_a_command(rule: Rule, language: Language) -> None:
     words = rule_words(rule.id, language)
     assert words is not None
     assert [text.do_next for text in words.texts.values() if COMMAND_WITH_A_STOP.search(text.do_next)] == []
+
+
+@for_each("rule, language", product(ALL_RULES, Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
+def test_who_deletes_a_group_as_told_deletes_its_offsets_by_which_it_would_be_judged_on(
+    rule: Rule, language: Language
+) -> None:
+    words = rule_words(rule.id, language)
+    assert words is not None
+    deletions = [text.do_next for text in words.texts.values() if "mqadmin deleteSubGroup -n" in text.do_next]
+    assert [text for text in deletions if not text.endswith(" -r true")] == []
