@@ -151,6 +151,7 @@ class EarlierFigures:
     counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
     masters: Mapping[str, tuple[str, datetime | None]] = field(default_factory=dict)
     """By broker name: the address of the last known master, also of one that is missing, and since when it is it."""
+    slaves: frozenset[tuple[str, str]] = frozenset()  # broker names and addresses of the other replicas
 
     @classmethod
     def of(cls, earlier: EarlierRound) -> EarlierFigures:
@@ -164,13 +165,18 @@ class EarlierFigures:
             _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
             _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
-            _masters(earlier.columns(BROKER_SNAPSHOTS, _MASTERS)),
+            *_masters_and_slaves(earlier.columns(BROKER_SNAPSHOTS, _MASTERS)),
         )
 
     def master_changed_at(self, master: Replica, now: datetime) -> datetime | None:
-        """When this master was first seen in another one's place: `now`, or before; None = no other one is known."""
+        """When this master was first seen in another one's place: `now`, or before; None = no other one is known.
+
+        A master at an address where no slave was is the former one, started elsewhere: a pod, for one.
+        """
         address, changed_at = self.masters.get(master.broker_name, (UNKNOWN_ADDRESS, None))
-        return changed_at if address in (master.address, UNKNOWN_ADDRESS) else now
+        if address in (master.address, UNKNOWN_ADDRESS):
+            return changed_at
+        return now if (master.broker_name, master.address) in self.slaves else None
 
     def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
         """When the message at that offset was stored, microseconds since 1970; None = it was not asked before."""
@@ -216,8 +222,12 @@ def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:
     return {(name, id_, stats, key): since for name, id_, stats, key, since in _values(rows) if since is not None}
 
 
-def _masters(rows: pa.Table | None) -> dict[str, tuple[str, datetime | None]]:
-    return {name: (address, at) for name, broker_id, address, at in _values(rows) if broker_id == MASTER_ID}
+def _masters_and_slaves(
+    rows: pa.Table | None,
+) -> tuple[dict[str, tuple[str, datetime | None]], frozenset[tuple[str, str]]]:
+    known = list(_values(rows))
+    masters = {name: (address, at) for name, broker_id, address, at in known if broker_id == MASTER_ID}
+    return masters, frozenset((name, address) for name, broker_id, address, _ in known if broker_id != MASTER_ID)
 
 
 def _values(rows: pa.Table | None) -> zip[tuple[Any, ...]]:

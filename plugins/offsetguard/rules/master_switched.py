@@ -4,12 +4,12 @@ Means: the master died or was stopped, and a controller (5.x), DLedger or an ope
 what it had copied: commits up to 63 s old (5.x), so offsets step back and messages are consumed again until clients
 commit anew; and messages up to the last that was replicated. A client that asks beyond the new end is sent to it and
 drops what it had pulled: what was not consumed of that is skipped, though the broker has it.
-Evidence: the address of broker id 0 differs from the one in the round before. About then: committed offsets that went
+Evidence: broker id 0 has the address that a slave had in the round before. About then: committed offsets that went
 back; ends that fell, requests and commits beyond the end; commits that jumped over messages that had waited, by more
 than three times what the group consumes in the time.
-Not judged: a replica that takes over at the former one's address (it counts as a restart); where the end was seen to
-fall, what a group skipped before the next two looks. Where neither samples nor logs show that messages were missing,
-nothing is taken for skipped. An offset that was ordered meanwhile (offset_reset).
+Not judged: a master that comes back at another address, or a replica at the former one's (a restart); where the end
+was seen to fall, what a group skipped before the next two looks. Where neither samples nor logs show that messages were
+missing, nothing is taken for skipped. An offset that was ordered meanwhile (offset_reset).
 Do next: find out why the former master went; reset groups that skipped messages; send again what was not replicated.
 Source: ReplicasManager, AutoSwitchHAService, RebalanceImpl (5.3.3), staged live: tests/live/incidents.
 """

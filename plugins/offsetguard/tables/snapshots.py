@@ -265,7 +265,7 @@ BrokerPermission = Annotated[Int32 | None, "broker setting brokerPermission: 2 =
 Active = Annotated[bool | None, "5.x brokerActive: false = serves no writes; NULL before 5.x"]
 MasterChangedAt = Annotated[
     datetime | None,
-    "master: when it was first seen in another master's place (another address); NULL = no other one is known",
+    "master: when it, a slave before, was first seen in another master's place; NULL = no other one is known",
 ]
 RocketmqCluster = Annotated[str | None, "broker setting brokerClusterName: the cluster as RocketMQ's own tools name it"]
 ReadAt = Annotated[datetime | None, "when the broker answered"]

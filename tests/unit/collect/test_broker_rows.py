@@ -130,14 +130,19 @@ def test_the_clock_of_a_replica_is_its_start_and_the_time_it_has_run(
 
 def changed_at(address: str, before: tuple[str, datetime | None] | None, broker_id: int = 0) -> object:
     reading = BrokerReading(Replica("broker-a", broker_id, address), answered_at=NOW)
-    earlier = EarlierFigures(masters={} if before is None else {"broker-a": before})
+    slaves = frozenset({("broker-a", "10.0.0.2:10911")})
+    earlier = EarlierFigures(masters={} if before is None else {"broker-a": before}, slaves=slaves)
     (row,) = broker_rows("c", INTERVAL, [reading], earlier)
     return row["master_changed_at"]
 
 
-def test_a_master_at_another_address_than_the_last_known_one_has_changed_just_now() -> None:
+def test_a_master_that_was_a_slave_has_changed_just_now() -> None:
     assert changed_at("10.0.0.2:10911", ("10.0.0.1:10911", None)) == NOW
     assert changed_at("10.0.0.2:10911", ("10.0.0.1:10911", NOW - timedelta(days=1))) == NOW
+
+
+def test_a_master_where_no_slave_was_is_the_former_one_at_another_address() -> None:
+    assert changed_at("10.0.0.3:10911", ("10.0.0.1:10911", None)) is None
 
 
 def test_it_is_remembered_since_when_a_master_is_the_master() -> None:
@@ -160,6 +165,7 @@ def test_the_last_known_master_of_a_round_is_also_one_that_was_missing_in_it() -
     )
     earlier = EarlierFigures.of(EarlierRound(manifest, {BROKER_SNAPSHOTS.name: landed}))
     assert earlier.masters == {"broker-a": ("10.0.0.1:10911", None)}
+    assert earlier.slaves == {("broker-a", "10.0.0.2:10911")}
 
 
 def test_a_broker_tells_its_tiered_storage() -> None:
