@@ -80,7 +80,8 @@ class Causes:
     @property
     def moves(self) -> list[OffsetMoveFacts]:
         """All moves."""
-        return [*self.not_persisted, *self.overtaken, *self.moved_back, *self.beyond_end]
+        of_groups = [*self.not_persisted, *self.overtaken, *self.moved_back, *self.beyond_end]
+        return [*of_groups, *self.read_again, *self.cut_requests]
 
 
 def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Causes]:

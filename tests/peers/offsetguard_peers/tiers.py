@@ -113,8 +113,9 @@ PARTS = (
     ),
     Part(
         "incidents",
-        "the five incidents on live brokers of both lines, beside what only looks like them; a collector that was away",
-        "16",
+        "the five incidents on live brokers of both lines, beside what only looks like them; a collector that was "
+        "away, a switch of master, a tiered storage",
+        "22",
         (tests("tests/live/incidents"),),
     ),
     Part(

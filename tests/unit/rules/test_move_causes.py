@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
-from offsetguard.facts import IntervalFacts, OffsetMoveFacts, OnlineGroupFacts
+from offsetguard.facts import BrokerFacts, IntervalFacts, OffsetMoveFacts, OnlineGroupFacts
 from offsetguard.intervals import Interval
 from offsetguard.rules.move_causes import LOOPING_MOVES, causes, loops
 from offsetguard.rules.move_figures import lost_of
@@ -41,17 +41,20 @@ def moves(draw: st.DrawFn) -> OffsetMoveFacts:
     )
 
 
-def facts_of(some: list[OffsetMoveFacts]) -> IntervalFacts:
+def facts_of(some: list[OffsetMoveFacts], *, switched: bool = False) -> IntervalFacts:
+    changed_at = INTERVAL.end - timedelta(seconds=300) if switched else None
+    brokers = (BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, master_changed_at=changed_at),)
     online = (
         OnlineGroupFacts(consumer_group="news", message_model="BROADCASTING", online_client_count=2),
         OnlineGroupFacts(consumer_group="billing", message_model="CLUSTERING", online_client_count=1),
     )
-    return IntervalFacts("demo", INTERVAL, INTERVAL.end, offset_moves=tuple(some), online_groups=online)
+    moves = tuple(some)
+    return IntervalFacts("demo", INTERVAL, INTERVAL.end, offset_moves=moves, online_groups=online, brokers=brokers)
 
 
-@given(st.lists(moves(), max_size=12, unique=True))
-def test_a_move_has_one_cause_at_most_and_nothing_is_made_up(some: list[OffsetMoveFacts]) -> None:
-    told = [move for one in causes(facts_of(some), CONFIG).values() for move in one.moves]
+@given(st.lists(moves(), max_size=12, unique=True), st.booleans())
+def test_a_move_has_one_cause_at_most_and_nothing_is_made_up(some: list[OffsetMoveFacts], switched: bool) -> None:
+    told = [move for one in causes(facts_of(some, switched=switched), CONFIG).values() for move in one.moves]
     assert len(told) == len(set(told))
     assert set(told) <= set(some)
 
