@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.held_back import held_back_columns
 from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
@@ -17,8 +19,16 @@ if TYPE_CHECKING:
 _INT32_END = 2**31
 
 
-def broker_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReading]) -> Iterator[Row]:
-    """Yield one row per replica of the round, masters and slaves."""
+def broker_rows(
+    cluster: str,
+    interval: Interval,
+    readings: Sequence[BrokerReading],
+    earlier_masters: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+) -> Iterator[Row]:
+    """Yield one row per replica of the round, masters and slaves.
+
+    `earlier_masters`: rows of the round before, by broker name, which say since when messages are held back.
+    """
     ends = master_ends(readings)
     for reading in readings:
         yield {
@@ -34,6 +44,7 @@ def broker_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReadi
             **_settings_columns(reading.settings or {}),
             **(_runtime_columns(reading.runtime) if reading.runtime else {}),
             "clock_ahead_ms": clock_ahead_ms(reading),
+            **held_back_columns(reading, earlier_masters.get(reading.broker_name, {})),
         }
 
 

@@ -16,6 +16,7 @@ from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
 from offsetguard.intervals import Interval
 from offsetguard.records import record
+from offsetguard.rocketmq.bodies import MASTER_ID
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -42,11 +43,25 @@ _AGES = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset"
 _GROUPS = (
     "consumer_group",
     "retry_max_offset",
+    "dead_letter_message_count",
     "dead_letter_max_offset",
+    "oldest_dead_letter_at",
     "consumption",
     "members_differ_since",
     "pop_finished",
     "pop_unfinished_since",
+)
+_BROKERS = (
+    "broker_name",
+    "broker_id",
+    "read_at",
+    "half_message_count",
+    "half_growing_since",
+    "half_late_count",
+    "half_late_since",
+    "given_up_max_offset",
+    "delayed_late_count",
+    "delayed_late_since",
 )
 _COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
@@ -147,6 +162,7 @@ class EarlierFigures:
     groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
     counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
+    masters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of broker_snapshots, some columns
 
     @classmethod
     def of(cls, earlier: EarlierRound) -> EarlierFigures:
@@ -160,6 +176,7 @@ class EarlierFigures:
             _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
             _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
+            _masters(earlier.columns(BROKER_SNAPSHOTS, _BROKERS)),
         )
 
     def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
@@ -200,6 +217,10 @@ def _ages(parts: Iterable[pa.Table]) -> Ages:
 
 def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:
     return {row["consumer_group"]: row for row in (rows.to_pylist() if rows else ())}
+
+
+def _masters(rows: pa.Table | None) -> dict[str, dict[str, object]]:
+    return {row["broker_name"]: row for row in (rows.to_pylist() if rows else ()) if row["broker_id"] == MASTER_ID}
 
 
 def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:

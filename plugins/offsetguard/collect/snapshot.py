@@ -159,7 +159,7 @@ class SnapshotMaker:
         yield GROUP_SNAPSHOTS, groups
         yield CLIENT_SNAPSHOTS, rows.clients(readings)
         yield CLIENT_QUEUE_SNAPSHOTS, client_queue_rows(self.cluster, self.interval, readings)
-        yield BROKER_SNAPSHOTS, broker_rows(self.cluster, self.interval, readings)
+        yield BROKER_SNAPSHOTS, broker_rows(self.cluster, self.interval, readings, earlier.masters)
         yield BROKER_STATS, broker_stats_rows(self.cluster, self.interval, readings, earlier)
         yield LOG_EVENTS, log_event_rows(logs, self.cluster, self.interval)
 
