@@ -48,6 +48,7 @@ NEVER_MUTED: frozenset[str] = frozenset(
         "offset_reset",
         "queue_recreated",
         "dead_letters",
+        "transactions_not_ended",
         "offset_store_not_persisting",
     }
 )
