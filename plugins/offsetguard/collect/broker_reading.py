@@ -65,6 +65,17 @@ class Undecodable:
 
 
 @record
+class HeldBack:
+    """Messages that a master has taken and delivers to nobody yet; None = not seen. `held_back` says what late is."""
+
+    half_message_count: int | None = None
+    half_late_count: int | None = None  # of these, those that no check has passed
+    given_up_max_offset: int | None = None  # grows with each transaction that is given up
+    delayed_message_count: int | None = None
+    delayed_late_count: int | None = None
+
+
+@record
 class ClientAnswer:
     """What asking one client gave: its info, or why there is none."""
 
@@ -95,6 +106,8 @@ class BrokerReading:
     detailed_groups: frozenset[str] = frozenset()  # asked for more than offsets and members
     consume_stats: dict[str, Answer[CompactQueues]] = field(default_factory=dict)  # by group; detailed ones only
     waiting_ages: dict[tuple[str, str], WaitingAges] = field(default_factory=dict)  # by (group, topic)
+    oldest_dead_letters: dict[tuple[str, int], datetime] = field(default_factory=dict)  # by (group, queue id)
+    held_back: HeldBack = field(default_factory=HeldBack)
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
     running_info: dict[tuple[str, str], ClientAnswer] = field(default_factory=dict)  # by (group, client id)
     broker_stats: dict[StatsItem, Answer[BrokerStats]] = field(default_factory=dict)  # None = nothing counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.held_back import held_back_columns
 from offsetguard.rocketmq.bodies import MASTER_ID
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ _INT32_END = 2**31
 def broker_rows(
     cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures | None = None
 ) -> Iterator[Row]:
-    """Yield one row per replica of the round, masters and slaves."""
+    """Yield one row per replica of the round, masters and slaves.
+
+    `earlier`: what the round before knew: who was the master, and since when messages are held back.
+    """
     ends = master_ends(readings)
     for reading in readings:
         yield {
@@ -40,6 +44,7 @@ def broker_rows(
             **_settings_columns(reading.settings or {}),
             **(_runtime_columns(reading.runtime) if reading.runtime else {}),
             "clock_ahead_ms": clock_ahead_ms(reading),
+            **held_back_columns(reading, earlier.masters.get(reading.broker_name, {}) if earlier is not None else {}),
         }
 
 

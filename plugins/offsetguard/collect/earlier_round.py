@@ -43,13 +43,28 @@ _AGES = ("broker_name", "topic", "consumer_group", "queue_id", "consumer_offset"
 _GROUPS = (
     "consumer_group",
     "retry_max_offset",
+    "dead_letter_message_count",
     "dead_letter_max_offset",
+    "oldest_dead_letter_at",
     "consumption",
     "members_differ_since",
     "pop_finished",
     "pop_unfinished_since",
 )
-_MASTERS = ("broker_name", "broker_id", "address", "master_changed_at")
+_BROKERS = (
+    "broker_name",
+    "broker_id",
+    "address",
+    "master_changed_at",
+    "read_at",
+    "half_message_count",
+    "half_growing_since",
+    "half_late_count",
+    "half_late_since",
+    "given_up_max_offset",
+    "delayed_late_count",
+    "delayed_late_since",
+)
 _COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
@@ -149,8 +164,8 @@ class EarlierFigures:
     groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
     counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
-    masters: Mapping[str, tuple[str, datetime | None]] = field(default_factory=dict)
-    """By broker name: the address of the last known master, also of one that is missing, and since when it is it."""
+    masters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """By broker name: the last known master, also one that is missing, as it stands in broker_snapshots."""
     slaves: frozenset[tuple[str, str]] = frozenset()  # broker names and addresses of the other replicas
 
     @classmethod
@@ -165,7 +180,7 @@ class EarlierFigures:
             _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
             frozenset(masters),
             _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
-            *_masters_and_slaves(earlier.columns(BROKER_SNAPSHOTS, _MASTERS)),
+            *_masters_and_slaves(earlier.columns(BROKER_SNAPSHOTS, _BROKERS)),
         )
 
     def master_changed_at(self, master: Replica, now: datetime) -> datetime | None:
@@ -173,9 +188,9 @@ class EarlierFigures:
 
         A master at an address where no slave was is the former one, started elsewhere: a pod, for one.
         """
-        address, changed_at = self.masters.get(master.broker_name, (UNKNOWN_ADDRESS, None))
-        if address in (master.address, UNKNOWN_ADDRESS):
-            return changed_at
+        before: Mapping[str, Any] = self.masters.get(master.broker_name, {})
+        if before.get("address", UNKNOWN_ADDRESS) in (master.address, UNKNOWN_ADDRESS):
+            return before.get("master_changed_at")
         return now if (master.broker_name, master.address) in self.slaves else None
 
     def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
@@ -224,10 +239,10 @@ def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:
 
 def _masters_and_slaves(
     rows: pa.Table | None,
-) -> tuple[dict[str, tuple[str, datetime | None]], frozenset[tuple[str, str]]]:
-    known = list(_values(rows))
-    masters = {name: (address, at) for name, broker_id, address, at in known if broker_id == MASTER_ID}
-    return masters, frozenset((name, address) for name, broker_id, address, _ in known if broker_id != MASTER_ID)
+) -> tuple[dict[str, dict[str, object]], frozenset[tuple[str, str]]]:
+    known = rows.to_pylist() if rows else []
+    masters = {row["broker_name"]: row for row in known if row["broker_id"] == MASTER_ID}
+    return masters, frozenset((row["broker_name"], row["address"]) for row in known if row["broker_id"] != MASTER_ID)
 
 
 def _values(rows: pa.Table | None) -> zip[tuple[Any, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.dead_letters import oldest_dead_letter_at
 from offsetguard.collect.group_members import missing_members
 from offsetguard.collect.lite_topics import lite_figures
 from offsetguard.collect.pop_progress import Progress, progress
@@ -58,6 +59,9 @@ class GroupRows:
                 **self._member_columns(group),
                 **self._consumption_columns(group),
                 **_backlog_columns(found[group], self.earlier.groups.get(group, {}) if comparable else {}),
+                "oldest_dead_letter_at": oldest_dead_letter_at(
+                    self.masters, group, found[group][1], self.earlier.groups.get(group, {})
+                ),
                 **lite.get(group, {}),
                 "suspect_reason": self._suspect_reason(group),
                 "in_detail": group in detailed,

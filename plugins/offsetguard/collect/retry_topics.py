@@ -39,7 +39,7 @@ def backlogs(
     for group in groups:
         classic, dead_letter = f"{RETRY_PREFIX}{group}", f"{DEAD_LETTER_PREFIX}{group}"
         retries = [(classic, *topics.get(group, ())) for topics in retry_topics]
-        found[group] = _kept(masters, retries), _kept(masters, [(dead_letter,)] * len(masters))
+        found[group] = kept(masters, retries), kept(masters, [(dead_letter,)] * len(masters))
     return found
 
 
@@ -62,7 +62,7 @@ def _pop_retry_topics(master: BrokerReading) -> dict[str, set[str]]:
     }
 
 
-def _kept(masters: Sequence[BrokerReading], topics_of_each: Iterable[Iterable[str]]) -> Backlog | None:
+def kept(masters: Sequence[BrokerReading], topics_of_each: Iterable[Iterable[str]]) -> Backlog | None:
     """Sum over topics of each master; None when one did not list its topics, or one of these was not seen."""
     low = high = 0
     for master, topics in zip(masters, topics_of_each, strict=True):

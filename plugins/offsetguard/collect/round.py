@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.dead_letters import groups_to_ask, read_oldest_dead_letters
 from offsetguard.collect.detail_choice import (
     DetailChoice,
     SuspectReason,
@@ -23,6 +24,7 @@ from offsetguard.collect.details import ClientPlan, plan_clients, read_clients, 
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import SharedSubscriptions, merge_members
 from offsetguard.collect.group_rows import known_groups
+from offsetguard.collect.held_back import read_held_back
 from offsetguard.collect.log_events import log_gaps
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.meeting import Meeting
@@ -95,6 +97,7 @@ class Round:
         self.resets: list[QueueReset] = []
         self._reading_logs: asyncio.Task[LogReading] | None = None
         self._client_plan = ClientPlan()
+        self._dead_letter_groups: frozenset[str] = frozenset()  # whose oldest dead letter is asked for
         self._log_sources = log_sources
         self._metrics_urls = metrics_urls or {}
         self._cluster = cluster
@@ -201,6 +204,8 @@ class Round:
         choice = await asyncio.shield(choosing)
         if reading.replica.is_master:
             await self._read_details_of_master(link, reading, members, choice, came_late=came_late)
+            await read_oldest_dead_letters(link, reading, self._dead_letter_groups)
+            await read_held_back(link, reading)
             await read_events(link, reading, self._earlier.cursors.get(reading.broker_name), self._events)
             if self._reading_logs is not None:
                 self.resets += await read_resets(link, reading, await asyncio.shield(self._reading_logs))
@@ -287,6 +292,7 @@ class Round:
             for topic, pairs in readings_of(reading, members, system_names):
                 before = self.earlier_figures.max_offsets.get((reading.broker_name, topic), ())
                 found += [suspect for pair in pairs if (suspect := suspect_of(pair, before)) is not None]
+        self._dead_letter_groups = groups_to_ask(masters, self.earlier_figures.groups)
         found += pop_suspects(masters, self.earlier_figures.groups)
         limit = self._settings.collection.detail_groups
         self.choice = choose(found, limit, self._round_number)

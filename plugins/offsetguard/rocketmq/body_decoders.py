@@ -29,6 +29,7 @@ from offsetguard.rocketmq.json_fields import (
     texts_field,
     timestamp_field,
     timestamp_ms_field,
+    timestamp_of,
 )
 from offsetguard.rocketmq.malformed import MalformedBytes
 from offsetguard.rocketmq.offset_table import INT32, INT64, KeyedOffsets, by_topic_and_group
@@ -37,6 +38,7 @@ from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_ta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from offsetguard.offsets import MessageQueue
 
@@ -140,6 +142,12 @@ def offset_field(ext_fields: Mapping[str, str], name: str = "offset") -> int:
         return as_int64(int(text or ""), name)
     except ValueError as error:
         raise MalformedBytes(f"header: ext field {name}: expected an offset, found {text!r:.60}") from error
+
+
+def store_time_field(ext_fields: Mapping[str, str], name: str = "timestamp") -> datetime | None:
+    """Return the store time of a response header (32); None = no message."""
+    milliseconds = offset_field(ext_fields, name)
+    return timestamp_of(milliseconds, name) if milliseconds > 0 else None
 
 
 def _broker_data(value: object) -> bodies.BrokerData:

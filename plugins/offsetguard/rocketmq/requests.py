@@ -17,6 +17,8 @@ from offsetguard.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.rocketmq.pull import PullResult, decode_pull_result
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from offsetguard.rocketmq import bodies, detail_bodies
     from offsetguard.rocketmq.header import RemotingCommand
 
@@ -212,10 +214,24 @@ class GetMinOffset(Request[int]):
 
 
 @record
+class GetEarliestMsgStoretime(Request["datetime | None"]):
+    """When the oldest message that a queue still holds was stored; None = it holds none (the broker says -1)."""
+
+    code = RequestCode.GET_EARLIEST_MSG_STORETIME
+    topic: str
+    queue_id: int
+
+    def decode(self, answer: RemotingCommand) -> datetime | None:
+        """Ext field of 32."""
+        return body_decoders.store_time_field(answer.ext_fields)
+
+
+@record
 class SearchOffsetByTimestamp(Request[int]):
     """Number of the first message of a queue that was stored at a moment (ms since 1970) or later.
 
     5.x may be told which of several such messages is meant; the first one is what 4.x gives, and what a reset takes.
+    Between two messages 4.x gives the nearer one, and the last one where all are older: one too few at most.
     """
 
     code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP

@@ -1,7 +1,8 @@
 """Messages of a group became dead letters: they failed too often, and nobody tries them again.
 
 Means: the listener fails for them again and again; they lie in %DLQ%group until retention deletes them.
-Evidence: the growth of the group's dead-letter topic since the round before, over all masters.
+Evidence: the growth of the group's dead-letter topic since the round before, over all masters, and the store time of
+the oldest message there (GET_EARLIEST_MSG_STORETIME).
 Not judged: dead letters that lie there already: they are history, and only people know whether they matter.
 Do next: find why the listener fails, then send again what matters.
 Source: SendMessageProcessor.consumerSendMsgBack (4.9.8, 5.3.3): %DLQ% once retryMaxTimes is reached.
@@ -36,14 +37,14 @@ RULE = Rule(
             cause="{dead_letter_growth:messages} message{dead_letter_growth:plural} of consumer group "
             "{consumer_group} went to {dead_letter_topic} since the round before: they failed more often than the "
             "group's retries allow ({retry_limit}), and nobody will try them again; "
-            "{dead_letter_message_count:messages} lie there.",
+            "{dead_letter_message_count:messages} lie there, the oldest since {oldest_dead_letter_at:moment}.",
             do_next="Look in the clients' log for what the listener throws. The messages are kept in the topic until "
             "retention deletes them: mqadmin topicStatus -n {name_servers:shell} -t {dead_letter_topic:shell} shows "
             "where; mend the listener, then send again those that matter.",
         ),
     },
     title="new dead letters",
-    table=("dead_letter_growth", "dead_letter_message_count", "retry_limit"),
+    table=("dead_letter_growth", "dead_letter_message_count", "oldest_dead_letter_at", "retry_limit"),
     peak="dead_letter_growth",
     group_needs=("dead_letter_growth",),
     recovered="no new dead letter came for 30 min",
@@ -65,6 +66,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 figures={
                     "dead_letter_growth": group.dead_letter_growth,
                     "dead_letter_message_count": group.dead_letter_message_count,
+                    "oldest_dead_letter_at": group.oldest_dead_letter_at,
                     "dead_letter_topic": f"%DLQ%{group.consumer_group}",
                     "retry_limit": _retry_limit(group),
                     "name_servers": name_servers_of(config, facts.cluster),

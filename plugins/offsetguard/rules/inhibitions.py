@@ -49,6 +49,7 @@ NEVER_MUTED: frozenset[str] = frozenset(
         "queue_recreated",
         "master_switched",
         "dead_letters",
+        "transactions_not_ended",
         "offset_store_not_persisting",
     }
 )

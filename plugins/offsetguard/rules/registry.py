@@ -15,6 +15,7 @@ from offsetguard.rules import (
     config_broken,
     consumer_offline,
     dead_letters,
+    delayed_delivery_late,
     disk_filling,
     filter_hides_lag,
     flow_control,
@@ -48,6 +49,7 @@ from offsetguard.rules import (
     subscription_mismatch,
     traffic_drop,
     traffic_surge,
+    transactions_not_ended,
     unsubscribed_topic,
 )
 from offsetguard.rules.shares import by_shares
@@ -119,6 +121,8 @@ RULE_FILES: tuple[RuleFile, ...] = (
     dead_letters,
     retry_storm,
     disk_filling,
+    transactions_not_ended,
+    delayed_delivery_late,
     store_slow,
     slave_behind,
     clock_skew,

@@ -55,6 +55,7 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
         "broker_unreachable",
         Scope.BROKER,
         *("collection_incomplete", "slave_behind", "store_slow", "disk_filling", "clock_skew"),
+        *("transactions_not_ended", "delayed_delivery_late"),
         *("accumulation", "consumer_offline", "never_committed", "membership_disagrees", "lock_contention"),
         "client_stands_still",
         "reads_moved_to_slave",
@@ -104,6 +105,11 @@ SUBSUMPTIONS: tuple[Subsumption, ...] = (
     *_pairs("offset_moved_by_retention", Scope.TOPIC, "messages_lost"),
     # the more urgent news, not the cause: what will be lost, and until when it can be prevented
     *_pairs("loss_ahead", Scope.TOPIC, "accumulation", "consumer_offline"),
+    # a broker that refuses writes can neither check transactions nor deliver
+    *_pairs("disk_filling", Scope.BROKER, "delayed_delivery_late", variants=("full",)),
+    Subsumption(
+        "disk_filling", "transactions_not_ended", Scope.BROKER, variants=("full",), explained_variants=("unchecked",)
+    ),
     *_pairs("retry_storm", Scope.GROUP, "dead_letters"),
     Subsumption("filter_hides_lag", "accumulation", Scope.TOPIC, variants=("default",), quiets=True),
 )

@@ -15,6 +15,7 @@ from offsetguard.tables.snapshots import (
     DispatchBehindBytes,
     EarliestMessageAt,
     Failure,
+    HeldBackMessages,
     KeepingSettings,
     MasterChangedAt,
     PutTps,
@@ -40,7 +41,7 @@ class QueueCounts:
 
 
 @record(kw_only=True)
-class BrokerFacts(QueueCounts, Lags, RequestWaits, KeepingSettings):
+class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSettings):
     """One broker replica; what queues have in all stands on the master's."""
 
     broker_name: BrokerName
@@ -76,6 +77,7 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, KeepingSettings):
         "slave: bytes of the master's commit log that it does not have yet",
     ] = None
     _waits: ClassVar = columns_of(RequestWaits)
+    _held_back: ClassVar = columns_of(HeldBackMessages)
     _settings: ClassVar = columns_of(KeepingSettings)
     access_message_in_memory_max_ratio: Annotated[
         Int32 | None, "percent of memory beyond which reads go to the slave"

@@ -14,6 +14,7 @@ from offsetguard.tables.snapshots import (
     DeclaredOrderly,
     MembersDifferSince,
     MissingMembers,
+    OldestDeadLetterAt,
     PopInflight,
     PopInflightOrigin,
     RetryMessageCount,
@@ -148,6 +149,7 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     ] = None
     dead_letter_message_count: DeadLetterMessageCount = None
     dead_letter_growth: Annotated[int | None, "messages sent to %DLQ% since the round before; NULL = not known"] = None
+    oldest_dead_letter_at: OldestDeadLetterAt = None
     consumption: Annotated[str | None, "classic or pop (committed means handed out); NULL = could not be told"] = None
     consumption_evidence: Annotated[str | None, "what told; NULL = nothing did"] = None
     pop_available: Annotated[int | None, "pop: messages not yet handed out; NULL = classic or unknown"] = None

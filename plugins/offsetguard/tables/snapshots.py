@@ -84,6 +84,9 @@ MissingMembers = Annotated[
 ]
 RetryMessageCount = Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]
 DeadLetterMessageCount = Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"]
+OldestDeadLetterAt = Annotated[
+    datetime | None, "store time of the oldest message kept in %DLQ% of the group; NULL = none is kept, or not told"
+]
 PopInflight = Annotated[int | None, "pop: messages handed out and not acknowledged; NULL = classic or unknown"]
 PopInflightOrigin = Annotated[str | None, "running_info or broker_metrics; NULL = pop_inflight is unknown"]
 SuspectReason = Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"]
@@ -112,6 +115,7 @@ class _GroupSnapshots:
     dead_letter_message_count: DeadLetterMessageCount
     dead_letter_max_offset: Annotated[int | None, "sum of max offsets of %DLQ%: grows with every dead letter"]
     dead_letter_growth: Annotated[int | None, "dead_letter_max_offset since the round before; NULL as for retry_growth"]
+    oldest_dead_letter_at: OldestDeadLetterAt
     consumption: Annotated[
         str | None, "classic: committed means consumed; pop: committed means handed out; NULL = could not be told"
     ]
@@ -310,6 +314,50 @@ class KeepingSettings:
     ] = None
 
 
+@record(kw_only=True)
+class HeldBackMessages:
+    """What a master has taken and delivers to nobody yet: half, delayed and timer messages. Late is 2 min or more."""
+
+    __slots__ = ()
+    half_message_count: Annotated[
+        int | None,
+        "master: half messages that the broker's check has not passed, ended or not; NULL = not seen",
+    ] = None
+    half_growing_since: Annotated[
+        datetime | None, "round since which there are more and in no round fewer; NULL = it is not so, or not known"
+    ] = None
+    half_late_count: Annotated[
+        int | None, "of these, stored 2 min ago or longer: the check has not come by; NULL = not known"
+    ] = None
+    half_late_growth: Annotated[int | None, "half_late_count minus that of the round before; negative: fewer"] = None
+    half_late_since: Annotated[datetime | None, "first of the rounds in a row that saw late ones; NULL = none"] = None
+    given_up_growth: Annotated[
+        int | None,
+        "transactions given up (TRANS_CHECK_MAX_TIME_TOPIC) since the round before; NULL = no such round, or recreated",
+    ] = None
+    delayed_message_count: Annotated[
+        int | None, "master: messages with a delay level, retries among them, not delivered yet; NULL = not seen"
+    ] = None
+    delayed_late_count: Annotated[
+        int | None, "of these, due 2 min ago or longer; 4.x: one too few per level at most; NULL = not known"
+    ] = None
+    delayed_late_growth: Annotated[int | None, "delayed_late_count minus that of the round before; negative: fewer"] = (
+        None
+    )
+    delayed_late_since: Annotated[datetime | None, "first of the rounds in a row that saw late ones; NULL = none"] = (
+        None
+    )
+    timer_message_count: Annotated[
+        int | None, "5.x timerCongestNum: messages in the timer wheel; NULL before 5.x, or not seen"
+    ] = None
+    timer_unread_count: Annotated[
+        int | None, "5.x timerOffsetBehind: timer messages that are not in the wheel yet; NULL as before"
+    ] = None
+    timer_behind_ms: Annotated[
+        int | None, "5.x timerReadBehind: how late the wheel delivers, ms, to a second; NULL as before"
+    ] = None
+
+
 class _BrokerSnapshots:
     broker_name: BrokerName
     broker_id: BrokerId
@@ -329,6 +377,10 @@ class _BrokerSnapshots:
     get_found_tps: Annotated[float | None, "pulls that found messages per second over the last minute"]
     get_transferred_tps: Annotated[float | None, "messages handed out per second over the last minute"]
     _waits: ClassVar = columns_of(RequestWaits)
+    _held_back: ClassVar = columns_of(HeldBackMessages)
+    given_up_max_offset: Annotated[
+        int | None, "master: sum of max offsets of TRANS_CHECK_MAX_TIME_TOPIC: grows with each transaction given up"
+    ]
     earliest_message_at: EarliestMessageAt
     role: Role
     _settings: ClassVar = columns_of(KeepingSettings)

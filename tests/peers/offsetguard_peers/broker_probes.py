@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from offsetguard.collect.held_back import CHECK_GROUP, GIVEN_UP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
 from offsetguard.offsets import MessageQueue
 from offsetguard.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -15,9 +16,11 @@ from offsetguard.rocketmq.requests import (
     GetConsumerListByGroup,
     GetConsumerRunningInfo,
     GetConsumeStats,
+    GetEarliestMsgStoretime,
     GetSystemTopicListFromBroker,
     GetTopicStatsInfo,
     QueryConsumeTimeSpan,
+    SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
 from offsetguard_peers.source_list import MASTER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
@@ -27,7 +30,9 @@ from offsetguard_peers.source_stage import (
     BROADCASTING,
     DEAD,
     DEAD_LETTERS,
+    DELAYED,
     FAILING,
+    LONGEST_LEVEL,
     ORDERLY,
     ORDERS,
     SENT,
@@ -35,7 +40,12 @@ from offsetguard_peers.source_stage import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from offsetguard.rocketmq.requests import Request
     from offsetguard_peers.source_probes import Cells, Probes
+
+AnswerT = TypeVar("AnswerT")
 
 
 async def offsets(probes: Probes) -> dict[str, Cells]:
@@ -145,6 +155,36 @@ async def brokers(probes: Probes) -> dict[str, Cells]:
         "slave_distance": {MASTER: YES if ends[0] is not None else NO, SLAVE: YES if ends[1] is not None else NO},
         "dead_letters": await probes.both_in_time(GetTopicStatsInfo(DEAD_LETTERS), _has_messages),
     }
+
+
+async def held_back(probes: Probes) -> dict[str, Cells]:
+    """Measure the section."""
+    level = f"scheduleMessageOffset_{LONGEST_LEVEL}"
+    scheduled = MessageQueue(SCHEDULE_TOPIC, "broker-a", LONGEST_LEVEL - 1)
+    is_4 = probes.stage.cluster.version.startswith("4.")
+    timers = ("timerCongestNum", "timerOffsetBehind", "timerReadBehind")
+
+    async def cell(request: Request[AnswerT], tells: Callable[[AnswerT], object]) -> str:
+        return await probes.until_yes(lambda: probes.cell(MASTER, request, tells))
+
+    checked = await cell(GetAllConsumerOffset(), lambda answer: answer.offsets.get((HALF_TOPIC, CHECK_GROUP)))
+    halves = await cell(GetTopicStatsInfo(HALF_TOPIC), _has_messages)
+    told = await probes.cell(MASTER, GetBrokerRuntimeInfo(), lambda info: set(timers) <= set(info.table))
+    delayed = await cell(GetTopicStatsInfo(SCHEDULE_TOPIC), lambda stats: stats.queues[scheduled].max_offset == DELAYED)
+    told_of_level = await probes.cell(
+        MASTER, GetBrokerRuntimeInfo(), lambda info: info.table.get(level) in (f"0,{DELAYED}", None if is_4 else "")
+    )
+    cells = {
+        "half_messages": YES if checked == halves == YES else NO,
+        "given_up": await cell(GetTopicStatsInfo(GIVEN_UP_TOPIC), _has_messages),
+        "delayed_messages": YES if delayed == told_of_level == YES else NO,
+        "delayed_late": await cell(  # a moment to come: 4.x gives the last message, 5.x the end
+            SearchOffsetByTimestamp(SCHEDULE_TOPIC, LONGEST_LEVEL - 1, 2**42), lambda offset: offset >= DELAYED - 1
+        ),
+        "timer_messages": NOT_IN_VERSION if is_4 and told == NO else told,
+        "oldest_dead_letter": await cell(GetEarliestMsgStoretime(DEAD_LETTERS, 0), bool),
+    }
+    return {source: {MASTER: said} for source, said in cells.items()}
 
 
 def _has_messages(stats: Any) -> bool:

@@ -258,6 +258,22 @@ def produce(
     return sent
 
 
+def produce_held_back(
+    cluster: RocketMQCluster,
+    topic: str,
+    count: int,
+    *,
+    never_ended: bool = False,
+    delay_level: int = 0,
+    timer_s: int = 0,
+    signed: bool = False,
+) -> None:
+    """Send messages that nobody can read yet: of transactions never ended, delayed, or timers (5.x)."""
+    options = {"never_ended": never_ended, "delay_level": delay_level, "timer_s": timer_s}
+    producer = producer_of(cluster, signed=signed)
+    producer.answer(producer.order(topic, count, **options))
+
+
 def _wait_until_readable(cluster: RocketMQCluster, topic: str, ends: Mapping[str, int], *, signed: bool) -> None:
     """Return once every queue shows what it took: a broker accepts a message a moment before.
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     Trouble = Callable[["Conversation", "RemotingCommand"], Awaitable[bool]]
 
 EVENT_TOPIC = "OFFSET_MOVED_EVENT"
-RUNTIME_INFO = b'{"table":{"brokerVersionDesc":"V4_9_7","bootTimestamp":"1795214730000"}}'
+RUNTIME_INFO = {"brokerVersionDesc": "V4_9_7", "bootTimestamp": "1795214730000"}
+NEWEST_MS = 1795214730090  # store time of the newest message of every queue
 BROKER_CONFIG = b"slaveReadEnable=false\nfileReservedTime=72\ndeleteWhen=04\n"
 
 
@@ -50,6 +51,10 @@ class ScriptedBroker:
     running_info: dict[str, bytes] = field(default_factory=dict)  # client id -> what it says; others are gone
     oldest_age_ms: int = 60_000  # age of every message that waits
     events: list[bytes] = field(default_factory=list)  # bodies in OFFSET_MOVED_EVENT
+    runtime: dict[str, str] = field(default_factory=dict)  # further figures of code 28
+    settings: bytes = b""  # further lines of code 26
+    found_by_time: dict[tuple[str, int], int] = field(default_factory=dict)  # (topic, queue) -> offset that 29 gives
+    oldest_ms: dict[tuple[str, int], int] = field(default_factory=dict)  # (topic, queue) -> store time that 32 gives
     first_event: int = 0  # offset of events[0]
     system_topics: set[str] = field(default_factory=lambda: {"TBW102", EVENT_TOPIC})  # as the broker lists them
     trouble: Trouble | None = None  # True: it has dealt with the request
@@ -76,6 +81,10 @@ class ScriptedBroker:
                 self._topic_stats(conversation, request)
             case RequestCode.GET_MIN_OFFSET | RequestCode.GET_MAX_OFFSET:
                 conversation.answer(request, ext_fields={"offset": str(self._end(request))})
+            case RequestCode.SEARCH_OFFSET_BY_TIMESTAMP:
+                conversation.answer(request, ext_fields={"offset": str(self.found_by_time[_queue_of(request)])})
+            case RequestCode.GET_EARLIEST_MSG_STORETIME:
+                conversation.answer(request, ext_fields={"timestamp": str(self.oldest_ms.get(_queue_of(request), -1))})
             case RequestCode.PULL_MESSAGE:
                 self._pull(conversation, request)
             case _:
@@ -83,8 +92,8 @@ class ScriptedBroker:
 
     def _body(self, request: RemotingCommand) -> bytes:
         bodies: dict[int, Callable[[], bytes]] = {
-            RequestCode.GET_BROKER_RUNTIME_INFO: lambda: RUNTIME_INFO,
-            RequestCode.GET_BROKER_CONFIG: lambda: BROKER_CONFIG,
+            RequestCode.GET_BROKER_RUNTIME_INFO: lambda: _json({"table": {**RUNTIME_INFO, **self.runtime}}).encode(),
+            RequestCode.GET_BROKER_CONFIG: lambda: BROKER_CONFIG + self.settings,
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topic_table,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._group_table,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offset_table,
@@ -189,7 +198,7 @@ class ScriptedBroker:
             return
         entries = (
             f"{self._queue(topic, queue_id)}:"
-            + _json({"lastUpdateTimestamp": 1795214730090, "maxOffset": high, "minOffset": low})
+            + _json({"lastUpdateTimestamp": NEWEST_MS, "maxOffset": high, "minOffset": low})
             for queue_id, (low, high) in enumerate(self.topics[topic])
         )
         conversation.answer(request, body=f'{{"offsetTable":{{{",".join(entries)}}}}}'.encode())
@@ -314,6 +323,10 @@ def _answer_route(
         for name, count in reversed(counts.items())  # in no order, as the name server gives them
     ]
     conversation.answer(request, body=_json({"brokerDatas": brokers, "queueDatas": queues}).encode())
+
+
+def _queue_of(request: RemotingCommand) -> tuple[str, int]:
+    return request.ext_fields["topic"], int(request.ext_fields["queueId"])
 
 
 def _subscription(topic: str) -> dict[str, object]:

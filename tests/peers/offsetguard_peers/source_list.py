@@ -206,6 +206,53 @@ SECTIONS = (
         "",
     ),
     Section(
+        "Messages that brokers hold back",
+        (MASTER,),
+        (
+            Source(
+                "half_messages",
+                "half messages that the broker's check has not passed: ended or not",
+                "GET_TOPIC_STATS_INFO (202) of RMQ_SYS_TRANS_HALF_TOPIC, and the offset of CID_RMQ_SYS_TRANS in "
+                "GET_ALL_CONSUMER_OFFSET (43)",
+                ("broker_snapshots.half_message_count",),
+            ),
+            Source(
+                "given_up",
+                "transactions that were given up: nobody ended them",
+                "GET_TOPIC_STATS_INFO (202) of TRANS_CHECK_MAX_TIME_TOPIC",
+                ("broker_snapshots.given_up_max_offset",),
+            ),
+            Source(
+                "delayed_messages",
+                "messages of each delay level that were not delivered yet",
+                "GET_BROKER_RUNTIME_INFO (28) `scheduleMessageOffset_LEVEL`, where 4.x leaves out levels that have "
+                "delivered nothing yet: GET_TOPIC_STATS_INFO (202) of SCHEDULE_TOPIC_XXXX",
+                ("broker_snapshots.delayed_message_count",),
+            ),
+            Source(
+                "delayed_late",
+                "of these, those that are late",
+                "SEARCH_OFFSET_BY_TIMESTAMP (29) of SCHEDULE_TOPIC_XXXX",
+                ("broker_snapshots.delayed_late_count",),
+            ),
+            Source(
+                "timer_messages",
+                "timer messages: in the wheel, not in it yet, how late it delivers",
+                "GET_BROKER_RUNTIME_INFO (28) `timerCongestNum`, `timerOffsetBehind`, `timerReadBehind`",
+                ("broker_snapshots.timer_message_count", "broker_snapshots.timer_behind_ms"),
+            ),
+            Source(
+                "oldest_dead_letter",
+                "store time of the oldest dead letter of a group",
+                "GET_EARLIEST_MSG_STORETIME (32) of %DLQ%group",
+                ("group_snapshots.oldest_dead_letter_at",),
+            ),
+        ),
+        "Read from masters. A check writes the half messages that are not ended again, with a new store time: how long "
+        "a transaction has been open no request tells. `timerReadBehind` is whole seconds; `timerEnqueueTps` and "
+        "`timerDequeueTps` (messages that go into the wheel and out of it per second) are not collected.",
+    ),
+    Section(
         "Moved offsets",
         REPLICAS,
         (
@@ -319,6 +366,7 @@ SECTIONS = (
                 RequestCode.QUERY_CONSUMER_OFFSET,
                 RequestCode.GET_MIN_OFFSET,
                 RequestCode.GET_MAX_OFFSET,
+                RequestCode.GET_EARLIEST_MSG_STORETIME,
                 RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
                 RequestCode.VIEW_BROKER_STATS_DATA,
                 RequestCode.GET_CONSUMER_CONNECTION_LIST,

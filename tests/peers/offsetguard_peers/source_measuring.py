@@ -30,6 +30,7 @@ SECTIONS = (
     broker_probes.rates,
     broker_probes.members,
     broker_probes.brokers,
+    broker_probes.held_back,
     surroundings_probes.moves,
     surroundings_probes.files,
     surroundings_probes.client_files,

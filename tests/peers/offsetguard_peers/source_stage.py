@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from offsetguard.errors import BrokerRefused
 from offsetguard.rocketmq.codes import ResponseCode
 from offsetguard_peers.admin import Admin, ChangingCode
-from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, running_consumers
+from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, produce_held_back, running_consumers
 from offsetguard_peers.rocketmq import RocketMQCluster
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ GIVING_UP = "matrix-giving-up"  # online; its messages go to the dead-letter top
 DEAD_LETTERS = f"%DLQ%{GIVING_UP}"
 BROADCASTING = "matrix-broadcasting"  # online; each client consumes everything
 POPPER = "matrix-popper"
+DELAYED, LONGEST_LEVEL = 3, 18  # messages that are to be delivered in 2 h
+CHECKS = {"transactionTimeOut": "1000", "transactionCheckInterval": "1000", "transactionCheckMax": "1"}  # ms, ms, times
 # Listed by the name servers, and served; but the certificate is not for it, so that we need the address map.
 LISTED_HOST = "127.0.0.2"
 FILES_WITHIN_S = 180.0
@@ -59,6 +61,8 @@ class Stage:
 def staged(version: str) -> Iterator[Stage]:
     """Start everything (10 to 25 s) and end it with the context."""
     cluster = RocketMQCluster(version, slaves=1, acl=True, tls=True, advertised_host=LISTED_HOST, namesrvs=2)
+    for broker in cluster.brokers:
+        broker.configure(CHECKS)
     for broker in cluster.brokers if version.startswith("5.") else ():
         port = _exporter_port(broker.address)
         broker.configure(
@@ -102,6 +106,8 @@ def _start_with_a_slave_that_has_copied(cluster: RocketMQCluster) -> bool:
     admin.create_topic(DEAD_LETTERS, queues=1)  # it would come by itself, too late for the slave's copy
     for group in (BILLING, ORDERLY, FAILING, GIVING_UP, BROADCASTING, POPPER):
         admin.create_group(group)
+    produce_held_back(cluster, SILENT, 2, never_ended=True, signed=True)
+    produce_held_back(cluster, SILENT, DELAYED, delay_level=LONGEST_LEVEL, signed=True)
     pops = _pop(cluster)
     admin.commit(BILLING, ORDERS, 0, SENT // QUEUES // 2)
     config = master.store / "config"

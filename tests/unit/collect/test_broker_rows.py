@@ -131,7 +131,8 @@ def test_the_clock_of_a_replica_is_its_start_and_the_time_it_has_run(
 def changed_at(address: str, before: tuple[str, datetime | None] | None, broker_id: int = 0) -> object:
     reading = BrokerReading(Replica("broker-a", broker_id, address), answered_at=NOW)
     slaves = frozenset({("broker-a", "10.0.0.2:10911")})
-    earlier = EarlierFigures(masters={} if before is None else {"broker-a": before}, slaves=slaves)
+    known = dict(zip(("address", "master_changed_at"), before or (), strict=False))
+    earlier = EarlierFigures(masters={} if before is None else {"broker-a": known}, slaves=slaves)
     (row,) = broker_rows("c", INTERVAL, [reading], earlier)
     return row["master_changed_at"]
 
@@ -164,7 +165,7 @@ def test_the_last_known_master_of_a_round_is_also_one_that_was_missing_in_it() -
         cluster="c", interval_start=NOW, started_at=NOW, finished_at=NOW, requests=RequestCounts(), row_counts={}
     )
     earlier = EarlierFigures.of(EarlierRound(manifest, {BROKER_SNAPSHOTS.name: landed}))
-    assert earlier.masters == {"broker-a": ("10.0.0.1:10911", None)}
+    assert earlier.masters["broker-a"]["address"] == "10.0.0.1:10911"
     assert earlier.slaves == {("broker-a", "10.0.0.2:10911")}
 
 

@@ -75,6 +75,7 @@ def test_every_body_that_we_ask_for_is_fuzzed() -> None:
         RequestCode.QUERY_CONSUMER_OFFSET,
         RequestCode.GET_MAX_OFFSET,
         RequestCode.GET_MIN_OFFSET,
+        RequestCode.GET_EARLIEST_MSG_STORETIME,
         RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
     }

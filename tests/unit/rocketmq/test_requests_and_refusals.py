@@ -29,6 +29,7 @@ READ_ONLY_CODES = {
     29: "SEARCH_OFFSET_BY_TIMESTAMP",
     30: "GET_MAX_OFFSET",
     31: "GET_MIN_OFFSET",
+    32: "GET_EARLIEST_MSG_STORETIME",
     38: "GET_CONSUMER_LIST_BY_GROUP",
     43: "GET_ALL_CONSUMER_OFFSET",
     45: "GET_ALL_DELAY_OFFSET",
@@ -159,6 +160,7 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
         ),
         (requests.GetMaxOffset("T", 3), {"topic": "T", "queueId": "3"}),
         (requests.GetMinOffset("T", 3), {"topic": "T", "queueId": "3"}),
+        (requests.GetEarliestMsgStoretime("T", 3), {"topic": "T", "queueId": "3"}),
         (requests.QueryConsumeTimeSpan("T", "G"), {"topic": "T", "group": "G"}),
         (
             requests.GetConsumerRunningInfo("G", "10.0.0.1@1"),

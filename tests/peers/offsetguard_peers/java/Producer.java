@@ -10,9 +10,14 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.exception.RemotingConnectException;
@@ -25,9 +30,11 @@ import org.apache.rocketmq.remoting.exception.RemotingSendRequestException;
  */
 public final class Producer {
     private static final int ATTEMPTS = 5;
+    private static JSONObject options;
+    private static TransactionMQProducer neverEnding;
 
     public static void main(String[] arguments) throws Exception {
-        JSONObject options = JSON.parseObject(arguments[0]);
+        options = JSON.parseObject(arguments[0]);
         RPCHook signing = Consumers.signing(options);
         DefaultMQProducer producer = signing == null
             ? new DefaultMQProducer("offsetguard-test-producer")
@@ -75,6 +82,12 @@ public final class Producer {
             Object tags = order.get("tags");
             String tag = tags instanceof JSONArray all ? all.getString(index % all.size()) : (String) tags;
             Message message = new Message(order.getString("topic"), tag, key, body);
+            if (order.getIntValue("delay_level") > 0) {
+                message.setDelayTimeLevel(order.getIntValue("delay_level"));
+            }
+            if (order.getIntValue("timer_s") > 0) {
+                MessageAccessor.putProperty(message, "TIMER_DELAY_SEC", order.getString("timer_s"));
+            }
             SendResult result = sendForSure(producer, order, message, key);
             MessageQueue queue = result.getMessageQueue();
             String name = queue.getBrokerName() + "/" + queue.getQueueId();
@@ -117,6 +130,9 @@ public final class Producer {
 
     private static SendResult sendOne(DefaultMQProducer producer, JSONObject order, Message message, String key)
         throws Exception {
+        if (order.getBooleanValue("never_ended")) {
+            return neverEnding().sendMessageInTransaction(message, null);
+        }
         if (order.getInteger("queue_id") != null) {
             return producer.send(message, (queues, ignored, argument) -> pick(queues, order), null);
         }
@@ -124,6 +140,30 @@ public final class Producer {
             return producer.send(message, new SelectMessageQueueByHash(), key);
         }
         return producer.send(message);
+    }
+
+    /** A producer that begins transactions and does not know how they end, however often the broker asks. */
+    private static synchronized TransactionMQProducer neverEnding() throws Exception {
+        if (neverEnding == null) {
+            RPCHook signing = Consumers.signing(options);
+            neverEnding = signing == null
+                ? new TransactionMQProducer("offsetguard-test-transactions")
+                : new TransactionMQProducer("offsetguard-test-transactions", signing);
+            neverEnding.setNamesrvAddr(options.getString("namesrv"));
+            neverEnding.setTransactionListener(new TransactionListener() {
+                @Override
+                public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                    return LocalTransactionState.UNKNOW;
+                }
+
+                @Override
+                public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                    return LocalTransactionState.UNKNOW;
+                }
+            });
+            neverEnding.start();
+        }
+        return neverEnding;
     }
 
     private static MessageQueue pick(List<MessageQueue> queues, JSONObject order) {

@@ -1,0 +1,236 @@
+"""Messages that a master has taken and delivers to nobody yet: half messages, delayed messages, timer messages.
+
+A half message lies in RMQ_SYS_TRANS_HALF_TOPIC until its transaction is ended. The broker's check (each
+transactionCheckInterval: 60 s in 4.x, 30 s in 5.x) passes those that are ended, writes the others again behind the end
+and asks their producer; it commits how far it came for the group CID_RMQ_SYS_TRANS. After transactionCheckMax checks
+(15) a transaction is given up: its message goes to TRANS_CHECK_MAX_TIME_TOPIC and is never delivered.
+A delayed message lies in SCHEDULE_TOPIC_XXXX, queue = level - 1, until its level's time is over; runtime info says how
+far each level was delivered, in 4.x nothing of levels that have delivered nothing yet.
+Timer messages (5.x) lie in rmq_sys_wheel_timer, then in the timer wheel, of which runtime info says all that there is:
+timerReadBehind, seconds that the wheel is read behind the clock; timerOffsetBehind, messages that are not in the wheel
+yet; timerCongestNum, messages in the wheel.
+Source: TransactionalMessageServiceImpl, ScheduleMessageService.buildRunningStats, AdminBrokerProcessor
+.prepareRuntimeInfo, TimerMessageStore (4.9.7, 5.3.3).
+
+Nothing is asked where nothing waits: a broker whose check never committed is not asked about half messages, and one
+whose runtime info tells that every level was delivered to its end is not asked about delayed ones.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.collect.broker_reading import HeldBack
+from offsetguard.collect.queue_ends import QueueEnds
+from offsetguard.collect.read_broker import NO_SUCH_TOPIC
+from offsetguard.records import record
+from offsetguard.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.replica import ReplicaLink
+    from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, TopicOffsets
+
+HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"
+GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+LATE_MS = 120_000  # two checks of 4.x, and far more than a delivery takes
+_LEVEL = re.compile(r"scheduleMessageOffset_([1-9]\d{0,3})")
+_PROGRESS = re.compile(r"(\d{1,19}),(\d{1,19})")
+_DELAY = re.compile(r"(\d{1,9})([smhd])")
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MOST = 2**63 - 1  # that a column holds
+
+
+@record
+class _Queue:
+    """A queue in which messages wait from an offset on; late are those that were stored before a moment, in ms."""
+
+    queue_id: int
+    first: int
+    count: int
+    newest_ms: int | None  # store time of the newest; None: not known
+    late_before_ms: int | None  # None: not known
+
+
+async def read_held_back(link: ReplicaLink, reading: BrokerReading) -> None:
+    """Ask a master about half and delayed messages, as far as its base says that there are any."""
+    halves = await _read_halves(link, reading)
+    given_up = await _read_given_up(link, reading, halves)
+    delayed = await _read_delayed(link, reading.runtime, reading.settings)
+    reading.held_back = HeldBack(
+        half_message_count=_total(halves),
+        half_late_count=await _late_count(link, HALF_TOPIC, halves),
+        given_up_max_offset=given_up,
+        delayed_message_count=_total(delayed),
+        delayed_late_count=await _late_count(link, SCHEDULE_TOPIC, delayed),
+    )
+
+
+def held_back_columns(reading: BrokerReading, before: Mapping[str, Any]) -> Row:
+    """Return a master's columns; `before`: its row of the round before, which says since when, and how many more.
+
+    A slave has copies of its master's offsets, up to a minute old, and delivers nothing: it has no such columns.
+    """
+    if not reading.replica.is_master:
+        return {}
+    now, at = reading.held_back, reading.answered_at
+    return {
+        "half_message_count": now.half_message_count,
+        "half_growing_since": _growing_since(now.half_message_count, before),
+        "half_late_count": now.half_late_count,
+        "half_late_growth": _difference(now.half_late_count, before.get("half_late_count")),
+        "half_late_since": (before.get("half_late_since") or at) if now.half_late_count else None,
+        "given_up_max_offset": now.given_up_max_offset,
+        "given_up_growth": _growth(now.given_up_max_offset, before.get("given_up_max_offset")),
+        "delayed_message_count": now.delayed_message_count,
+        "delayed_late_count": now.delayed_late_count,
+        "delayed_late_growth": _difference(now.delayed_late_count, before.get("delayed_late_count")),
+        "delayed_late_since": (before.get("delayed_late_since") or at) if now.delayed_late_count else None,
+        **_timer_columns(reading.runtime),
+    }
+
+
+def _timer_columns(runtime: BrokerRuntimeInfo | None) -> Row:
+    behind_s, unread, in_wheel = (
+        runtime.integer(name) if runtime else None
+        for name in ("timerReadBehind", "timerOffsetBehind", "timerCongestNum")
+    )
+    return {
+        "timer_behind_ms": None if behind_s is None else min(max(behind_s, 0) * 1_000, _MOST),
+        "timer_unread_count": None if unread is None else max(unread, 0),
+        "timer_message_count": None if in_wheel is None else max(in_wheel, 0),
+    }
+
+
+async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue] | None:
+    if reading.committed is None or reading.committed.body is None:
+        return None
+    committed = reading.committed.body.offsets.get((HALF_TOPIC, CHECK_GROUP), {})
+    if not committed:
+        return []
+    ends = await _ends_of(link, HALF_TOPIC)
+    if ends is None:
+        return None
+    late_before_ms = _late_before_ms(reading.runtime)
+    queues = []
+    for queue_id, one in ends.items():
+        first = max(committed.get(queue_id, 0), one.min_offset)
+        queues.append(_Queue(queue_id, first, one.max_offset - first, _newest_ms(one), late_before_ms))
+    return [queue for queue in queues if queue.count > 0]
+
+
+async def _read_given_up(link: ReplicaLink, reading: BrokerReading, halves: list[_Queue] | None) -> int | None:
+    if reading.topics is None or halves is None:
+        return None
+    committed = reading.committed.body.offsets if reading.committed and reading.committed.body else {}
+    if (HALF_TOPIC, CHECK_GROUP) not in committed or GIVEN_UP_TOPIC not in reading.topics:
+        return 0
+    ends = await _ends_of(link, GIVEN_UP_TOPIC)
+    return None if ends is None else min(sum(max(one.max_offset, 0) for one in ends.values()), _MOST)
+
+
+async def _read_delayed(
+    link: ReplicaLink, runtime: BrokerRuntimeInfo | None, settings: Mapping[str, str] | None
+) -> list[_Queue] | None:
+    """Return the levels with messages that wait; None = runtime info is missing, or cannot be read."""
+    progress = None if runtime is None else _progress(runtime)
+    if runtime is None or progress is None:
+        return None
+    delays = delays_ms((settings or {}).get("messageDelayLevel", ""))
+    if all(end <= first for first, end in progress.values()) and progress.keys() >= set(range(1, len(delays) + 1)):
+        return []  # also where the levels cannot be read: then those that runtime info names are all that is known
+    ends = await _ends_of(link, SCHEDULE_TOPIC)
+    if ends is None:
+        return None
+    untold = {queue_id + 1: (one.min_offset, one.max_offset) for queue_id, one in ends.items()}
+    queues = []
+    for level, (first, end) in sorted({**untold, **progress}.items()):
+        late_before_ms = _late_before_ms(runtime, delays[level - 1]) if level <= len(delays) else None
+        queues.append(_Queue(level - 1, first, end - first, _newest_ms(ends.get(level - 1)), late_before_ms))
+    return [queue for queue in queues if queue.count > 0]
+
+
+def _progress(runtime: BrokerRuntimeInfo) -> dict[int, tuple[int, int]] | None:
+    """Return level -> (next to be delivered, end), without the levels that 4.x says nothing of; None = unreadable."""
+    found = {}
+    for key, value in runtime.table.items():
+        if (level := _LEVEL.fullmatch(key)) is None:
+            continue
+        if (offsets := _PROGRESS.fullmatch(value)) is None:
+            return None
+        found[int(level[1])] = int(offsets[1]), int(offsets[2])
+    return found
+
+
+def delays_ms(levels: str) -> list[int]:
+    """Return the delay of each level from level 1 on, of the setting messageDelayLevel; [] where it cannot be read."""
+    found = [_DELAY.fullmatch(level) for level in levels.split()]
+    return [int(one[1]) * _UNIT_MS[one[2]] for one in found if one] if all(found) else []
+
+
+def _late_before_ms(runtime: BrokerRuntimeInfo | None, delay_ms: int = 0) -> int | None:
+    """Return the moment, by the broker's own clock, before which a message was stored that is late now."""
+    clock_at = runtime.clock_at if runtime else None
+    return None if clock_at is None else max(0, round(clock_at.timestamp() * 1_000) - delay_ms - LATE_MS)
+
+
+async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None) -> int | None:
+    """Count the messages that are late; None = it could not be told of one of the queues.
+
+    Where the newest message of a queue is late all are, and no request 29 goes out: 4.x could not tell it.
+    """
+    if queues is None or any(None in (queue.newest_ms, queue.late_before_ms) for queue in queues):
+        return None
+    total, searches = 0, {}
+    for queue in queues:
+        assert queue.newest_ms is not None and queue.late_before_ms is not None  # noqa: PT018, S101 see above
+        if queue.newest_ms < queue.late_before_ms:
+            total += queue.count
+        else:
+            searches[SearchOffsetByTimestamp(topic, queue.queue_id, queue.late_before_ms)] = queue
+    answered = 0
+    async for search, answer in link.ask_each(searches):
+        assert isinstance(search, SearchOffsetByTimestamp)  # noqa: S101 it is one of the above
+        queue, answered = searches[search], answered + 1
+        total += min(max((answer.body or 0) - queue.first, 0), queue.count)
+    return min(total, _MOST) if answered == len(searches) else None
+
+
+async def _ends_of(link: ReplicaLink, topic: str) -> dict[int, TopicOffsets] | None:
+    """Return queue id -> ends of one of RocketMQ's own topics; None = not seen."""
+    answer = await link.ask(GetTopicStatsInfo(topic), answers=NO_SUCH_TOPIC)
+    return None if answer is None else dict(QueueEnds.of(answer.body, answer.at).items())
+
+
+def _newest_ms(ends: TopicOffsets | None) -> int | None:
+    newest_at = ends.last_update_timestamp if ends else None
+    return None if newest_at is None else round(newest_at.timestamp() * 1_000)
+
+
+def _total(queues: list[_Queue] | None) -> int | None:
+    return None if queues is None else min(sum(queue.count for queue in queues), _MOST)
+
+
+def _growing_since(now: int | None, before: Mapping[str, Any]) -> datetime | None:
+    """Return the moment of the round since which the number has grown and has not fallen in any round."""
+    earlier = before.get("half_message_count")
+    if now is None or not isinstance(earlier, int) or now < earlier or now == 0:
+        return None
+    since: datetime | None = before.get("half_growing_since")
+    return since or (before.get("read_at") if now > earlier else None)
+
+
+def _difference(now: int | None, before: object) -> int | None:
+    return now - before if now is not None and isinstance(before, int) else None
+
+
+def _growth(now: int | None, before: object) -> int | None:
+    """How many came since the round before; None = unknown, or fewer than there were: recreated."""
+    grown = _difference(now, before)
+    return grown if grown is None or grown >= 0 else None

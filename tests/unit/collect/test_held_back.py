@@ -1,0 +1,203 @@
+"""Half, delayed and timer messages of masters, and the oldest dead letter: what is asked, and what is said of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.collect.held_back import delays_ms
+from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard_peers.scripted_broker import NEWEST_MS, ScriptedBroker
+from offsetguard_peers.scripted_rounds import Rounds, asked, broker_with, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard_peers.scripted_peer import Conversation
+
+HALF, CHECK, GIVEN_UP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS", "TRANS_CHECK_MAX_TIME_TOPIC"
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+LEVELS = b"messageDelayLevel=1s 1m 2h\n"
+ALL_DELIVERED = {f"scheduleMessageOffset_{level}": "5,5" for level in (1, 2, 3)}
+TWO_MINUTES_LATER = "[ 0 days, 0 hours, 2 minutes, 1 seconds ]"  # just after its newest messages became late
+
+
+def row_of(rounds: Rounds) -> Row:
+    (row,) = rounds.rows(BROKER_SNAPSHOTS)
+    return row
+
+
+def told(row: Row, name: str) -> tuple[object, ...]:
+    return tuple(row[f"{name}_{figure}"] for figure in ("message_count", "late_count", "late_growth", "late_since"))
+
+
+def test_a_broker_that_holds_nothing_back_is_asked_nothing_more(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.settings, broker.runtime = LEVELS, ALL_DELIVERED
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        manifest = await rounds.run()
+        row = row_of(rounds)
+        assert (told(row, "half"), told(row, "delayed")) == ((0, 0, None, None), (0, 0, None, None))
+        assert (row["given_up_max_offset"], row["timer_message_count"], row["timer_behind_ms"]) == (0, None, None)
+        assert asked(broker, RequestCode.GET_TOPIC_STATS_INFO) == 1, "that of orders"
+        for code in (RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, RequestCode.GET_EARLIEST_MSG_STORETIME):
+            assert asked(broker, code) == 0
+        assert manifest.complete
+
+
+def test_half_messages_are_counted_from_where_the_check_came_and_compared_with_the_round_before(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.settings, broker.runtime = LEVELS, {**ALL_DELIVERED, "runtime": "[ 0 days, 0 hours, 1 minutes, 0 seconds ]"}
+    broker.topics |= {HALF: [(0, 12)], GIVEN_UP: [(0, 1)]}
+    broker.committed[HALF, CHECK] = {0: 7}
+    broker.found_by_time[HALF, 0] = 3  # all that waits was stored since
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        assert told(row_of(rounds), "half") == (5, 0, None, None)
+        assert (row_of(rounds)["given_up_max_offset"], row_of(rounds)["given_up_growth"]) == (1, None)
+        began = row_of(rounds)["read_at"]
+        broker.topics |= {HALF: [(0, 20)], GIVEN_UP: [(0, 4)]}
+        broker.found_by_time[HALF, 0] = 9
+        await rounds.run()
+        second = row_of(rounds)
+        assert told(second, "half") == (13, 2, 2, second["read_at"])
+        assert (second["given_up_growth"], second["half_growing_since"]) == (3, began)
+        broker.runtime["runtime"] = TWO_MINUTES_LATER  # the newest is late: so are all
+        searched = asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
+        manifest = await rounds.run()
+        assert told(row_of(rounds), "half") == (13, 13, 11, second["read_at"])
+        assert (row_of(rounds)["given_up_growth"], row_of(rounds)["half_growing_since"]) == (0, began)
+        assert asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == searched
+        broker.committed[HALF, CHECK] = {0: 19}
+        await rounds.run()
+        assert told(row_of(rounds), "half") == (1, 1, -12, second["read_at"])
+        assert row_of(rounds)["half_growing_since"] is None
+        assert manifest.complete
+
+
+def test_delayed_messages_are_late_by_their_level_also_where_4_x_says_nothing_of_it(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.settings = LEVELS
+    broker.topics[SCHEDULE] = [(0, 5), (0, 8), (0, 3)]
+    # level 3 has delivered nothing; two minutes and one second after the newest message level 1 has just become late
+    broker.runtime = {
+        "scheduleMessageOffset_1": "1,5",
+        "scheduleMessageOffset_2": "6,8",
+        "runtime": "[ 0 days, 0 hours, 2 minutes, 2 seconds ]",
+    }
+    broker.found_by_time = {(SCHEDULE, 1): 7, (SCHEDULE, 2): 0}
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        manifest = await rounds.run()
+        row = row_of(rounds)
+        assert told(row, "delayed") == (4 + 2 + 3, 4 + 1 + 0, None, row["read_at"])
+        assert asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == 2, "not of level 1, whose newest is late"
+        assert manifest.complete
+
+
+def test_what_is_not_answered_is_a_gap_and_not_nothing(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.settings, broker.runtime = LEVELS, {"scheduleMessageOffset_1": "1,5", "runtime": TWO_MINUTES_LATER}
+    broker.topics |= {HALF: [(0, 12)], SCHEDULE: [(0, 5)]}
+    broker.committed[HALF, CHECK] = {0: 7}
+
+    async def refuse(conversation: Conversation, request: RemotingCommand) -> bool:
+        if request.ext_fields.get("topic") in (HALF, SCHEDULE):
+            conversation.answer(request, 1, "java.lang.NullPointerException")
+            return True
+        return False
+
+    broker.trouble = refuse
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        manifest = await rounds.run()
+        assert told(row_of(rounds), "half") == told(row_of(rounds), "delayed") == (None,) * 4
+        assert {HALF, SCHEDULE} == {name for name in (HALF, SCHEDULE) if any(name in gap.what for gap in manifest.gaps)}
+
+
+def test_levels_that_cannot_be_read_leave_unknown_what_is_late(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.settings = b"messageDelayLevel=soon 1m\n"
+    broker.topics[SCHEDULE] = [(0, 5)]
+    broker.runtime = {"scheduleMessageOffset_1": "1,5", "runtime": TWO_MINUTES_LATER}
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        assert told(row_of(rounds), "delayed") == (4, None, None, None)
+
+
+def test_timers_of_5_x(tmp_path: Path) -> None:
+    broker = broker_with(10, 10)
+    broker.runtime = {"timerReadBehind": "61", "timerOffsetBehind": "4", "timerCongestNum": "70"}
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        row = row_of(rounds)
+        assert (row["timer_behind_ms"], row["timer_unread_count"], row["timer_message_count"]) == (61_000, 4, 70)
+
+
+def test_the_oldest_dead_letter_is_asked_for_once_and_again_when_retention_took_it(tmp_path: Path) -> None:
+    dead = "%DLQ%billing"
+    brokers = [broker_with(10, 10), broker_with(10, 10, name="broker-b")]
+    first, second = brokers
+    for broker in brokers:
+        broker.topics[dead] = [(2, 2)]
+
+    @run(tmp_path, *brokers)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        assert rounds.group("billing")["oldest_dead_letter_at"] is None
+        assert asked(first, RequestCode.GET_EARLIEST_MSG_STORETIME) == 0
+        for broker, stored_ms in zip(brokers, (NEWEST_MS, NEWEST_MS - 5_000), strict=True):
+            broker.topics[dead] = [(2, 4)]
+            broker.oldest_ms[dead, 0] = stored_ms
+        oldest = datetime.fromtimestamp((NEWEST_MS - 5_000) / 1000, UTC)
+        for _ in range(2):
+            await rounds.run()
+            assert rounds.group("billing")["oldest_dead_letter_at"] == oldest
+        second.topics[dead] = [(2, 6)]  # further ones do not change the oldest
+        await rounds.run()
+        assert rounds.group("billing")["oldest_dead_letter_at"] == oldest
+        assert asked(second, RequestCode.GET_EARLIEST_MSG_STORETIME) == 1
+        second.topics[dead], second.oldest_ms[dead, 0] = [(4, 6)], NEWEST_MS + 5_000
+        await rounds.run()
+        assert rounds.group("billing")["oldest_dead_letter_at"] == oldest + timedelta(milliseconds=5_000)
+        assert asked(second, RequestCode.GET_EARLIEST_MSG_STORETIME) == 2
+
+
+def test_a_queue_that_does_not_tell_leaves_the_oldest_dead_letter_unknown(tmp_path: Path) -> None:
+    broker = ScriptedBroker(
+        "broker-a", topics={"orders": [(0, 1)], "%DLQ%billing": [(0, 4), (0, 4)]}, groups={"billing"}
+    )
+    broker.oldest_ms["%DLQ%billing", 0] = NEWEST_MS  # and -1 of the other one
+
+    @run(tmp_path, broker)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        assert rounds.group("billing")["oldest_dead_letter_at"] is None
+        assert rounds.group("billing")["dead_letter_message_count"] == 8
+
+
+def test_the_levels_of_a_stock_broker() -> None:
+    levels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    assert [delays_ms(levels)[level - 1] for level in (1, 5, 18)] == [1_000, 60_000, 7_200_000]
+    assert len(delays_ms(levels)) == 18
+
+
+@given(st.text())
+def test_any_setting_gives_a_delay_for_each_of_its_levels_or_none_at_all(levels: str) -> None:
+    assert len(delays_ms(levels)) in (0, len(levels.split()))
