@@ -76,15 +76,23 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic): of several such clients, about the one with the most that waits."""
-    for judged in judged_groups(facts, config):
+    found = [
+        (judged, standing)
+        for judged in judged_groups(facts, config)
+        if judged.group.consumption != POP and (judged.group.online_client_count or 0) >= 2
+        if (standing := _standing(judged, facts.now))
+    ]
+    # who stands still on one topic holds up the whole of another one, as a retry topic's only queue
+    among_others = {
+        (judged.group.consumer_group, client_id)
+        for judged, standing in found
+        if _others_go_on(judged, facts.now)
+        for client_id in standing
+    }
+    for judged, all_standing in found:
         group = judged.group
-        # Queues of the others in which nothing waits are no suspects: only the group's rate tells that they move
-        still = [_is_still(queue, facts.now) for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
-        whole = all(still) and not group.consume_tps
-        if group.consumption == POP or (group.online_client_count or 0) < 2 or whole:
-            continue
-        standing = _standing(judged, facts.now)
-        if not standing or len(judged.in_state(State.STALLED)) >= group.queue_count:
+        standing = {one: all_standing[one] for one in all_standing if (group.consumer_group, one) in among_others}
+        if not standing:
             continue
         client_id, queues = max(standing.items(), key=lambda one: (_waiting(one[1]), one[0]))
         yield Finding(
@@ -106,6 +114,17 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=lag_evidence(queues),
         )
+
+
+def _others_go_on(judged: JudgedGroup, now: datetime) -> bool:
+    """Whether other queues of the group and topic move.
+
+    Queues of the others in which nothing waits are no suspects: only the group's rate tells that they move.
+    """
+    still = [_is_still(queue, now) for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
+    if all(still) and not judged.group.consume_tps:
+        return False
+    return len(judged.in_state(State.STALLED)) < judged.group.queue_count
 
 
 def _standing(judged: JudgedGroup, now: datetime) -> Mapping[str, Sequence[QueueFacts]]:

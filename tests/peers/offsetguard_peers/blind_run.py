@@ -305,7 +305,7 @@ class BlindRun:
         try:
             count = cause.stage(subject)
         except Exception as failure:  # noqa: BLE001 kept in the report: the other groups go on
-            row.failure = f"not staged: {failure}"[:200]
+            row.failure, row.ended = f"not staged: {failure}"[:200], time.time()
             self._tell(f"{self._now_s()} s: {subject.group}: {row.failure}")
             return lambda: None
         ends_at = time.time() + cause.lasts_s
