@@ -181,15 +181,21 @@ class Soak:
             one.rounds += 1
         for finding in live.judge_now().loud():
             if (row := self._stands_still(finding, begun)) is not None:
-                if row in waiting and counts and finding.rule.id in row.cause.named:
-                    row.named, row.named_after_s = finding.rule.id, round(time.time() - (row.since or begun))
-                    self._tell(f"{self._now_s()} s: {row}")
+                if row in waiting and counts:
+                    self._name(row, finding)
             elif self._is_being_learned(finding):
                 self.result.learning += 1
             elif self._is_true(finding):
                 self._tell(f"{self._now_s()} s: a client that was stopped kept a lock, which is so: {finding.summary}")
             else:
                 self._warn(finding, "a minute" if counts else "the judge that looks often")
+
+    def _name(self, row: StoodStill, finding: Finding) -> None:
+        if finding.rule.id not in row.cause.named:
+            self._tell(f"{self._now_s()} s: of {row.subject.group} {finding.rule.id} is said: {finding.cause}")
+        elif row.named is None:
+            row.named, row.named_after_s = finding.rule.id, round(time.time() - (row.since or 0.0))
+            self._tell(f"{self._now_s()} s: {row}")
 
     def _warn(self, finding: Finding, judge: str) -> None:
         now_s, severity = self._now_s(), finding.severity

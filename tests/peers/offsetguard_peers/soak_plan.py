@@ -118,7 +118,7 @@ def draw_standstills(
     watched = zip([0.0, *(end for _, end in outages)], [*(begin for begin, _ in outages), seconds], strict=True)
     for begin, end in watched:
         earliest = begin or WELL_FOR_S
-        moments.append((chance.uniform(earliest, max(earliest + SOON_S, end - WATCHED_S)), False))
+        moments.append((chance.uniform(earliest, max(earliest + SOON_S, end - WATCHED_S - SOON_S)), False))
     return [
         StoodStill(Subject(cluster, f"claims-{number}", (chance.choice(STANDSTILLS),)), at_s, in_outage)
         for number, (at_s, in_outage) in enumerate(sorted(moments), start=1)
