@@ -12,8 +12,8 @@ yet; timerCongestNum, messages in the wheel.
 Source: TransactionalMessageServiceImpl, ScheduleMessageService.buildRunningStats, AdminBrokerProcessor
 .prepareRuntimeInfo, TimerMessageStore (4.9.7, 5.3.3).
 
-Nothing is asked where nothing waits: a broker whose check never committed is not asked about half messages, and one
-whose runtime info tells that every level was delivered to its end is not asked about delayed ones.
+Nothing is asked where nothing waits: a broker whose check never committed is not asked about half messages, which are
+unknown then; one whose runtime info tells that every level was delivered to its end is not asked about delayed ones.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue
         return None
     committed = reading.committed.body.offsets.get((HALF_TOPIC, CHECK_GROUP), {})
     if not committed:
-        return []
+        return None  # as a rule no producer uses transactions here; no check has passed a half message
     ends = await _ends_of(link, HALF_TOPIC)
     if ends is None:
         return None
@@ -128,8 +128,7 @@ async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue
 async def _read_given_up(link: ReplicaLink, reading: BrokerReading, halves: list[_Queue] | None) -> int | None:
     if reading.topics is None or halves is None:
         return None
-    committed = reading.committed.body.offsets if reading.committed and reading.committed.body else {}
-    if (HALF_TOPIC, CHECK_GROUP) not in committed or GIVEN_UP_TOPIC not in reading.topics:
+    if GIVEN_UP_TOPIC not in reading.topics:
         return 0
     ends = await _ends_of(link, GIVEN_UP_TOPIC)
     return None if ends is None else min(sum(max(one.max_offset, 0) for one in ends.values()), _MOST)

@@ -321,7 +321,8 @@ class HeldBackMessages:
     __slots__ = ()
     half_message_count: Annotated[
         int | None,
-        "master: half messages that the broker's check has not passed, ended or not; NULL = not seen",
+        "master: half messages that the broker's check has not passed, ended or not; NULL = not seen, or no check ever "
+        "passed one",
     ] = None
     half_growing_since: Annotated[
         datetime | None, "round since which there are more and in no round fewer; NULL = it is not so, or not known"
