@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from offsetguard.rules.registry import rules_by_id
 from offsetguard.severity import Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.blind_causes import (
@@ -125,8 +126,13 @@ class BlindResult:
     version: str
     seed: int
     rows: list[Row] = field(default_factory=list)
-    unexplained: dict[tuple[str, str | None, str | None], Told] = field(default_factory=dict)  # rule, group, topic
+    stray: dict[tuple[str, str | None, str | None], Told] = field(default_factory=dict)  # by rule, group, topic
     round_count: int = 0
+
+    @property
+    def unexplained(self) -> dict[tuple[str, str | None, str | None], Told]:
+        """What people would have been told, and nothing that was staged explains."""
+        return {key: told for key, told in self.stray.items() if told.rounds >= rules_by_id()[told.rule].bad_cycles}
 
     @property
     def troubles(self) -> list[Row]:
@@ -355,10 +361,10 @@ class BlindRun:
         if is_named or finding.rule.id in also or self._kept_a_lock(finding, subjects):
             return
         key = finding.rule.id, finding.consumer_group, finding.topic
-        if (known := self.result.unexplained.get(key)) is not None:
+        if (known := self.result.stray.get(key)) is not None:
             known.rounds += 1
             return
-        self.result.unexplained[key] = self._said(finding, at, None)
+        self.result.stray[key] = self._said(finding, at, None)
         self._tell(f"{self._now_s()} s: UNEXPLAINED {finding.severity} {finding.rule.id}: {finding.cause}")
 
     def _kept_a_lock(self, finding: Finding, subjects: list[Subject]) -> bool:
