@@ -14,7 +14,6 @@ from offsetguard.errors import BrokerRefused
 from offsetguard.facts import GroupFacts
 from offsetguard.rocketmq.refusals import NotThere
 from offsetguard.rocketmq.requests import (
-    GetAllDelayOffset,
     GetAllTopicConfig,
     GetAllTopicListFromNameServer,
     GetConsumerConnectionList,
@@ -149,8 +148,6 @@ def _see_messages_that_fail(cluster: RocketMQCluster) -> None:
         assert rates["TOPIC_PUT_NUMS", "%RETRY%fail-group", 0]["counted"]
         _, _, queues = tell(cluster, "fail-group", client_id)
         assert ("%RETRY%fail-group", 0) in queues
-        # level 3 of messageDelayLevel is 10 s: the first retry
-        assert wait_for(lambda: admin.read(master, GetAllDelayOffset()).offsets.get(3), "a delivered delayed message")
 
 
 def test_the_smaller_requests_say_who_is_there(cluster: RocketMQCluster) -> None:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from offsetguard.collect.replica import ReplicaLink
     from offsetguard.collect.retry_topics import Backlog
 
-QUEUES_IN_A_ROUND = (
-    32  # of dead-letter topics, per broker; what was told is kept, so the others come in the next rounds
-)
+# Of dead-letter topics, per broker; what was told is kept, so the others come in the next rounds
+QUEUES_IN_A_ROUND = 32
 
 
 def groups_to_ask(masters: Sequence[BrokerReading], earlier: Mapping[str, Mapping[str, object]]) -> frozenset[str]:

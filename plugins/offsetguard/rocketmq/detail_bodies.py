@@ -188,10 +188,3 @@ class GroupList:
     """Answer of 300: groups that are online for a topic or have offsets of it. 5.3.3 adds the topic's own name."""
 
     groups: tuple[str, ...]
-
-
-@record
-class DelayOffsets:
-    """Answer of 45: how far the broker has delivered the messages of each delay level."""
-
-    offsets: Mapping[int, int]  # by delay level

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.rocketmq import detail_bodies, fastjson
 from offsetguard.rocketmq.body_decoders import by_message_queue, subscription, texts
 from offsetguard.rocketmq.json_fields import (
-    as_int64,
     as_object,
     float_field,
     int_field,
-    int_key,
     list_field,
     object_field,
     optional_bool_field,
@@ -78,14 +76,6 @@ def topic_list(body: bytes) -> detail_bodies.TopicList:
 def group_list(body: bytes) -> detail_bodies.GroupList:
     """300 QUERY_TOPIC_CONSUME_BY_WHO."""
     return detail_bodies.GroupList(tuple(texts(fastjson.decode_object(body), "groupList")))
-
-
-def delay_offsets(body: bytes) -> detail_bodies.DelayOffsets:
-    """45 GET_ALL_DELAY_OFFSET."""
-    table = object_field(fastjson.decode_object(body), "offsetTable")
-    return detail_bodies.DelayOffsets(
-        {int_key(level, "delay level"): as_int64(offset, level) for level, offset in table.items()}
-    )
 
 
 def _process_queue(as_written: Mapping[str, Any]) -> detail_bodies.ProcessQueueInfo:

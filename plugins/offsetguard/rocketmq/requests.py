@@ -335,17 +335,6 @@ class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
 
 
 @record
-class GetAllDelayOffset(Request["detail_bodies.DelayOffsets"]):
-    """How far the broker has delivered the messages of each delay level."""
-
-    code = RequestCode.GET_ALL_DELAY_OFFSET
-
-    def decode(self, answer: RemotingCommand) -> detail_bodies.DelayOffsets:
-        """Body of 45."""
-        return detail_decoders.delay_offsets(answer.body)
-
-
-@record
 class PullMessage(Request[PullResult]):
     """Read messages of one queue once, without waiting, committing or being online.
 

@@ -40,7 +40,6 @@ BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     28: body_decoders.broker_runtime_info,
     38: detail_decoders.consumer_list,
     43: body_decoders.all_consumer_offsets,
-    45: detail_decoders.delay_offsets,
     105: body_decoders.topic_route,
     106: body_decoders.cluster_info,
     201: body_decoders.subscription_group_table,

@@ -10,7 +10,6 @@ from offsetguard.rocketmq.client import RocketMQClient
 from offsetguard.rocketmq.refusals import AccessDenied
 from offsetguard.rocketmq.requests import (
     GetAllConsumerOffset,
-    GetAllDelayOffset,
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
     GetBrokerConfig,
@@ -67,7 +66,6 @@ def _requests(probes: Probes) -> list[Request[Any]]:
         GetAllTopicConfig(),
         GetAllSubscriptionGroupConfig(),
         GetSystemTopicListFromBroker(),
-        GetAllDelayOffset(),
         QueryTopicConsumeByWho(ORDERS),
         PullMessage(ORDERS, 0, 0),
     ]

@@ -377,7 +377,6 @@ SECTIONS = (
                 RequestCode.GET_ALL_TOPIC_CONFIG,
                 RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
                 RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
-                RequestCode.GET_ALL_DELAY_OFFSET,
                 RequestCode.QUERY_TOPIC_CONSUME_BY_WHO,
                 RequestCode.PULL_MESSAGE,
             )

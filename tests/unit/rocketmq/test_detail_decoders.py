@@ -163,10 +163,6 @@ def test_lists_of_names() -> None:
     assert "CHECKPOINT_TOPIC" in detail_decoders.topic_list(read[305]).topics
 
 
-def test_delay_offsets_by_level() -> None:
-    assert detail_decoders.delay_offsets(b'{"offsetTable":{1:12,18:3}}').offsets == {1: 12, 18: 3}
-
-
 @pytest.mark.parametrize(
     ("decoder", "text", "names"),
     [
@@ -182,7 +178,6 @@ def test_delay_offsets_by_level() -> None:
         (detail_decoders.broker_stats, '{"statsMinute":{"sum":1.5}}', "sum"),
         (detail_decoders.consumer_list, '{"consumerIdList":[1]}', "consumerIdList"),
         (detail_decoders.topic_list, '{"topicList":{}}', "topicList"),
-        (detail_decoders.delay_offsets, '{"offsetTable":{1:"2"}}', "64-bit number"),
     ],
 )
 def test_a_body_with_a_wrong_field_is_malformed_and_the_field_is_named(

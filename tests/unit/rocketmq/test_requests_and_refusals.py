@@ -32,7 +32,6 @@ READ_ONLY_CODES = {
     32: "GET_EARLIEST_MSG_STORETIME",
     38: "GET_CONSUMER_LIST_BY_GROUP",
     43: "GET_ALL_CONSUMER_OFFSET",
-    45: "GET_ALL_DELAY_OFFSET",
     105: "GET_ROUTEINFO_BY_TOPIC",
     106: "GET_BROKER_CLUSTER_INFO",
     201: "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
@@ -174,7 +173,6 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
         (requests.GetSystemTopicListFromBroker(), {}),
         (requests.GetAllTopicListFromNameServer(), {}),
         (requests.QueryTopicConsumeByWho("T"), {"topic": "T"}),
-        (requests.GetAllDelayOffset(), {}),
     ],
 )
 def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], fields: dict[str, str]) -> None:
