@@ -46,6 +46,7 @@ _GROUPS = (
     "dead_letter_message_count",
     "dead_letter_max_offset",
     "oldest_dead_letter_at",
+    "uncommitted_at",
     "consumption",
     "members_differ_since",
     "pop_finished",
@@ -167,6 +168,7 @@ class EarlierFigures:
     masters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """By broker name: the last known master, also one that is missing, as it stands in broker_snapshots."""
     slaves: frozenset[tuple[str, str]] = frozenset()  # broker names and addresses of the other replicas
+    finished_at: datetime | None = None
 
     @classmethod
     def of(cls, earlier: EarlierRound) -> EarlierFigures:
@@ -181,6 +183,7 @@ class EarlierFigures:
             frozenset(masters),
             _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
             *_masters_and_slaves(earlier.columns(BROKER_SNAPSHOTS, _BROKERS)),
+            earlier.manifest.finished_at,
         )
 
     def master_changed_at(self, master: Replica, now: datetime) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from offsetguard.collect.dead_letters import oldest_dead_letter_at
 from offsetguard.collect.group_members import missing_members
@@ -14,6 +14,7 @@ from offsetguard.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.detail_choice import DetailChoice
@@ -62,10 +63,22 @@ class GroupRows:
                 "oldest_dead_letter_at": oldest_dead_letter_at(
                     self.masters, group, found[group][1], self.earlier.groups.get(group, {})
                 ),
+                "uncommitted_at": self._uncommitted_at(group),
                 **lite.get(group, {}),
                 "suspect_reason": self._suspect_reason(group),
                 "in_detail": group in detailed,
             }
+
+    def _uncommitted_at(self, group: str) -> datetime | None:
+        """Return the newest round without its commits: this one, the one before, or the one that this remembers."""
+        complete = all(one.gave_offsets for one in self.masters)
+        if complete and not any(group in one.committing_groups for one in self.masters):
+            return max((one.committed.at for one in self.masters if one.committed), default=None)
+        before = self.earlier.groups.get(group)
+        if before is not None:
+            return cast("datetime | None", before["uncommitted_at"])
+        seen = {one.broker_name for one in self.masters if one.gave_offsets}
+        return self.earlier.finished_at if seen <= self.earlier.seen_masters else None
 
     def _settings_columns(self, group: str) -> Row:
         settings = next((one.groups[group] for one in self.masters if one.groups and group in one.groups), None)

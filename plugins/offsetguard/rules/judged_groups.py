@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.broker_retentions import tiered_broker_names
 from offsetguard.catalogue import Sentence
+from offsetguard.queue_state import WINDOW
 from offsetguard.rules.evidence import queues_by_group
 from offsetguard.rules.gap_reasons import names
 from offsetguard.rules.move_causes import HANDOVER
@@ -72,16 +73,22 @@ class JudgedGroup:
     def is_newcomer(self) -> bool:
         """Whether the group was first seen when its newest client was started: what waited then is no fault of it.
 
+        Rounds may be far apart where the collector was away: it was started after the round that did not see it.
         Of a lag of which most has come since, this is not so.
         """
-        started_at = self.group.newest_client_start_at
+        started_at, unseen_at = self.group.newest_client_start_at, self.group.uncommitted_at
         waiting = [(queue.window, lag) for queue in self.queues if (lag := queue.offsets.effective_lag or 0) > 0]
-        if started_at is None or not waiting:
+        if not waiting:
             return False
         waited_then = 0
         for window, lag in waiting:
             known_since = _known_since(window) if window is not None else None
-            if window is None or known_since is None or abs(known_since - started_at) > _FIRST_SEEN_WITHIN:
+            if window is None or known_since is None:
+                return False
+            just_before = unseen_at is not None and known_since - WINDOW <= unseen_at <= known_since
+            looked_at = unseen_at if just_before else known_since
+            began_at = started_at or (unseen_at if just_before else None)  # a busy client may not tell
+            if began_at is None or not looked_at - _FIRST_SEEN_WITHIN <= began_at <= known_since + _FIRST_SEEN_WITHIN:
                 return False
             first = window.points[-1] if window.points else None
             waited_then += lag if first is None else max(0, first.max_offset - (first.committed_offset or 0))

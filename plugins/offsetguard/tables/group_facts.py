@@ -19,6 +19,7 @@ from offsetguard.tables.snapshots import (
     PopInflightOrigin,
     RetryMessageCount,
     SuspectReason,
+    UncommittedAt,
     WhichBrokerWhenConsumeSlowly,
 )
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
@@ -150,6 +151,7 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     dead_letter_message_count: DeadLetterMessageCount = None
     dead_letter_growth: Annotated[int | None, "messages sent to %DLQ% since the round before; NULL = not known"] = None
     oldest_dead_letter_at: OldestDeadLetterAt = None
+    uncommitted_at: UncommittedAt = None
     consumption: Annotated[str | None, "classic or pop (committed means handed out); NULL = could not be told"] = None
     consumption_evidence: Annotated[str | None, "what told; NULL = nothing did"] = None
     pop_available: Annotated[int | None, "pop: messages not yet handed out; NULL = classic or unknown"] = None

@@ -87,6 +87,10 @@ DeadLetterMessageCount = Annotated[int | None, "messages kept in %DLQ% of the gr
 OldestDeadLetterAt = Annotated[
     datetime | None, "store time of the oldest message kept in %DLQ% of the group; NULL = none is kept, or not told"
 ]
+UncommittedAt = Annotated[
+    datetime | None,
+    "newest round that saw all masters' commits and none of the group; NULL = none did, as far as is remembered",
+]
 PopInflight = Annotated[int | None, "pop: messages handed out and not acknowledged; NULL = classic or unknown"]
 PopInflightOrigin = Annotated[str | None, "running_info or broker_metrics; NULL = pop_inflight is unknown"]
 SuspectReason = Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"]
@@ -116,6 +120,7 @@ class _GroupSnapshots:
     dead_letter_max_offset: Annotated[int | None, "sum of max offsets of %DLQ%: grows with every dead letter"]
     dead_letter_growth: Annotated[int | None, "dead_letter_max_offset since the round before; NULL as for retry_growth"]
     oldest_dead_letter_at: OldestDeadLetterAt
+    uncommitted_at: UncommittedAt
     consumption: Annotated[
         str | None, "classic: committed means consumed; pop: committed means handed out; NULL = could not be told"
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offsetguard.collect.landing import read_manifest
 from offsetguard.rocketmq.codes import RequestCode
 from offsetguard.tables import (
     BROKER_STATS,
@@ -193,3 +194,29 @@ def test_a_suspect_without_a_place_is_not_asked_as_one_of_the_share_either(tmp_p
         assert "healthy" in in_detail
         assert {one.what: one.count for one in manifest.not_asked}["details of suspect groups"] == 4
         assert asked(broker, RequestCode.GET_CONSUME_STATS) == len(in_detail)
+
+
+def test_a_group_keeps_when_nothing_of_it_was_committed_yet(tmp_path: Path) -> None:
+    first, second = broker_with(10, 10), broker_with(10, 10, name="broker-b")
+    second.groups.add("shipping")  # its settings; it has never committed
+
+    @run(tmp_path, first, second)
+    async def _(rounds: Rounds) -> None:
+        await rounds.run()
+        assert rounds.group("billing")["uncommitted_at"] is None, "nobody looked before"
+        seen_at = rounds.group("shipping")["uncommitted_at"]
+        assert seen_at is not None
+        first.committed["orders", "shipping"] = first.committed["orders", "audit"] = {0: 3}
+        finished_at = read_manifest(rounds.folder).finished_at
+        for _ in range(2):
+            await rounds.run()
+            assert rounds.group("shipping")["uncommitted_at"] == seen_at
+            assert rounds.group("audit")["uncommitted_at"] == finished_at, "the round that did not know it"
+            assert rounds.group("billing")["uncommitted_at"] is None
+        reachable, rounds.listed["broker-b"] = rounds.listed["broker-b"], "127.0.0.1:9"
+        await rounds.run()
+        assert rounds.group("shipping")["uncommitted_at"] == seen_at
+        first.committed["orders", "parcels"] = {0: 3}
+        rounds.listed["broker-b"] = reachable
+        await rounds.run()
+        assert rounds.group("parcels")["uncommitted_at"] is None, "the round before did not see broker-b"
