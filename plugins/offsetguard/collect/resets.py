@@ -8,8 +8,10 @@ To where    what the broker looked up itself, asked again (SEARCH_OFFSET_BY_TIME
 From where  what the group had consumed by then. Commits are up to a round old, so a group that keeps up is taken to
             have been at the end, between the ends of the round before and of this one; any other has gone on from its
             last commit as fast as its clients said that they finish messages, if they were asked: what they pull may
-            lie in their caches. A commit that this round saw before the target counts: clients of 4.x stop, wait for
-            10 s, and go there.
+            lie in their caches. Commits are made every 5 s, so one that is read is half of that old; and the messages
+            that clients have in hand when they are told to go, they finish. 4.x tells them at once; 5.x when they
+            pull next, and prints a line then (without the queue: it is that of all queues with one target).
+            A commit that this round saw before the target counts: clients of 4.x stop, wait for 10 s, and go there.
             Log lines tell whole seconds: half of one has passed.
 """
 
@@ -21,6 +23,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from offsetguard.logs.moves import MOVE
 from offsetguard.records import record
 from offsetguard.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
@@ -44,20 +47,33 @@ ORDERED = "offset_reset_started"
 TO_THE_END_MS = -1
 KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by what is written in it keeps up
 HALF_A_SECOND = timedelta(seconds=0.5)
+COMMIT_AGE = timedelta(seconds=2.5)  # on average: persistConsumerOffsetInterval is 5 s
 
 Queue = tuple[str, str, str, int]
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "max_offset", "max_offset_read_at")
-_PACES = ("consumer_group", "client_id", "consume_ok_tps")
+_PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
 
 
 @record
 class QueueReset:
-    """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end."""
+    """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end.
+
+    `told_after`: how long after the order its client was told, as far as lines say.
+    """
 
     order: LogEvent
     queue: Queue
     target: int | None
+    told_after: timedelta = timedelta()
+
+
+@record
+class Pace:
+    """How fast a group's clients finish messages of one queue, and how many they have in hand."""
+
+    finished_per_s: float = 0.0
+    in_hand: float = 0.0
 
 
 async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReading) -> list[QueueReset]:
@@ -80,7 +96,20 @@ async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReadin
     async for request, answer in link.ask_each(asked):
         assert isinstance(request, SearchOffsetByTimestamp)  # noqa: S101 it is one of the above
         found += [replace(one, target=answer.body) for one in asked[request]]
-    return found
+    return [replace(one, told_after=told_after(one, logs.events)) for one in found]
+
+
+def told_after(reset: QueueReset, events: Iterable[LogEvent]) -> timedelta:
+    """Return how long after the order clients were sent to that offset, on average; 0 where no line says so."""
+    group, topic, broker_name, _ = reset.queue
+    waits = [
+        max(timedelta(), event.at - reset.order.at)
+        for event in events
+        if event.kind == MOVE and event.origin.broker_name == broker_name and event.at >= reset.order.at
+        if (event.fields["topic"], event.fields["consumer_group"]) == (topic, group)
+        if reset.target is None or event.fields["corrected_offset"] == reset.target
+    ]
+    return sum(waits, timedelta()) / max(1, len(waits))
 
 
 def reset_moves(
@@ -107,7 +136,8 @@ def reset_moves(
             corrected = _end(*sides, at) if one.target is None else one.target
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
-            requested = _consumed(*sides, at, corrected, paces[one.queue[0]] if is_online else None)
+            pace = paces[one.queue[0]] if is_online else None
+            requested = _consumed(*sides, at, one.told_after, corrected, pace)
             if requested != corrected:
                 yield _row(one, requested, corrected, before[one.queue]["cluster"], interval)
 
@@ -129,17 +159,19 @@ def _queues(parts: Iterable[pa.Table], wanted: set[Queue]) -> dict[Queue, Row]:
     return {queue: known[queue] for queue in wanted & known.keys()}
 
 
-def _paces(parts: Iterable[pa.Table], queue_counts: Mapping[str, int]) -> Mapping[str, float]:
-    """Return by group how many messages of a queue its clients finish in a second; 0 where none of them said so."""
+def _paces(parts: Iterable[pa.Table], queue_counts: Mapping[str, int]) -> Mapping[str, Pace]:
+    """Return the pace of each group's queues, as its clients say; nothing is finished where none of them said so."""
     clients = {(row["consumer_group"], row["client_id"]): row for row in _of_groups(parts, queue_counts)}
-    found: defaultdict[str, float] = defaultdict(float)
+    found: defaultdict[str, Pace] = defaultdict(Pace)
     for (group, _), row in clients.items():  # each once, however many brokers see it
-        found[group] += (row["consume_ok_tps"] or 0.0) / queue_counts[group]
+        finished = (row["consume_ok_tps"] or 0.0) / queue_counts[group]
+        in_hand = finished * (row["consume_rt_ms"] or 0.0) / 1000
+        found[group] = Pace(found[group].finished_per_s + finished, found[group].in_hand + in_hand)
     return found
 
 
-def _consumed(before: Row, after: Row, at: datetime, target: int, pace: float | None) -> int:
-    """Return up to where the queue was consumed at a moment between the rounds; `pace`: None = no client is online."""
+def _consumed(before: Row, after: Row, at: datetime, told_after: timedelta, target: int, pace: Pace | None) -> int:
+    """Return up to where the queue was consumed when it was set; `pace`: None = no client is online."""
     committed: int = before["consumer_offset"]
     committed_since: int | None = after["consumer_offset"]
     if committed_since is not None and committed <= committed_since < target:
@@ -149,7 +181,8 @@ def _consumed(before: Row, after: Row, at: datetime, target: int, pace: float | 
     since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     written = max(0, after["max_offset"] - before["max_offset"])
     keeps_up = until > since and before["max_offset"] - committed <= written * (KEEPS_UP / (until - since))
-    gone_on = math.inf if keeps_up else committed + pace * max(0.0, (at - since).total_seconds())
+    went_on_s = max(0.0, (at + told_after - since + COMMIT_AGE).total_seconds())
+    gone_on = math.inf if keeps_up else committed + pace.finished_per_s * went_on_s + pace.in_hand
     return max(committed, round(min(gone_on, _end(before, after, at))))
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from offsetguard.verdicts import Figure
 
 _LEAST_WAITING = 10  # messages
+_COMMITTED_WITHIN = timedelta(seconds=20)  # a client's interval of 5 s, a slow message, and a reading
 _FIRST_SEEN_WITHIN = timedelta(minutes=3)  # a rebalance, a first commit, and a round or two
 
 
@@ -59,15 +60,21 @@ class JudgedGroup:
     def stands_still(self, now: datetime) -> bool:
         """Whether no queue moves in which messages wait, and more have come since: that is loud before any limit is.
 
-        Not while a client has just come: it commits seconds after it has its queues.
+        Not while a client has just come, or has just taken queues of one that went: it commits seconds after it has
+        them.
         """
         waiting = [queue for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
-        still = self.in_state(State.STALLED, State.STOPPED)
+        still = [one for one in self.in_state(State.STALLED, State.STOPPED) if not self._just_taken(one, now)]
         started_at = self.group.newest_client_start_at
         just_came = started_at is not None and now - started_at <= HANDOVER
         if is_little(waiting) or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
             return False
         return any(map(more_came, still))
+
+    def _just_taken(self, queue: QueueFacts, now: datetime) -> bool:
+        """Whether its holder took it, or finished a message of it, since it could commit; orderly ones only try."""
+        at = queue.last_consume_at
+        return not self.group.orderly and at is not None and now - at <= _COMMITTED_WITHIN
 
     @property
     def is_newcomer(self) -> bool:

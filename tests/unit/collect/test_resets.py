@@ -11,7 +11,7 @@ import pyarrow as pa
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import arrow_schema
-from offsetguard.collect.resets import QueueReset, reset_moves
+from offsetguard.collect.resets import QueueReset, reset_moves, told_after
 from offsetguard.intervals import Interval
 from offsetguard.logs.events import LogEvent, LogOrigin
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
@@ -47,14 +47,17 @@ def queues(committed: int | None, end: int | None, read_at: datetime) -> pa.Tabl
     return pa.Table.from_pylist([row], schema=arrow_schema(QUEUE_SNAPSHOTS))
 
 
-def clients(tps: float) -> pa.Table:
+def clients(tps: float, rt_ms: float) -> pa.Table:
     """Return two clients that finish half of it each, one of which two brokers see, and one that has not said."""
     rows = []
     half = tps / 2
     for client_id, broker_name, finished in (("a", "x", half), ("b", "x", half), ("b", "y", half), ("c", "x", None)):
         row: Row = dict.fromkeys(column.name for column in CLIENT_SNAPSHOTS.columns)
         row |= {"cluster": "main", "interval_start": INTERVAL.start, "consumer_group": "billing"}
-        rows.append(row | {"client_id": client_id, "broker_name": broker_name, "consume_ok_tps": finished})
+        rows.append(
+            row
+            | {"client_id": client_id, "broker_name": broker_name, "consume_ok_tps": finished, "consume_rt_ms": rt_ms}
+        )
     return pa.Table.from_pylist(rows, schema=arrow_schema(CLIENT_SNAPSHOTS))
 
 
@@ -64,11 +67,16 @@ def moved(
     target: int | None,
     members: Mapping[str, GroupMembers],
     tps: float = 0.0,
+    *,
+    rt_ms: float = 0.0,
+    told_after: timedelta = timedelta(),
 ) -> tuple[int, int] | None:
     earlier = EarlierRound(
-        tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE), CLIENT_SNAPSHOTS.name: clients(tps)}
+        tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE), CLIENT_SNAPSHOTS.name: clients(tps, rt_ms)}
     )
-    found = list(reset_moves([QueueReset(ORDER, QUEUE, target)], earlier, queues(*after, NOW), members, INTERVAL))
+    found = list(
+        reset_moves([QueueReset(ORDER, QUEUE, target, told_after)], earlier, queues(*after, NOW), members, INTERVAL)
+    )
     for row in found:
         assert (row["origin"], row["moved_at"], row["queue_id"]) == ("reset", ORDER.at, 0)
     return (found[0]["requested_offset"], found[0]["corrected_offset"]) if found else None
@@ -81,8 +89,8 @@ def moved(
         ("back, and seen back", (990, 1000), (800, 1600), 700, (1300, 700)),
         ("forward to the end, with nothing waiting: nothing is skipped", (1000, 1000), (1600, 1600), None, None),
         ("forward, and this round still saw where it was", (500, 1000), (640, 1600), None, (640, 1300)),
-        ("forward, and it is there: 2 a second since its last commit", (400, 1000), (1400, 1600), None, (460, 1300)),
-        ("back, of a slow group", (400, 1000), (200, 1600), 100, (460, 100)),
+        ("forward, and it is there: 2 a second since its last commit", (400, 1000), (1400, 1600), None, (465, 1300)),
+        ("back, of a slow group", (400, 1000), (200, 1600), 100, (465, 100)),
         ("it stands where it was set", (700, 1000), (700, 1600), 760, (700, 760)),
         ("it never committed", (None, 1000), (700, 1600), 700, None),
         ("the round before did not see the queue", (990, None), (700, 1600), 700, None),
@@ -104,3 +112,23 @@ def test_nothing_was_ordered_nothing_moved() -> None:
     assert list(reset_moves([], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
     one = QueueReset(replace(ORDER), QUEUE, 1)
     assert list(reset_moves([one], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
+
+
+def test_a_client_that_is_told_when_it_pulls_next_has_gone_on_until_then_and_finishes_what_it_has_in_hand() -> None:
+    waited = timedelta(seconds=4)
+    assert moved((400, 1000), (1400, 1600), None, {"billing": ONLINE}, tps=2.0, told_after=waited) == (473, 1300)
+    slow = moved((400, 1000), (1400, 1600), None, {"billing": ONLINE}, tps=2.0, rt_ms=3_000.0)
+    assert slow == (471, 1300), "six messages in hand"
+
+
+def test_when_clients_were_told_stands_in_the_lines_of_that_group_and_target() -> None:
+    def line(after_s: int, topic: str = "orders", target: int = 700, broker_name: str = "broker-a") -> LogEvent:
+        origin = replace(ORDER.origin, broker_name=broker_name)
+        fields = {"topic": topic, "consumer_group": "billing", "requested_offset": 990, "corrected_offset": target}
+        at = ORDER.at + timedelta(seconds=after_s)
+        return replace(ORDER, origin=origin, at=at, kind="offset_corrected", fields=fields)
+
+    others = [line(-3), line(9, topic="refunds"), line(9, target=650), line(9, broker_name="broker-b")]
+    assert told_after(QueueReset(ORDER, QUEUE, 700), [line(2), *others, line(4)]) == timedelta(seconds=3)
+    assert told_after(QueueReset(ORDER, QUEUE, 700), others) == timedelta(), "4.x: at once"
+    assert told_after(QueueReset(ORDER, QUEUE, None), [line(2), line(4, target=701)]) == timedelta(seconds=3)
