@@ -137,7 +137,7 @@ def reset_moves(
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
             pace = paces[one.queue[0]] if is_online else None
-            requested = _consumed(*sides, at, one.told_after, corrected, pace)
+            requested = _consumed(*sides, at, one.told_after, corrected, pace=pace)
             if requested != corrected:
                 yield _row(one, requested, corrected, before[one.queue]["cluster"], interval)
 
@@ -170,7 +170,7 @@ def _paces(parts: Iterable[pa.Table], queue_counts: Mapping[str, int]) -> Mappin
     return found
 
 
-def _consumed(before: Row, after: Row, at: datetime, told_after: timedelta, target: int, pace: Pace | None) -> int:
+def _consumed(before: Row, after: Row, at: datetime, told_after: timedelta, target: int, *, pace: Pace | None) -> int:
     """Return up to where the queue was consumed when it was set; `pace`: None = no client is online."""
     committed: int = before["consumer_offset"]
     committed_since: int | None = after["consumer_offset"]

@@ -92,9 +92,9 @@ class JudgedGroup:
             known_since = _known_since(window) if window is not None else None
             if window is None or known_since is None:
                 return False
-            just_before = unseen_at is not None and known_since - WINDOW <= unseen_at <= known_since
-            looked_at = unseen_at if just_before else known_since
-            began_at = started_at or (unseen_at if just_before else None)  # a busy client may not tell
+            before = unseen_at if unseen_at and known_since - WINDOW <= unseen_at <= known_since else None
+            looked_at = before or known_since
+            began_at = started_at or before  # a busy client may not tell
             if began_at is None or not looked_at - _FIRST_SEEN_WITHIN <= began_at <= known_since + _FIRST_SEEN_WITHIN:
                 return False
             first = window.points[-1] if window.points else None
