@@ -4,7 +4,8 @@ Each broker writes down who ordered a reset of which group and topic, and to whi
 (4.9.7, 5.3.3, 5.5.0 AdminBrokerProcessor.resetOffset). Two rounds do not show it either: what was set back by 45 s is
 regained before the second one.
 
-To where    what the broker looked up itself, asked again (SEARCH_OFFSET_BY_TIMESTAMP); "to the end": its end then.
+To where    5.x prints it for each queue. 4.x looks it up, and is asked again (SEARCH_OFFSET_BY_TIMESTAMP), which is
+            wrong where messages were deleted meanwhile; "to the end": its end then.
 From where  what the group had consumed by then. Commits are up to a round old, so a group that keeps up is taken to
             have been at the end, between the ends of the round before and of this one; any other has gone on from its
             last commit as fast as its clients said that they finish messages, if they were asked: what they pull may
@@ -21,7 +22,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from offsetguard.logs.moves import MOVE
 from offsetguard.records import record
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from offsetguard.logs.events import LogEvent
     from offsetguard.logs.tailing import LogReading
 
-ORDERED = "offset_reset_started"
+ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
 TO_THE_END_MS = -1
 KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by what is written in it keeps up
 HALF_A_SECOND = timedelta(seconds=0.5)
@@ -77,26 +78,45 @@ class Pace:
 
 
 async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReading) -> list[QueueReset]:
-    """Ask a master to where each queue went that its log says was reset; those without a commit are left out."""
+    """Return each queue that a master's log says was reset, asked to where; those without a commit are left out."""
     committed = reading.committed.body.offsets if reading.committed and reading.committed.body else {}
-    orders = {
-        (str(event.fields["topic"]), str(event.fields["consumer_group"])): event  # the newest of each
-        for event in logs.events
-        if event.kind == ORDERED and event.origin.broker_name == reading.broker_name
-    }
     found, asked = [], defaultdict(list)
-    for (topic, group), order in orders.items():
-        target_ms = order.fields["target_timestamp_ms"]
-        for queue_id in committed.get((topic, group), ()):
-            one = QueueReset(order, (group, topic, reading.broker_name, queue_id), None)
-            if target_ms == TO_THE_END_MS:
-                found.append(one)
-            elif isinstance(target_ms, int):
-                asked[SearchOffsetByTimestamp(topic, queue_id, target_ms)].append(one)
+    for one, to_ask in ordered_resets(reading.broker_name, committed, logs.events):
+        if to_ask is None:
+            found.append(one)
+        else:
+            asked[to_ask].append(one)
     async for request, answer in link.ask_each(asked):
         assert isinstance(request, SearchOffsetByTimestamp)  # noqa: S101 it is one of the above
         found += [replace(one, target=answer.body) for one in asked[request]]
     return [replace(one, told_after=told_after(one, logs.events)) for one in found]
+
+
+def ordered_resets(
+    broker_name: str, committed: Mapping[tuple[str, str], Iterable[int]], events: Iterable[LogEvent]
+) -> Iterator[tuple[QueueReset, SearchOffsetByTimestamp | None]]:
+    """Yield each queue with a commit that an order is about, and what has to be asked where no line says the target.
+
+    `committed`: by (topic, consumer group), the ids of its queues.
+    """
+    own = [event for event in events if event.origin.broker_name == broker_name]
+    orders = {_whose(event): event for event in own if event.kind == ORDERED}  # the newest of each
+    stored = {(*_whose(event), event.fields["queue_id"]): event for event in own if event.kind == STORED}
+    for (topic, group), order in orders.items():
+        target_ms = order.fields["target_timestamp_ms"]
+        for queue_id in committed.get((topic, group), ()):
+            one = QueueReset(order, (group, topic, broker_name, queue_id), None)
+            told = stored.get((topic, group, queue_id))
+            if told is not None and told.at >= order.at:
+                yield replace(one, target=cast("int", told.fields["corrected_offset"])), None
+            elif target_ms == TO_THE_END_MS:
+                yield one, None
+            elif isinstance(target_ms, int):
+                yield one, SearchOffsetByTimestamp(topic, queue_id, target_ms)
+
+
+def _whose(event: LogEvent) -> tuple[str, str]:
+    return str(event.fields["topic"]), str(event.fields["consumer_group"])
 
 
 def told_after(reset: QueueReset, events: Iterable[LogEvent]) -> timedelta:

@@ -11,9 +11,10 @@ import pyarrow as pa
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import arrow_schema
-from offsetguard.collect.resets import QueueReset, reset_moves, told_after
+from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after
 from offsetguard.intervals import Interval
 from offsetguard.logs.events import LogEvent, LogOrigin
+from offsetguard.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.for_each import for_each
 
@@ -132,3 +133,22 @@ def test_when_clients_were_told_stands_in_the_lines_of_that_group_and_target() -
     assert told_after(QueueReset(ORDER, QUEUE, 700), [line(2), *others, line(4)]) == timedelta(seconds=3)
     assert told_after(QueueReset(ORDER, QUEUE, 700), others) == timedelta(), "4.x: at once"
     assert told_after(QueueReset(ORDER, QUEUE, None), [line(2), line(4, target=701)]) == timedelta(seconds=3)
+
+
+def test_where_a_queue_was_set_stands_in_the_log_of_5_x_and_is_asked_of_4_x() -> None:
+    order = replace(ORDER, fields={"topic": "orders", "consumer_group": "billing", "target_timestamp_ms": 1_000})
+    line = {"topic": "orders", "consumer_group": "billing", "queue_id": 0, "corrected_offset": 325}
+    stored = replace(ORDER, kind="offset_reset_stored", fields=line)
+    before = replace(stored, at=ORDER.at - timedelta(seconds=9), fields={**line, "queue_id": 1, "corrected_offset": 7})
+    committed = {("orders", "billing"): (0, 1), ("refunds", "billing"): (0,)}
+
+    found = list(ordered_resets("broker-a", committed, [before, order, stored]))
+
+    asked = SearchOffsetByTimestamp("orders", 1, 1_000)
+    assert [(one.queue, one.target, request) for one, request in found] == [
+        (QUEUE, 325, None),
+        ((*QUEUE[:3], 1), None, asked),
+    ]
+    assert list(ordered_resets("broker-b", committed, [order])) == [], "each broker sets its own queues"
+    end = replace(order, fields={**order.fields, "target_timestamp_ms": -1})
+    assert [request for _, request in ordered_resets("broker-a", committed, [end])] == [None, None]
