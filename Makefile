@@ -53,11 +53,11 @@ facts-sql: ## Write DuckDB's text of each facts/*.sql again; refuses what means 
 
 .PHONY: docs
 docs: ## Write the generated pages again (tables, configuration, invariants, rules, logs, ...)
-	@$(RUN) python -m offsetguard.tables_reference > docs/tables.md
-	@$(RUN) python -m offsetguard.config_reference > docs/configuration.md
+	@$(RUN) python -m offsetguard.tables.reference > docs/tables.md
+	@$(RUN) python -m offsetguard.config.reference > docs/configuration.md
 	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
-	@$(RUN) python -m offsetguard.rules.reference > docs/rules.md
-	@$(RUN) python -m offsetguard.logs.reference > docs/logs.md
+	@$(RUN) python -m offsetguard.judge.reference > docs/rules.md
+	@$(RUN) python -m offsetguard.sources.logs.reference > docs/logs.md
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
 	@$(RUN) python -m offsetguard_peers.verdicts_page > docs/verdicts.md
 

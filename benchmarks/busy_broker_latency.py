@@ -30,7 +30,7 @@ from many_groups import (
     subscriptions,
 )
 
-from offsetguard.rocketmq.requests import PullMessage
+from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.rocketmq import RocketMQCluster
 
 GROUPS, TOPICS, MESSAGES_PER_QUEUE = 200, 40, 5

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from many_groups import QUEUES, subscriptions
 
-from offsetguard.rocketmq.codes import ResponseCode
+from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from multiprocessing.connection import Connection
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 Answer = tuple[int, str | None, "Mapping[str, str] | None", bytes]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import arrow_schema, read_manifest, snapshot_folder
-from offsetguard.intervals import Interval
+from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.fact_tables import FACT_TABLES
 from offsetguard_spark.gate import check_written
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from offsetguard.config import Config
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 CLUSTER = "demo"
 

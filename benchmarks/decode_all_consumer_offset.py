@@ -13,7 +13,12 @@ import time
 import tracemalloc
 from typing import TYPE_CHECKING
 
-from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consume_stats, consumer_connections, topic_stats
+from offsetguard.sources.rocketmq.body_decoders import (
+    all_consumer_offsets,
+    consume_stats,
+    consumer_connections,
+    topic_stats,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

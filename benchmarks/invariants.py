@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
 
-from offsetguard.rules.rule import Severity
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.verdicts import Severity
 from offsetguard.tables import QUEUE_SNAPSHOTS
-from offsetguard.workspace import Workspace
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.suites import invariant_expectation
 from offsetguard_spark.session import make_session

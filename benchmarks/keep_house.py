@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import median
 
 from offsetguard.config import Retention
-from offsetguard.housekeeping.clean import Housekeeper
-from offsetguard.housekeeping.leftovers import local_path
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.lake.upkeep.leftovers import local_path
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_SNAPSHOTS
-from offsetguard.workspace import Workspace
 from offsetguard_peers.facts_warehouse import FactsWarehouse
 
 RETENTION = Retention(snapshots_days=2)

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from offsetguard.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
-from offsetguard.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard_peers.admin import ChangingCode
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from offsetguard.config import Config
-from offsetguard.severity import Severity
+from offsetguard.model.verdicts import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -39,14 +39,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.logs.patterns import PATTERNS
+from offsetguard.sources.logs.matching import PATTERNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
-    from offsetguard.logs.pattern import Pattern
+    from offsetguard.sources.logs.pattern import Pattern
 
 EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "logs" / "excerpts"
 PLUGINS = Path(__file__).parents[1] / "plugins"
@@ -194,7 +194,7 @@ class SparkSide:
     """The parsing of the ingest job, with its session."""
 
     def __init__(self) -> None:
-        from offsetguard.workspace import Workspace  # noqa: PLC0415 - DuckDB's Python need not have what Spark needs
+        from offsetguard.config.workspace import Workspace  # noqa: PLC0415 - DuckDB's Python need not have what Spark needs
         from offsetguard_spark.session import make_session  # noqa: PLC0415
 
         self._folder = tempfile.TemporaryDirectory()

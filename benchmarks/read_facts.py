@@ -31,14 +31,14 @@ from pyiceberg.expressions import And, EqualTo, Reference
 from pyiceberg.expressions.literals import literal
 
 from offsetguard.cli.history import FIGURES
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.housekeeping.packing import PACKED_FILES, full_rows
-from offsetguard.reading.catalog import load_table, open_catalog
-from offsetguard.reading.fact_reader import FactReader
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.upkeep.packing import PACKED_FILES, full_rows
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.tables import GROUP_FACTS, QUEUE_STATE, Table
-from offsetguard.workspace import Workspace
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.iceberg_writer import append, create_table, new_catalog
 
 if TYPE_CHECKING:
@@ -241,9 +241,9 @@ _DUCKDB.execute("SET parquet_metadata_cache = true")
 def _cold(workspace: Workspace, span: tuple[datetime, datetime]) -> float:
     program = (
         "import sys, pathlib, datetime\n"
-        "from offsetguard.reading.fact_reader import FactReader\n"
+        "from offsetguard.lake.reading.fact_reader import FactReader\n"
         "from offsetguard.store.database import open_database\n"
-        "from offsetguard.workspace import Workspace\n"
+        "from offsetguard.config.workspace import Workspace\n"
         "home, url, since, until, *columns = sys.argv[1:]\n"
         "workspace = Workspace(pathlib.Path(home), pathlib.Path(home), url)\n"
         "times = [datetime.datetime.fromisoformat(text) for text in (since, until)]\n"

@@ -35,10 +35,10 @@ import offsetguard_expectations.checkpoint  # noqa: F401 - before the clock star
 from offsetguard.collect.landing import land
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import LANDED
-from offsetguard.workspace import Workspace
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer

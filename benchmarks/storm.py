@@ -22,14 +22,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard.channels.mail import MailChannel
-from offsetguard.channels.slack import SlackChannel
 from offsetguard.config import Config
-from offsetguard.facts import GroupFacts, IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.pipeline.deliver import deliver_due
-from offsetguard.pipeline.judge import judge_interval
-from offsetguard.pipeline.sending import Channels
+from offsetguard.decide.judge import judge_interval
+from offsetguard.deliver.channels.mail import MailChannel
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.sending import Channels
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.slack_limits import RateLimits
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Engine
+
+    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -36,10 +36,10 @@ import duckdb
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.facts.parameters import fold_parameters
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard.workspace import Workspace
 from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count

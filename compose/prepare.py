@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from offsetguard.config import Config
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 SECRETS = Path("/secrets")
 SUPERUSER_PASSWORD = SECRETS / "postgres" / "superuser-password"
@@ -143,9 +143,9 @@ def is_demo() -> bool:
 
 def read_config() -> Config:
     """Read the configuration; fail with its first problem: file, line, field, what to do."""
-    from offsetguard.config_file import load_config  # noqa: PLC0415
-    from offsetguard.errors import ConfigError  # noqa: PLC0415
-    from offsetguard.workspace import Workspace  # noqa: PLC0415
+    from offsetguard.config.file import load_config  # noqa: PLC0415
+    from offsetguard.config.workspace import Workspace  # noqa: PLC0415
+    from offsetguard.model.errors import ConfigError  # noqa: PLC0415
 
     try:
         return load_config(Workspace.from_environment().config_file)
@@ -190,9 +190,9 @@ def _role_passwords() -> Iterator[tuple[str, str]]:
 
 def open_store() -> tuple[Engine, Workspace]:
     """Migrate our own database; fail with what it says."""
-    from offsetguard.errors import StoreError  # noqa: PLC0415
+    from offsetguard.config.workspace import Workspace  # noqa: PLC0415
+    from offsetguard.model.errors import StoreError  # noqa: PLC0415
     from offsetguard.store.database import open_database  # noqa: PLC0415
-    from offsetguard.workspace import Workspace  # noqa: PLC0415
 
     workspace = Workspace.from_environment()
     say("migrating OffsetGuard's database")
@@ -241,7 +241,7 @@ def make_connections() -> None:
 
 def connections() -> dict[str, dict[str, Any]]:
     """Return Airflow's connections by id."""
-    from offsetguard.workspace import Workspace  # noqa: PLC0415
+    from offsetguard.config.workspace import Workspace  # noqa: PLC0415
     from offsetguard_spark.connect_server import ConnectServer  # noqa: PLC0415
 
     environment = os.environ.get

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard_expectations.invariant import ViolationMeans
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown

@@ -25,7 +25,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from offsetguard.errors import PublishError
+from offsetguard.model.errors import PublishError
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE
 from offsetguard_expectations.conservation import (
     conservation_of,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
     from great_expectations.expectations.expectation import Expectation
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard.tables import Table
     from offsetguard_expectations.agreement import Agreement, Figure
     from offsetguard_expectations.run_report import RunReport

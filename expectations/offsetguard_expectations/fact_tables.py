@@ -6,7 +6,7 @@ fact shows of the cluster by being incomplete.
 
 from __future__ import annotations
 
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard.tables import (
     BROKER_FACTS,
     CLUSTER_FACTS,

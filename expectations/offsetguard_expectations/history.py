@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS
 from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import ENVIRONMENT
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from offsetguard.reading.fact_reader import FactReader
+    from offsetguard.lake.reading.fact_reader import FactReader
     from offsetguard_expectations.invariants import Check
 
 SPAN = timedelta(hours=24)

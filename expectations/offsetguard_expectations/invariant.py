@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from offsetguard.rules.rule import Severity
+    from offsetguard.model.verdicts import Severity
     from offsetguard.tables import Table
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from offsetguard.intervals import INTERVAL_LENGTH
-from offsetguard.rules.rule import Severity
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.verdicts import Severity
 from offsetguard.tables import MANIFEST
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
 

@@ -6,8 +6,8 @@ position is unknown for good reasons (never committed; a broker before 5.1 keeps
 
 from __future__ import annotations
 
-from offsetguard.offsets import OffsetOrderViolation
-from offsetguard.rules.rule import Severity
+from offsetguard.model.offsets import OffsetOrderViolation
+from offsetguard.model.verdicts import Severity
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard_expectations.run_report import RunReport
 
 

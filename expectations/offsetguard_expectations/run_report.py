@@ -13,7 +13,7 @@ from offsetguard_expectations.invariant import ViolationMeans
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard.tables import Table
     from offsetguard_expectations.invariants import Check
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard_expectations.run_page import RecentRun
 
 if TYPE_CHECKING:

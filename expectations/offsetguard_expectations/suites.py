@@ -32,8 +32,8 @@ from great_expectations.expectations.metrics.metric_provider import metric_parti
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 from great_expectations.validator.metric_configuration import MetricConfiguration
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_expectations.invariant import EVERY_ROW
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard.tables import TOPIC_SETTINGS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from offsetguard.errors import ConfigError
+from offsetguard.model.errors import ConfigError
 
 ALL_CLUSTERS = "all"
 
 
 def chosen_clusters(cluster: str) -> list[str]:
     """Return the configured clusters that the trigger form's field names; raises ConfigError for an unknown name."""
-    from offsetguard.config_file import did_you_mean
-    from offsetguard.config_in_use import config_in_use
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.file import did_you_mean
+    from offsetguard.config.in_use import config_in_use
+    from offsetguard.config.workspace import Workspace
 
     workspace = Workspace.from_environment()
     config_file = workspace.config_file

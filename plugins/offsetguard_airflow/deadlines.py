@@ -36,9 +36,9 @@ async def look_whether_all_is_well() -> None:
 
 
 def _look() -> None:
-    from offsetguard.pipeline.own_health import look
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.decide.own_health import look
     from offsetguard.store.database import open_database
-    from offsetguard.workspace import Workspace
     from offsetguard_airflow.configuration import configuration
     from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 

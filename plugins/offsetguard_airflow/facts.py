@@ -6,20 +6,20 @@ import fnmatch
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from offsetguard.errors import ConfigError, PublishError
+from offsetguard.model.errors import ConfigError, PublishError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from offsetguard.facts import IntervalFacts
-    from offsetguard.intervals import Interval
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.intervals import Interval
 
 
 def read_facts(workspace: Workspace, engine: Engine, cluster: str, interval: Interval) -> IntervalFacts:
     """Read them; raises PublishError when the interval was never published."""
     from offsetguard.collect.manifest import Manifest
-    from offsetguard.published_facts import read_interval_facts
+    from offsetguard.facts.published import read_interval_facts
     from offsetguard.store import published_intervals
 
     published = published_intervals.get(engine, cluster, interval)

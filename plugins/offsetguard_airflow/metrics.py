@@ -1,6 +1,6 @@
 """Our metrics, sent the way Airflow sends its own: StatsD, DogStatsD or OpenTelemetry, as `[metrics]` says.
 
-`offsetguard.cycle_metrics` names them.
+`offsetguard.lake.cycle_metrics` names them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from offsetguard.cycle_metrics import Measurement
+    from offsetguard.lake.cycle_metrics import Measurement
 
 
 def send(measurements: Iterable[Measurement]) -> None:
     """Send values; nothing happens when Airflow's metrics are off."""
-    from offsetguard.cycle_metrics import MetricKind
+    from offsetguard.lake.cycle_metrics import MetricKind
 
     tagged = receiver_knows_tags()
     for one in measurements:
@@ -38,10 +38,10 @@ def send(measurements: Iterable[Measurement]) -> None:
 
 def send_cycle(cluster: str, interval_start: str, *, since: datetime) -> None:
     """Send what the newest cycle of an interval did, or that it failed; nothing when none has begun since a moment."""
-    from offsetguard.cycle_metrics import of_cycle
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.lake.cycle_metrics import of_cycle
     from offsetguard.store import cycles
     from offsetguard.store.database import open_database
-    from offsetguard.workspace import Workspace
     from offsetguard_airflow.run_interval import interval_at
 
     engine = open_database(Workspace.from_environment().database_url)

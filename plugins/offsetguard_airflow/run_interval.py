@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 
 
 def interval_at(moment: str) -> Interval:

@@ -20,10 +20,10 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
 from pyspark.sql import functions as F
 
-from offsetguard.errors import PublishError
-from offsetguard.housekeeping.unpacking import unpack
-from offsetguard.iceberg_catalog import catalog_shown
-from offsetguard.reading.catalog import NO_SNAPSHOT, catalog_errors_named, load_table, open_catalog
+from offsetguard.lake.iceberg_catalog import catalog_shown
+from offsetguard.lake.reading.catalog import NO_SNAPSHOT, catalog_errors_named, load_table, open_catalog
+from offsetguard.lake.upkeep.packing import unpack
+from offsetguard.model.errors import PublishError
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.tables import table_name
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.update import TableRequirement, TableUpdate
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from offsetguard.intervals import Interval
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.model.intervals import Interval
 
 MAIN = "main"
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`

@@ -1,7 +1,7 @@
 """The time that this process and Spark's server agree on: both commit to the same tables.
 
 Spark's server commits rows by its clock, this process commits branches by its own, and in a table's metadata times must
-not go back (`offsetguard.housekeeping.commit_times`). So a difference of more than a minute stops a run before it
+not go back (`offsetguard.lake.upkeep.commit_times`). So a difference of more than a minute stops a run before it
 writes.
 """
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.utils import is_remote
 
-from offsetguard.errors import PublishError
-from offsetguard.housekeeping.commit_times import TOLERATED
-from offsetguard.text import format_moment
+from offsetguard.catalogue.text import format_moment
+from offsetguard.lake.upkeep.commit_times import TOLERATED
+from offsetguard.model.errors import PublishError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from offsetguard.errors import OffsetGuardError
+from offsetguard.model.errors import OffsetGuardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,8 +27,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.errors import OffsetGuardError
-from offsetguard.workspace import SPARK_TEMPORARY, Workspace
+from offsetguard.config.workspace import SPARK_TEMPORARY, Workspace
+from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
 from offsetguard_spark.jars import jar_paths

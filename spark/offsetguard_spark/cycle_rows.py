@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard_spark.progress import Progress
     from offsetguard_spark.publish_report import PublishReport
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from offsetguard.config import Config
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard.tables import Table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.facts.traffic_baselines import FIRST_MINUTES, hour_that_passed
 from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
@@ -25,7 +26,6 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard.traffic_baselines import FIRST_MINUTES, hour_that_passed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

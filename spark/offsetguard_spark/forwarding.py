@@ -16,9 +16,9 @@ from offsetguard.collect.landing import snapshot_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard.intervals import Interval
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.model.intervals import Interval
     from offsetguard.store.published_intervals import PublishedInterval
-    from offsetguard.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.errors import PublishError
-from offsetguard.facts import InvariantResult
+from offsetguard.model.errors import PublishError
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
+from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.gate import InvariantResult
 from offsetguard_expectations.agreement import Agreement
 from offsetguard_expectations.conservation import conservation_of, is_reason, quarantined_of, row_count_of
 from offsetguard_expectations.corrupt_share import MAX_CORRUPT_SHARE, stops_publication
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from offsetguard.collect.manifest import Manifest
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard_expectations.agreement import Figure
     from offsetguard_expectations.findings import Findings
     from offsetguard_expectations.invariants import Check

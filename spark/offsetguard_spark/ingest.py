@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from offsetguard.errors import ConfigError, PublishError
-from offsetguard.intervals import Interval
-from offsetguard.logs.log_files import identity_of, look_at, matching_paths
-from offsetguard.logs.patterns import PATTERNS
+from offsetguard.model.errors import ConfigError, PublishError
+from offsetguard.model.intervals import Interval
+from offsetguard.model.time_zones import zone_of
+from offsetguard.sources.logs.log_files import identity_of, look_at, matching_paths
+from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
-from offsetguard.time_zones import zone_of
 from offsetguard_spark.branches import (
     INGESTED_PREFIX,
     INGESTED_TABLES,
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlalchemy import Engine
 
-    from offsetguard.logs.log_files import LogFile
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.sources.logs.log_files import LogFile
     from offsetguard.tables import Table
-    from offsetguard.workspace import Workspace
     from offsetguard_spark.progress import Progress
 
 _BYTES_PER_LINE = 100  # only decides whether Spark compiles what it does

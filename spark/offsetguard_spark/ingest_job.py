@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config_file import did_you_mean
-from offsetguard.config_in_use import config_in_use
-from offsetguard.errors import ConfigError, OffsetGuardError
+from offsetguard.config.file import did_you_mean
+from offsetguard.config.in_use import config_in_use
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.store.database import open_database
-from offsetguard.workspace import Workspace
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish_job import fail, say

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard.errors import OffsetGuardError
+from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.ivy import IvyFailed, download
 
 if TYPE_CHECKING:

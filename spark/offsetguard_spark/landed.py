@@ -10,10 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from offsetguard.collect.landing import arrow_schema, read_table
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest
-from offsetguard.errors import PublishError, SnapshotError
+from offsetguard.collect.landing import read_table
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.tables import LANDED, Table
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.tables import spark_schema
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard.store.published_intervals import PublishedInterval
 
 CLOCKS_DIFFER = timedelta(minutes=1)  # so far may the collector's clock be ahead of the publisher's

@@ -1,4 +1,4 @@
-"""Records of logs as rows of `log_events` and `offset_moves`: the Spark side of `offsetguard.logs`.
+"""Records of logs as rows of `log_events` and `offset_moves`: the Spark side of `offsetguard.sources.logs`.
 
 The patterns and layouts are the ones of Python, tried in the same order; a test holds both sides equal, row by row.
 DataFrame API only. An `explode` stands where a step must be computed once: Spark never merges it with its neighbours,
@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from offsetguard.logs.layouts import LAYOUTS
-from offsetguard.logs.moves import CAUSES, MOVE
-from offsetguard.logs.patterns import PATTERNS
-from offsetguard.logs.prefilter import beginnings
+from offsetguard.sources.logs.layouts import LAYOUTS
+from offsetguard.sources.logs.matching import PATTERNS, beginnings
+from offsetguard.sources.logs.moves import CAUSES, MOVE
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.log_fields import FIRST_TEXT, replacement, with_pattern
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from offsetguard.logs.pattern import Pattern
+    from offsetguard.sources.logs.pattern import Pattern
 
 _SECOND_CHARACTERS = len("2026-11-21 06:45:30")
 
@@ -81,7 +80,7 @@ def log_event_rows(events: DataFrame) -> DataFrame:
 
 
 def offset_move_rows(events: DataFrame) -> DataFrame:
-    """Return rows of `offset_moves`, origin `log`: see `offsetguard.logs.moves`. `events`: as for `log_event_rows`."""
+    """Return rows of `offset_moves`, origin `log` (`sources.logs.moves`). `events`: as for `log_event_rows`."""
     of_pulls = events.where(F.col("pattern.kind").isin(MOVE, *CAUSES))
     line_before = Window.partitionBy("path", "thread").orderBy("position")
     before = of_pulls.withColumn("before", F.lag("pattern").over(line_before))

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from offsetguard.logs.pattern import FieldType
+from offsetguard.sources.logs.pattern import FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from offsetguard.logs.pattern import Field, Part, Pattern
+    from offsetguard.sources.logs.pattern import Field, Part, Pattern
 
 FIRST_TEXT = 3  # in what was found: behind an empty text, the JSON of `replacement` and the pattern's number
 

@@ -1,9 +1,9 @@
-r"""Log files as records with their byte positions: the Spark side of `offsetguard.logs.records`.
+r"""Log files as records with their byte positions: the Spark side of `offsetguard.sources.logs.records`.
 
 Goal: files of any size, split among tasks, each record with the byte at which it begins in the uncompressed file, and
 lines that no pattern is meant for at the cost of reading them.
 
-1. Of each line two regexes (`logs.prefilter`) say whether it may be a wanted head. Of all others only the size counts.
+1. Of each line two regexes (`logs.matching`) say whether it may be a wanted head. Of all others only the size counts.
 2. Spark says neither where a line begins nor what the other blocks of the file hold (a block = what one task reads).
    Where a block's first line begins was looked up (`logs.blocks`); running sums of the sizes give all others. The sums
    need the lines of a block in one place and in order: a shuffle of little more than numbers.
@@ -27,18 +27,17 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from offsetguard.logs.blocks import blocks_of
-from offsetguard.logs.layouts import RECORD_START
-from offsetguard.logs.patterns import PATTERNS
-from offsetguard.logs.prefilter import SOUND_HEAD, wanted_head
-from offsetguard.logs.records import MAX_RECORD_BYTES
+from offsetguard.sources.logs.blocks import blocks_of
+from offsetguard.sources.logs.layouts import RECORD_START
+from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, wanted_head
+from offsetguard.sources.logs.records import MAX_RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from offsetguard.logs.pattern import Pattern
+    from offsetguard.sources.logs.pattern import Pattern
 
 BLOCK_BYTES = 32 * 1024 * 1024
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")

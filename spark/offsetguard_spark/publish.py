@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
-from offsetguard.reading.catalog import check_catalog_is_there
-from offsetguard.reading.fact_reader import FactReader
+from offsetguard.lake.reading.catalog import check_catalog_is_there
+from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
-    from offsetguard.intervals import Interval
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.model.intervals import Interval
     from offsetguard.store.locks import Lock
-    from offsetguard.workspace import Workspace
     from offsetguard_spark.gate import GateReport
     from offsetguard_spark.landed import LandedTable
     from offsetguard_spark.progress import Progress

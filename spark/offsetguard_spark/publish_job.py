@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config_in_use import config_in_use
-from offsetguard.errors import OffsetGuardError
-from offsetguard.intervals import Interval
+from offsetguard.config.in_use import config_in_use
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import OffsetGuardError
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
-from offsetguard.workspace import Workspace
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.session import make_session

@@ -17,7 +17,7 @@ from offsetguard_spark.sql_engine import SparkEngine
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
 
 LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads; of a queue seen each minute, point 5 is up to 73 min old
 

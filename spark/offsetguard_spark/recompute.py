@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME
-from offsetguard.errors import OffsetGuardError, PublishError, SnapshotError
-from offsetguard.housekeeping.commit_times import keep_times_in_order
-from offsetguard.housekeeping.retention import kept_from
-from offsetguard.housekeeping.unpacking import unpack
-from offsetguard.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.reading.catalog import catalog_exists
+from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.lake.reading.catalog import catalog_exists
+from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.lake.upkeep.expiry import kept_from
+from offsetguard.lake.upkeep.packing import unpack
+from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotError
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard_spark.progress import Progress

@@ -18,12 +18,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from offsetguard.collect.landing import snapshot_folder
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME
-from offsetguard.config_in_use import config_in_use
-from offsetguard.errors import OffsetGuardError
-from offsetguard.intervals import Interval
+from offsetguard.config.in_use import config_in_use
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
+from offsetguard.model.errors import OffsetGuardError
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
-from offsetguard.workspace import Workspace
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_job import fail, say

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import arrow_schema
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.fact_tables import FACT_TABLES
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import read_landed
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from offsetguard.facts import InvariantResult
     from offsetguard.tables import Table
+    from offsetguard.tables.gate import InvariantResult
     from offsetguard_spark.branches import Branches
     from offsetguard_spark.fact_sources import FactSources
     from offsetguard_spark.landed import LandedTable

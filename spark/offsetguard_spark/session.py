@@ -14,7 +14,7 @@ import atexit
 import os
 from typing import TYPE_CHECKING
 
-from offsetguard.iceberg_catalog import CATALOG_NAME, jdbc_properties
+from offsetguard.lake.iceberg_catalog import CATALOG_NAME, jdbc_properties
 from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable, telling_line
 from offsetguard_spark.jars import jar_paths
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 MOST_LOCAL_CORES = 8
 SMALL_SNAPSHOT_ROWS = 50_000

@@ -11,13 +11,13 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.errors import PublishError
+from offsetguard.model.errors import PublishError
 from offsetguard_spark.connect import telling_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 _FULL = re.compile(r"No space left on device|File too large|Disk quota exceeded|database or disk is full")
 

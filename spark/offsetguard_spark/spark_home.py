@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from offsetguard.errors import OffsetGuardError
+from offsetguard.model.errors import OffsetGuardError
 
 
 class NoSparkHere(OffsetGuardError):

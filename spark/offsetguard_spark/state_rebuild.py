@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from offsetguard.errors import PublishError
+from offsetguard.model.errors import PublishError
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
 from sqlalchemy import text
 
-from offsetguard.housekeeping.commit_times import keep_times_in_order
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
-from offsetguard.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
+from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
+from offsetguard.lake.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
+from offsetguard.lake.upkeep.commit_times import keep_times_in_order
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
 from offsetguard_spark.clocks import agreed_time
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlalchemy import Engine
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 _SPARK_TYPES: dict[ColumnType, spark_types.DataType] = {
     ColumnType.STRING: spark_types.StringType(),

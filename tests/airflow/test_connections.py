@@ -7,11 +7,11 @@ import pytest
 from airflow.sdk._shared.secrets_masker import redact
 from airflow.sdk.exceptions import AirflowFailException
 
-from offsetguard.channels.mail import MailChannel, TlsMode
-from offsetguard.channels.receipt import Unavailable
-from offsetguard.channels.slack import SlackChannel
-from offsetguard.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.errors import ConfigError
+from offsetguard.deliver.channels.mail import MailChannel, TlsMode
+from offsetguard.deliver.channels.receipt import Unavailable
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.model.errors import ConfigError
 from offsetguard_airflow.hooks.channels import mail_channel, slack_channel, slack_webhook
 from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
 from offsetguard_airflow.hooks.spark_connect import spark_connect_server

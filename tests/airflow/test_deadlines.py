@@ -9,7 +9,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk._shared.module_loading import import_string
 from airflow.sdk.definitions.callback import AsyncCallback
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode

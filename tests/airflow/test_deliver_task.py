@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.messages.view import MessageView
-from offsetguard.receivers import Channel
+from offsetguard.model.receivers import Channel
+from offsetguard.model.views import MessageView
 from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import current_time, open_database, reading, writing
 from offsetguard.store.outbox_claims import Lane

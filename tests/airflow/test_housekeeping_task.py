@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
-from offsetguard.workspace import Workspace
 from offsetguard_airflow.operators.housekeeping import HousekeepingOperator
 from offsetguard_peers.facts_warehouse import FactsWarehouse
 

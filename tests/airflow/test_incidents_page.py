@@ -12,13 +12,11 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.incidents.grouping import GroupKey, ToldKey
-from offsetguard.incidents.history import EventKind, IncidentEvent
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.incidents.timing import Told, ToldIncident
-from offsetguard.offsets import MessageQueue
-from offsetguard.receivers import Channel
-from offsetguard.rules.rule import CannotTell, QueueEvidence, Severity
+from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.receivers import Channel
+from offsetguard.model.told import GroupKey, Told, ToldIncident, ToldKey
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import acknowledgements, incident_events, incidents, silences, told
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard_peers.airflow_api import AirflowApi

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-from offsetguard.intervals import Interval
-from offsetguard.pipeline.judge import JudgeReport
-from offsetguard.rules.consumer_offline import RULE
-from offsetguard.rules.rule import CannotTell, Explained, Finding, Severity
+from offsetguard.catalogue.text import named_figures
+from offsetguard.decide.judge import JudgeReport
+from offsetguard.judge.rule import Finding
+from offsetguard.judge.rules.consumer_offline import RULE
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import CannotTell, Explained, Severity
 from offsetguard.store.judged_intervals import Mode
-from offsetguard.text import named_figures
 from offsetguard_airflow.operators.judge import LINES_PER_LIST, report_lines
 
 HOSTILE = "billing\x1b[2J\r\nERROR all is lost\u202e\0"

@@ -8,10 +8,10 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from offsetguard.errors import ConfigError
-from offsetguard.facts import IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.workspace import Workspace
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.errors import ConfigError
+from offsetguard.model.intervals import Interval
 from offsetguard_airflow.clusters import chosen_clusters
 from offsetguard_airflow.configuration import configuration
 from offsetguard_airflow.facts import check_group_pattern

@@ -37,11 +37,11 @@ SELECT count(*) FROM task_instance WHERE state = 'running' AND task_id = 'one_cl
 # Rows that readers find of each published interval, against those that its cycle had counted when it published.
 TORN = """
 import json
-from offsetguard.published_facts import open_catalog, read_rows
+from offsetguard.facts.published import open_catalog, read_rows
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUEUE_STATE
-from offsetguard.workspace import Workspace
+from offsetguard.config.workspace import Workspace
 workspace = Workspace.from_environment()
 engine = open_database(workspace.database_url)
 catalog, torn, looked = open_catalog(workspace), [], 0

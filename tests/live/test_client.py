@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from offsetguard.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.pull import PullStatus
-from offsetguard.rocketmq.refusals import (
+from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.message import PullStatus
+from offsetguard.sources.rocketmq.refusals import (
     AccessDenied,
     BrokerSystemError,
     ConsumerNotOnline,
     RequestCodeNotSupported,
     TopicNotExist,
 )
-from offsetguard.rocketmq.requests import (
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
@@ -43,7 +43,7 @@ from offsetguard.rocketmq.requests import (
     QueryConsumeTimeSpan,
     Request,
 )
-from offsetguard.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin, send
 from offsetguard_peers.clients import produce, running_consumer

@@ -10,7 +10,7 @@ import pytest
 
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers

@@ -16,12 +16,12 @@ import pytest
 
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.config import Config
-from offsetguard.errors import BrokerRefused
-from offsetguard.intervals import Interval
-from offsetguard.offsets import OffsetOrderViolation, offsets_of
-from offsetguard.rocketmq.requests import PullMessage
-from offsetguard.rocketmq.signing import Credentials
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import OffsetOrderViolation, offsets_of
+from offsetguard.sources.rocketmq.requests import PullMessage
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin

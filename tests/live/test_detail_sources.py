@@ -10,10 +10,9 @@ import pytest
 
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows
-from offsetguard.errors import BrokerRefused
-from offsetguard.facts import GroupFacts
-from offsetguard.rocketmq.refusals import NotThere
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq.refusals import NotThere
+from offsetguard.sources.rocketmq.requests import (
     GetAllTopicConfig,
     GetAllTopicListFromNameServer,
     GetConsumerConnectionList,
@@ -24,6 +23,7 @@ from offsetguard.rocketmq.requests import (
     ViewBrokerStatsData,
 )
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_FACTS, QUEUE_SNAPSHOTS
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.detail_readings import PATIENCE_S, now_interval, rates_of, readings_of, tell, wait_for

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landed_folders import snapshot_folder
-from offsetguard.collect.landing import read_table
+from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.rules.registry import judge
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.judge.registry import judge
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, produce_held_back, running_consumer
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from offsetguard.collect.landing import Row
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.rule import Finding
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ import pytest
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES
 from offsetguard_peers.collect_once import collect_once
 from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster

@@ -12,8 +12,8 @@ import pytest
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.lite_topics import lite_topics_by_group
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.requests import GetAllConsumerOffset
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.grpc_clients import GrpcConsumers, GrpcSpec, running_grpc_consumers

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.config import LogSource
-from offsetguard.logs.moves import moves_from
-from offsetguard.logs.tailing import LogLimits, read_logs
-from offsetguard.rocketmq.requests import PullMessage
+from offsetguard.sources.logs.moves import moves_from
+from offsetguard.sources.logs.tailing import LogLimits, read_logs
+from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce
 from offsetguard_peers.jvm import class_path
@@ -23,7 +23,7 @@ from offsetguard_peers.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.logs.cursor import LogCursor
+    from offsetguard.sources.logs.cursor import LogCursor
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.config import LogSource
-from offsetguard.logs.moves import Direction, direction, moves_from
-from offsetguard.logs.tailing import LogLimits, read_logs
-from offsetguard.rocketmq.requests import PullMessage
+from offsetguard.sources.logs.moves import Direction, direction, moves_from
+from offsetguard.sources.logs.tailing import LogLimits, read_logs
+from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.waiting import wait_until
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from offsetguard.logs.cursor import LogCursor
-    from offsetguard.logs.events import LogEvent
+    from offsetguard.sources.logs.cursor import LogCursor
+    from offsetguard.sources.logs.events import LogEvent
     from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.rocketmq.requests import GetBrokerClusterInfo
-from offsetguard.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.acl import READER_ACCESS_KEY, READER_SECRET_KEY
 from offsetguard_peers.admin import Admin, ChangingCode, send
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers

@@ -11,10 +11,10 @@ import pytest
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
-from offsetguard.rules.accumulation import find
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.judge.rules.accumulation import find
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer

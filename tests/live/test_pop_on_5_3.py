@@ -10,8 +10,8 @@ import pytest
 
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.requests import GetAllConsumerOffset
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.asking_everything import EVERYTHING
-from offsetguard.bundle.layout import Meta
-from offsetguard.bundle.reader import moments, open_bundle
-from offsetguard.bundle.recording import RecordingAsker
-from offsetguard.bundle.replay import BundleAsker
-from offsetguard.bundle.writer import BundleWriter
 from offsetguard.collect.collector import collect_round
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.config.asking_everything import EVERYTHING
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.bundle.layout import Meta
+from offsetguard.sources.bundle.reader import moments, open_bundle
+from offsetguard.sources.bundle.recording import RecordingAsker
+from offsetguard.sources.bundle.replay import BundleAsker
+from offsetguard.sources.bundle.writer import BundleWriter
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer

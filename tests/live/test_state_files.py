@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from offsetguard.errors import NotRecorded
-from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
-from offsetguard.state_files.asker import StateFolderAsker
-from offsetguard.state_files.folder import read_state_folder
+from offsetguard.model.errors import NotRecorded
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
+from offsetguard.sources.state_files.asker import StateFolderAsker
+from offsetguard.sources.state_files.folder import read_state_folder
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce
 from offsetguard_peers.mqadmin import mqadmin_command, mqadmin_environment

@@ -13,9 +13,9 @@ import pytest
 from offsetguard.collect.landing import land
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED
-from offsetguard.workspace import Workspace
 from offsetguard_spark.session import make_session, session_config, suit_row_count
 
 if TYPE_CHECKING:

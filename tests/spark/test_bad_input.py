@@ -18,9 +18,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from offsetguard.collect.manifest import Manifest
-from offsetguard.errors import OffsetGuardError, PublishError, SnapshotError
-from offsetguard.intervals import Interval
-from offsetguard.published_facts import read_interval_facts
+from offsetguard.facts.published import read_interval_facts
+from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotError
+from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import PublishedInterval
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from offsetguard.facts import IntervalFacts
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.facts.interval import IntervalFacts
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 EARLIER = Interval(datetime(2026, 11, 21, 10, 38, tzinfo=UTC))

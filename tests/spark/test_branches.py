@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.errors import PublishError
-from offsetguard.intervals import Interval
-from offsetguard.reading.catalog import load_table, open_catalog
+from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import OffsetGuardError
+from offsetguard.model.errors import OffsetGuardError
 from offsetguard_peers.needs import fail_or_skip
 from offsetguard_spark.class_archive import class_archive, class_archive_options
 from offsetguard_spark.jars import cache_folder, jar_paths

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.errors import PublishError
-from offsetguard.housekeeping.commit_times import check_not_ahead
-from offsetguard.reading.catalog import load_table, open_catalog
+from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.upkeep.commit_times import check_not_ahead
+from offsetguard.model.errors import PublishError
 from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.clock_ahead import put_newest_commit_ahead
 from offsetguard_spark.clocks import agreed
 from offsetguard_spark.tables import prepare_tables, table_name
@@ -21,7 +21,7 @@ from offsetguard_spark.tables import prepare_tables, table_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.published_facts import open_catalog, read_rows
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.published import open_catalog, read_rows
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED
-from offsetguard.workspace import Workspace
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_peers.waiting import wait_until
@@ -29,7 +29,7 @@ from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
 
 pytestmark = pytest.mark.slow
 
@@ -185,7 +185,7 @@ def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
 ) -> None:
     """Housekeeping deletes it there; when a release of Spark leaves nothing any more, neither is needed."""
     program = (
-        "from offsetguard.workspace import Workspace; from offsetguard_spark.session import make_session\n"
+        "from offsetguard.config.workspace import Workspace; from offsetguard_spark.session import make_session\n"
         "session = make_session(Workspace.from_environment()); print(session.session_id); session.stop()"
     )
     remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token}

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.fact_rows import group_facts_of, queue_facts_of, record_of
-from offsetguard.facts import BrokerFacts, ClusterFacts, TopicFacts
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.interval import group_facts_of, queue_facts_of, record_of
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
+from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.facts import TopicFacts
 from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.config.judgement import Judgement
-from offsetguard.fact_queries import HISTORY
+from offsetguard.config.groups import Judgement
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import parameters_of
+from offsetguard.facts.queries import HISTORY
 from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers import generated_intervals
 from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.generated_queues import SPAN

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from offsetguard.collect.landing import table_of
-from offsetguard.errors import PublishError
-from offsetguard.intervals import Interval
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import (
     BROKER_FACTS,
     CLUSTER_FACTS,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from offsetguard.facts import InvariantResult
+    from offsetguard.tables.gate import InvariantResult
 
 
 FILLED_IN: dict[ColumnType, Any] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import ConfigError
+from offsetguard.model.errors import ConfigError
 from offsetguard.store.database import open_database
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
 from offsetguard_spark.ingest import Ingester, LogBatch

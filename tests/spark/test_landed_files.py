@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from offsetguard.collect.landing import read_manifest
-from offsetguard.errors import SnapshotError
+from offsetguard.model.errors import SnapshotError
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_spark.landed import check_landed, one_row_per_key
 from offsetguard_spark.tables import spark_schema

@@ -19,11 +19,17 @@ from sqlalchemy import create_engine, text
 
 from offsetguard.cli.history import history
 from offsetguard.config import Retention
-from offsetguard.errors import PublishError
-from offsetguard.housekeeping.clean import Housekeeper
-from offsetguard.iceberg_catalog import NAMESPACE
-from offsetguard.reading.catalog import catalog_exists, check_catalog_is_there, load_table, open_catalog, table_names
-from offsetguard.reading.fact_reader import FactReader
+from offsetguard.lake.iceberg_catalog import NAMESPACE
+from offsetguard.lake.reading.catalog import (
+    catalog_exists,
+    check_catalog_is_there,
+    load_table,
+    open_catalog,
+    table_names,
+)
+from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.model.errors import PublishError
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED
@@ -36,8 +42,8 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table as IcebergTable
 
-    from offsetguard.intervals import Interval
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.model.intervals import Interval
     from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]

@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from offsetguard.collect.manifest import Manifest
-from offsetguard.errors import PublishError
-from offsetguard.intervals import Interval
-from offsetguard.published_facts import load_table, open_catalog, read_interval_facts, read_rows
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.published import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts, QueueFacts
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
     from offsetguard_spark.publish_report import PublishReport
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)

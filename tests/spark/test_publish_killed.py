@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.collect.manifest import Manifest
-from offsetguard.intervals import Interval
-from offsetguard.published_facts import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.facts.published import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUEUE_STATE
@@ -31,8 +31,8 @@ from offsetguard_peers.publish_driver import running_job
 from offsetguard_spark.connect import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from offsetguard.facts import IntervalFacts
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.facts.interval import IntervalFacts
     from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Retention
-from offsetguard.housekeeping.clean import Housekeeper
-from offsetguard.intervals import Interval
-from offsetguard.published_facts import load_table, open_catalog
+from offsetguard.facts.published import load_table, open_catalog
+from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from offsetguard.config.workspace import Workspace
     from offsetguard.tables import Table
-    from offsetguard.workspace import Workspace
     from offsetguard_spark.publish_report import PublishReport
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)

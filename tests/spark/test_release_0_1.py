@@ -15,9 +15,9 @@ import pytest
 
 from offsetguard.collect.landing import read_manifest, read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
-from offsetguard.errors import SnapshotError
-from offsetguard.intervals import Interval
-from offsetguard.published_facts import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.facts.published import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.model.errors import SnapshotError
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED, OFFSET_MOVES, PUBLISHED
@@ -29,7 +29,7 @@ from offsetguard_spark.tables import evolve_tables, load_tables, table_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 LEFT_BEHIND = Path(__file__).parent / "release_0_1"
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
 from offsetguard.collect.manifest import Manifest
-from offsetguard.intervals import Interval
-from offsetguard.published_facts import load_table, open_catalog, read_interval_facts
-from offsetguard.reading.fact_reader import FactReader
+from offsetguard.facts.published import load_table, open_catalog, read_interval_facts
+from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, LANDED, PUBLISHED, QUEUE_FACTS, QUEUE_SNAPSHOTS
@@ -34,7 +34,7 @@ from offsetguard_spark.tables import evolve_tables, load_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 LEFT_BEHIND = Path(__file__).parent / "release_0_2"
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from offsetguard.collect.landing import arrow_schema
 from offsetguard.tables import BROKER_SNAPSHOTS, LANDED, MANIFEST, PUBLISHED, Table
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_expectations.invariants import ALL
 from offsetguard_spark.tables import prepare_tables, spark_schema, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
 MOST_MANIFESTS = 5
 

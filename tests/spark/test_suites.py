@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.collect.landing import arrow_schema, table_of
-from offsetguard.offsets import OffsetOrderViolation
+from offsetguard.collect.landing import table_of
+from offsetguard.model.offsets import OffsetOrderViolation
 from offsetguard.tables import QUEUE_SNAPSHOTS, ColumnType
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_expectations.suites import suite
 from offsetguard_peers.case_files import read_cases

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from offsetguard.cycle_metrics import METRICS, metrics_table, of_cycle, of_housekeeping
-from offsetguard.housekeeping.clean import HousekeepingReport, TableReport
-from offsetguard.intervals import Interval
+from offsetguard.lake.cycle_metrics import METRICS, metrics_table, of_cycle, of_housekeeping
+from offsetguard.lake.upkeep.clean import HousekeepingReport, TableReport
+from offsetguard.model.intervals import Interval
 from offsetguard.store.cycles import Cycle
 
 START = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
@@ -71,6 +71,6 @@ def test_every_measurement_has_the_tags_that_its_metric_names() -> None:
 def test_the_page_for_operators_has_the_table_of_the_metrics() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
     assert metrics_table() in page, (
-        "put the output of offsetguard.cycle_metrics.metrics_table() into docs/operations.md"
+        "put the output of offsetguard.lake.cycle_metrics.metrics_table() into docs/operations.md"
     )
     assert len({metric.name for metric in METRICS}) == len(METRICS)

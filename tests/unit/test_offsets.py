@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.offsets import OffsetOrderViolation, QueueOffsets
+from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets
 
 CASES = {
     # case: (min, max, consumer, pull), (lag, effective lag, inflight, available, lost)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from offsetguard.constraints import Count, read_python
-from offsetguard.records import FEW, record
+from offsetguard.model.constraints import Count, read_python
+from offsetguard.model.records import FEW, record
 
 
 @record

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ONE_CHARACTER = {sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY}
 # here no group can fail half way: a string that has begun ends at its quote or with the text
-EXEMPT = {"offsetguard.rocketmq.fastjson"}
+EXEMPT = {"offsetguard.sources.rocketmq.fastjson"}
 
 
 def all_patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:

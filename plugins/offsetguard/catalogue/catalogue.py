@@ -7,14 +7,22 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.catalogue.entries import FIGURES, entries, rule_entries, text_of
-from offsetguard.languages import ENGLISH_UTC, Locale
-from offsetguard.text import Readable, format_bytes, format_duration, format_messages, format_moment, render_text
+from offsetguard.catalogue.text import (
+    ENGLISH_UTC,
+    Locale,
+    Readable,
+    format_bytes,
+    format_duration,
+    format_messages,
+    format_moment,
+    render_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from offsetguard.languages import Language
+    from offsetguard.catalogue.text import Language
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ def catalogue(locale: Locale = ENGLISH_UTC) -> Catalogue:
 
 @cache
 def translated_rule(rule_id: str, language: Language) -> RuleWords:
-    """Return a rule's words in a language other than English (`rules.translation` knows both); KeyError: none."""
+    """Return a rule's words in a language other than English (`judge.registry` knows both); KeyError: none."""
     found = rule_entries(rule_id, language)
     return RuleWords(
         title=found["title"],

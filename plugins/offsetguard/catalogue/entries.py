@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from offsetguard.languages import Language
+from offsetguard.catalogue.text import Language
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.catalogue.entries import text_of
-from offsetguard.languages import ENGLISH_UTC
-from offsetguard.text import Readable, render_text
+from offsetguard.catalogue.text import ENGLISH_UTC, Readable, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from offsetguard.languages import Locale
+    from offsetguard.catalogue.text import Locale
 
 
 class Sentence(Readable):

@@ -5,28 +5,104 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.asking_everything import asking_everything
-from offsetguard.cli.durations import Duration
-from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
+from offsetguard.cli.log_tails import copy_tails, sources_of_folders
+from offsetguard.cli.output import (
+    Duration,
+    cannot_tell_as_text,
+    finding_as_json,
+    findings_as_text,
+    replica_labels,
+    wants_json,
+)
 from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, details_option, format_option
-from offsetguard.cli.sampling import SamplingPlan, take_samples
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
-from offsetguard.rules.registry import judge
-from offsetguard.sampled_rounds import facts_of_rounds
+from offsetguard.collect.collector import collect_round
+from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.config.asking_everything import asking_everything
+from offsetguard.facts.sampled_rounds import facts_of_rounds
+from offsetguard.judge.registry import judge
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.bundle.log_excerpts import find_log_folders
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Sequence
-    from datetime import timedelta
+    from collections.abc import Callable, Sequence
 
     from offsetguard.collect.manifest import Manifest
     from offsetguard.collect.snapshot import Snapshot
+    from offsetguard.config import Config, LogSource
+    from offsetguard.sources.rocketmq.signing import Credentials
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingPlan:
+    """Whom to look at, how often, and which folders with logs to read."""
+
+    cluster: str
+    config: Config
+    count: int
+    every: timedelta
+    credentials: Credentials | None
+    logs: Sequence[tuple[str | None, Path]] = ()  # (whose, folder); none: the log sources of the configuration
+
+
+async def take_samples(plan: SamplingPlan, tell: Callable[[str], None]) -> list[Snapshot]:
+    """Look `count` times; a cluster of which no name server answers is not looked at again.
+
+    Raises BundleError when a folder holds no logs, or nothing tells whose they are.
+    """
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    sources = await _log_sources(plan, tell)
+    samples: list[Snapshot] = []
+    for number in range(plan.count):
+        await asyncio.sleep(begun + number * plan.every.total_seconds() - loop.time())
+        tell(f"{plan.cluster}: look {number + 1} of {plan.count}")
+        is_last = number == plan.count - 1
+        samples.append(await _look(plan, samples[-1] if samples else None, sources if is_last else ()))
+        if samples[-1].manifest.cluster_unseen:
+            break
+    return samples
+
+
+async def _look(plan: SamplingPlan, before: Snapshot | None, sources: Sequence[LogSource]) -> Snapshot:
+    """Take one look; with `sources`, also at the newest lines of the logs."""
+    now = datetime.now(UTC)
+    since = now - timedelta(milliseconds=plan.config.judgement.log_window_ms)
+    with tempfile.TemporaryDirectory(prefix="offsetguard-logs-") as folder:
+        tails = await asyncio.to_thread(copy_tails, sources, since, Path(folder)) if sources else ()
+        return await collect_round(
+            plan.cluster,
+            plan.config,
+            Interval.containing(now),
+            credentials=plan.credentials,
+            started_at=now,
+            earlier=EarlierRound(before.manifest, before.tables) if before else None,
+            log_sources=tails,
+        )
+
+
+async def _log_sources(plan: SamplingPlan, tell: Callable[[str], None]) -> tuple[LogSource, ...]:
+    if not plan.logs:
+        return tuple(plan.config.clusters[plan.cluster].logs)
+    settings = plan.config.clusters[plan.cluster]
+    limits = settings.collection
+    async with RocketMQClient(
+        settings.request_timeout_ms, plan.credentials, limits.max_in_flight, limits.max_requests_per_s, settings.tls
+    ) as client:
+        labels = await replica_labels(client, settings.name_servers, tell)
+    return sources_of_folders(find_log_folders(plan.logs, labels))
+
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 

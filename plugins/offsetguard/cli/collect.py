@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.asking_everything import asking_everything
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
-from offsetguard.errors import OffsetGuardError
-from offsetguard.intervals import Interval
-from offsetguard.records import record
-from offsetguard.workspace import Workspace
+from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import OffsetGuardError
+from offsetguard.model.intervals import Interval
+from offsetguard.model.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from offsetguard.bundle.rounds import RecordedRound
     from offsetguard.collect.manifest import Manifest
     from offsetguard.config import Config
-    from offsetguard.rocketmq.signing import Credentials
+    from offsetguard.sources.bundle.rounds import RecordedRound
+    from offsetguard.sources.rocketmq.signing import Credentials
 
 EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
 
@@ -179,10 +179,10 @@ def _recorded_rounds(
     bundle: Path | None, state_dir: Path | None, at: datetime | None, cluster: str | None
 ) -> Iterator[RecordedRound]:
     if bundle is not None:
-        from offsetguard.bundle.rounds import rounds_of_bundle  # noqa: PLC0415 rarely used
+        from offsetguard.sources.bundle.rounds import rounds_of_bundle  # noqa: PLC0415 rarely used
 
         return rounds_of_bundle(bundle, at)
-    from offsetguard.state_files.rounds import rounds_of_state_folder  # noqa: PLC0415 rarely used
+    from offsetguard.sources.state_files.rounds import rounds_of_state_folder  # noqa: PLC0415 rarely used
 
     assert state_dir is not None  # noqa: S101 one of the two is given
     return rounds_of_state_folder(state_dir, cluster or state_dir.resolve().name, datetime.now(UTC))
@@ -224,7 +224,7 @@ async def _collect_recorded(
 def _config_with(cluster: str, config_file: Path | None) -> Config:
     """Return the file's configuration if it knows the cluster, else the defaults."""
     if config_file is not None:
-        from offsetguard.config_file import load_config  # noqa: PLC0415 YAML is rarely needed
+        from offsetguard.config.file import load_config  # noqa: PLC0415 YAML is rarely needed
 
         config = load_config(config_file)
         if cluster in config.clusters:
@@ -250,6 +250,6 @@ def _told(collected: Collected, tell: _Progress) -> int:
 
 def _harmless(text: str) -> str:
     """Names from the cluster cannot steer the terminal."""
-    from offsetguard.messages.hostile import harmless  # noqa: PLC0415 only where something is missing
+    from offsetguard.deliver.messages.wording import harmless  # noqa: PLC0415 only where something is missing
 
     return harmless(text, 500)

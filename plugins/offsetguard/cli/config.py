@@ -1,4 +1,7 @@
-"""`offsetguard config check`: says what was understood of the configuration, and what is wrong with it, by line."""
+"""`offsetguard config check`: what was understood of the file, what is wrong with it, what a live cluster says.
+
+Asks a live cluster which consumer groups it has: `config check --live` compares the patterns with them.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,97 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.config_live import find_consumer_groups
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import credentials_from
+from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, EffectivePolicy
-from offsetguard.config.policies import fields_set
-from offsetguard.config.routing import MATCHED_BY
-from offsetguard.config.routing import fields_set as fields_of_route
+from offsetguard.config.checks.every_check import check_file
+from offsetguard.config.checks.unmatched import groups_not_seen
+from offsetguard.config.file import ConfigProblems, Problem, read_config_file
+from offsetguard.config.groups import fields_set
+from offsetguard.config.routes import MATCHED_BY
+from offsetguard.config.routes import fields_set as fields_of_route
 from offsetguard.config.sections import key_of
-from offsetguard.config_checks.every_check import check_file
-from offsetguard.config_checks.unmatched import groups_not_seen
-from offsetguard.config_file import ConfigProblems, Problem, read_config_file
-from offsetguard.errors import ConfigError
-from offsetguard.messages.hostile import harmless
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.workspace import Workspace
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.judge.registry import RULES
+from offsetguard.model.errors import ConfigError, RocketMQError
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import (
+    GetAllConsumerOffset,
+    GetAllSubscriptionGroupConfig,
+    GetBrokerClusterInfo,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from offsetguard.cli.config_live import LiveGroups
-    from offsetguard.config_file import ConfigFile
+    from offsetguard.config import Cluster
+    from offsetguard.config.file import ConfigFile
+    from offsetguard.sources.rocketmq.signing import Credentials
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGroups:
+    """The consumer groups of a cluster, as far as it could be seen."""
+
+    consumer_groups: frozenset[str] = frozenset()
+    silent_name_servers: Mapping[int, str] = field(default_factory=dict)  # position in the configuration -> why
+    unseen_brokers: tuple[str, ...] = ()  # those that did not answer, and why
+    name_server_answered: bool = False
+    unmatched_addresses: tuple[str, ...] = ()  # in `address_map`, and listed by no name server
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a group that is not here does not exist."""
+        return self.name_server_answered and not self.unseen_brokers
+
+
+async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None = None) -> LiveGroups:
+    """Ask all name servers for the masters, and those for their configured and their committing groups."""
+    async with RocketMQClient(cluster.request_timeout_ms, credentials, tls=cluster.tls) as client:
+        asked = [client.call(address, GetBrokerClusterInfo()) for address in cluster.name_servers]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        silent: dict[int, str] = {}
+        addresses: dict[str, str | None] = {}  # broker name -> address of its master
+        listed: set[str] = set()
+        for position, answer in enumerate(answers):
+            if isinstance(answer, RocketMQError):
+                silent[position] = str(answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                addresses.update((broker.broker_name, broker.master_address) for broker in answer.brokers)
+                listed.update(*(broker.addresses.values() for broker in answer.brokers))
+        unseen = [f"{name}: no master is registered" for name, address in addresses.items() if address is None]
+        groups: set[str] = set()
+        masters = [cluster.address_map.get(at, at) for at in addresses.values() if at is not None]
+        for found in await asyncio.gather(*(_groups_of(client, at) for at in masters)):
+            if isinstance(found, RocketMQError):
+                unseen.append(str(found))
+            else:
+                groups |= found
+        answered = len(silent) < len(cluster.name_servers)
+        unmatched = unmatched_addresses(cluster, listed) if answered else ()
+        return LiveGroups(frozenset(groups), silent, tuple(unseen), answered, tuple(unmatched))
+
+
+async def _groups_of(client: RocketMQClient, master: str) -> set[str] | RocketMQError:
+    try:
+        configured = await client.call(master, GetAllSubscriptionGroupConfig())
+        committed = await client.call(master, GetAllConsumerOffset())
+    except RocketMQError as error:
+        return error
+    return {*configured.groups, *(group for _, group in (*committed.offsets, *committed.broadcast_offsets))}
+
 
 Line = dict[str, Any]  # one JSON line; `kind` says what it is about
 
@@ -93,7 +158,7 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
             {"kind": "problem", "file": str(path), "line": None, "field": None, "message": str(error)}
         ], _EXIT_PROBLEMS
     seen = asyncio.run(_look(file)) if live else {}
-    checked = check_file(file, {*rules_by_id(), DAILY_REPORT}, datetime.now(UTC))
+    checked = check_file(file, {*RULES, DAILY_REPORT}, datetime.now(UTC))
     whole = {name: groups.consumer_groups for name, groups in seen.items() if groups.is_complete}
     problems = [*checked.problems, *_unanswered(file, seen), *groups_not_seen(file, whole)]
     notes = (_problem_line(note, "note") for note in checked.notes)

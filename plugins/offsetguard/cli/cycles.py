@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
-from offsetguard.messages.hostile import harmless
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import cycles as store
 from offsetguard.store.database import open_database
-from offsetguard.text import format_moment
-from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.bundle.reader import open_bundle
+from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
 from offsetguard.cli.parameters import Pattern, concerns, format_option
 from offsetguard.cli.which_clusters import default_config, safe_name
 from offsetguard.collect.manifest import Outcome
-from offsetguard.diagnosis import diagnose_rounds
-from offsetguard.messages.hostile import harmless
-from offsetguard.replayed_rounds import snapshots_of_bundle
-from offsetguard.text import format_moment
+from offsetguard.collect.replayed_rounds import snapshots_of_bundle
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.judge.diagnosis import diagnose_rounds
+from offsetguard.sources.bundle.reader import open_bundle
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
-    from offsetguard.bundle.reader import Bundle
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
-    from offsetguard.diagnosis import Diagnosed
-    from offsetguard.rules.rule import Figure
+    from offsetguard.judge.diagnosis import Diagnosed
+    from offsetguard.model.verdicts import Figure
+    from offsetguard.sources.bundle.reader import Bundle
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 _TEXT_LIMIT = 1_000
@@ -88,7 +88,7 @@ def _config(name: str, config_file: Path | None, cluster: str | None) -> Config:
     """Return the file's configuration if it knows the cluster, else the default limits."""
     if config_file is None:
         return default_config({name: ["127.0.0.1:9876"]})  # nobody asks there
-    from offsetguard.config_file import load_config  # noqa: PLC0415 YAML is rarely needed
+    from offsetguard.config.file import load_config  # noqa: PLC0415 YAML is rarely needed
 
     config = load_config(config_file)
     if name not in config.clusters:

@@ -15,11 +15,11 @@ from offsetguard.cli.json_fields import LATEST_MS, FieldError, Fields, whole_num
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config import Delivery, WindowPolicy
-from offsetguard.explained import GivenQueue, GivenSample, explain_queues
-from offsetguard.incidents.decision import LastSent, decide
-from offsetguard.messages.hostile import harmless
-from offsetguard.time_lag import CurvePlace, producer_curve, time_lags
-from offsetguard.window_rules import QueueContext
+from offsetguard.decide.incidents.timing import LastSent, decide
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.facts.time_lag import CurvePlace, producer_curve, time_lags
+from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
+from offsetguard.judge.windows.rules import QueueContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -10,10 +10,10 @@ import click
 
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
-from offsetguard.config_file import load_config
-from offsetguard.pipeline.own_health import find_troubles, read_signs
+from offsetguard.config.file import load_config
+from offsetguard.config.workspace import Workspace
+from offsetguard.decide.own_health import find_troubles, read_signs
 from offsetguard.store.database import open_database
-from offsetguard.workspace import Workspace
 
 
 @click.command()

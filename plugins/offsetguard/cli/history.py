@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.durations import Duration
-from offsetguard.cli.output import wants_json
+from offsetguard.catalogue.text import format_moment
+from offsetguard.cli.output import Duration, wants_json
 from offsetguard.cli.parameters import format_option
-from offsetguard.messages.hostile import harmless
-from offsetguard.reading.fact_reader import FactReader
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS
-from offsetguard.text import format_moment
-from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.asking_everything import asking_everything
-from offsetguard.cli.sampling import SamplingPlan, take_samples
-from offsetguard.errors import RocketMQError
-from offsetguard.offsets import MessageQueue, QueueOffsets, offsets_of
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.publish_route import queues_to_write
-from offsetguard.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
-from offsetguard.rules.registry import judge
-from offsetguard.sampled_rounds import facts_of_rounds
-from offsetguard.snapshot_facts import rows_of
+from offsetguard.cli.check import SamplingPlan, take_samples
+from offsetguard.config.asking_everything import asking_everything
+from offsetguard.facts.sampled_rounds import facts_of_rounds
+from offsetguard.facts.snapshot_facts import rows_of
+from offsetguard.judge.registry import judge
+from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.errors import RocketMQError
+from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.publish_route import queues_to_write
+from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
 from offsetguard.tables import QUEUE_SNAPSHOTS
-from offsetguard.windows import judge_queues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts
-    from offsetguard.rocketmq.bodies import TopicRoute
-    from offsetguard.rocketmq.signing import Credentials
-    from offsetguard.rules.rule import Finding
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.rule import Finding
+    from offsetguard.sources.rocketmq.bodies import TopicRoute
+    from offsetguard.sources.rocketmq.signing import Credentials
 
 _HEALTHY = "everything was consumed"
 _NEVER_SEEN = "the group has no offset here: it never committed, its clients keep the offsets, or its name is another"

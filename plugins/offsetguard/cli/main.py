@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from offsetguard.errors import OffsetGuardError
-from offsetguard.records import record
+from offsetguard.model.errors import OffsetGuardError
+from offsetguard.model.records import record
 
 EXIT_ERROR = 2
 

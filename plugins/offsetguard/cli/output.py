@@ -1,4 +1,8 @@
-"""How findings are shown: one JSON object per line, or text for people.
+"""How the command line shows findings, figures, spans of time and replicas: JSON for scripts, text for people.
+
+Spans of time on the command line: `500ms`, `10s`, `5m`, `1h`, `7d`.
+
+The names that folders with logs may have: `broker-a-0` for the master of broker-a.
 
 The JSON is an interface that others script against: fields are only ever added.
 """
@@ -6,19 +10,70 @@ The JSON is an interface that others script against: fields are only ever added.
 from __future__ import annotations
 
 import json
+import re
 import sys
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.figure_words import plain, shown
-from offsetguard.messages.hostile import harmless
-from offsetguard.rules.rule import Severity
+from offsetguard.catalogue.text import format_moment
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.errors import RocketMQError
+from offsetguard.model.verdicts import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from offsetguard.rules.rule import CannotTell, Figure, Finding
+    from offsetguard.judge.rule import Finding
+    from offsetguard.model.verdicts import CannotTell, Figure
+    from offsetguard.sources.rocketmq.client import RocketMQClient
+
+
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
+_UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+class Duration(click.ParamType["timedelta"]):
+    """Takes a text, gives a timedelta."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Fail with an example for everything that is no duration."""
+        match = _DURATION.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no duration; write for example 500ms, 10s, 1min or 7d", param, ctx)
+        return timedelta(seconds=float(match[1]) * _UNIT_S[match[2]])
+
+
+def plain(figure: Figure) -> str | float | bool | None:
+    """Return what JSON can hold; moments in ISO 8601."""
+    return figure.isoformat() if isinstance(figure, datetime) else figure
+
+
+def shown(figure: Figure) -> str:
+    """Return a figure as people read it; one that is not known says so."""
+    if figure is None:
+        return "unknown"
+    if isinstance(figure, datetime):
+        return format_moment(figure)
+    return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
+
+
+async def replica_labels(client: RocketMQClient, name_servers: Sequence[str], tell: Callable[[str], None]) -> list[str]:
+    """Return the label of every replica that a name server lists; none when no name server answers, which is told."""
+    from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo  # noqa: PLC0415 --help does without
+
+    for address in name_servers:
+        try:
+            info = await client.call(address, GetBrokerClusterInfo())
+        except RocketMQError as error:
+            tell(str(error))
+            continue
+        return [f"{one.broker_name}-{broker_id}" for one in info.brokers for broker_id in one.addresses]
+    return []
+
 
 MAX_QUEUES_SHOWN = 10
 _TEXT_LIMIT = 4_000

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
-from offsetguard.logs.events import LogEvent, Unreadable, read_records
-from offsetguard.logs.log_stream import LogStream
-from offsetguard.logs.pattern import LogKind
-from offsetguard.logs.patterns import PATTERNS
-from offsetguard.messages.hostile import harmless
-from offsetguard.text import format_moment
-from offsetguard.time_zones import zone_of
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.time_zones import zone_of
+from offsetguard.sources.logs.events import LogEvent, Unreadable, read_records
+from offsetguard.sources.logs.log_stream import LogStream
+from offsetguard.sources.logs.matching import PATTERNS
+from offsetguard.sources.logs.pattern import LogKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
-    from offsetguard.logs.pattern import Pattern
+    from offsetguard.sources.logs.pattern import Pattern
 
 EXIT_UNREADABLE_LINES = 1
 EXIT_UNREADABLE_FILE = 2

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
-from offsetguard.messages.hostile import harmless
-from offsetguard.reading.fact_reader import FactReader
-from offsetguard.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.store.database import open_database
-from offsetguard.text import format_moment
-from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

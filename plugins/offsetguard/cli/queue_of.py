@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.durations import Duration
 from offsetguard.cli.key_lookup import KeyLookup, LiveQueues
-from offsetguard.cli.output import wants_json
+from offsetguard.cli.output import Duration, wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
-from offsetguard.hashed_queue import java_hash_code, position_of
-from offsetguard.messages.hostile import harmless
-from offsetguard.rocketmq.publish_route import queues_of_brokers
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.sources.rocketmq.hashed_queue import java_hash_code, position_of
+from offsetguard.sources.rocketmq.publish_route import queues_of_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.asking_everything import asking_everything
-from offsetguard.cli.durations import Duration
+from offsetguard.cli.output import Duration
 from offsetguard.cli.parameters import LogFolderOption, details_option
 from offsetguard.cli.record_rounds import Recording, RecordingPlan
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
+from offsetguard.config.asking_everything import asking_everything
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from offsetguard.bundle.layout import Meta
     from offsetguard.config import Cluster
+    from offsetguard.sources.bundle.layout import Meta
 
 EXIT_NOT_SEEN = 2
 
@@ -100,7 +100,7 @@ def _brokers_time_zone(cluster: Cluster) -> str:
 def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
     from pydantic import ValidationError  # noqa: PLC0415 --help does without
 
-    from offsetguard.bundle.layout import Meta  # noqa: PLC0415 as above
+    from offsetguard.sources.bundle.layout import Meta  # noqa: PLC0415 as above
 
     try:
         return Meta.model_validate(

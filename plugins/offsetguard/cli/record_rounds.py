@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from offsetguard.cli.replica_labels import replica_labels
+from offsetguard.cli.output import replica_labels
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from offsetguard.bundle.layout import Meta
-    from offsetguard.bundle.log_excerpts import LogExcerpts
-    from offsetguard.bundle.recording import RecordingAsker
-    from offsetguard.bundle.writer import BundleWriter
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Config
-    from offsetguard.rocketmq.client import RocketMQClient
-    from offsetguard.rocketmq.signing import Credentials
+    from offsetguard.sources.bundle.layout import Meta
+    from offsetguard.sources.bundle.log_excerpts import LogExcerpts
+    from offsetguard.sources.bundle.recording import RecordingAsker
+    from offsetguard.sources.bundle.writer import BundleWriter
+    from offsetguard.sources.rocketmq.client import RocketMQClient
+    from offsetguard.sources.rocketmq.signing import Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class Recording:
 
     async def run(self) -> bool:
         """Record until the time is over, the size is reached or somebody stops it; whether the cluster was seen."""
-        from offsetguard.bundle.log_excerpts import (  # noqa: PLC0415 --help does without
+        from offsetguard.sources.bundle.log_excerpts import (  # noqa: PLC0415 --help does without
             LogExcerpts,
             find_log_folders,
             log_folders_of,
         )
-        from offsetguard.bundle.writer import BundleWriter  # noqa: PLC0415 as above
-        from offsetguard.rocketmq.client import RocketMQClient  # noqa: PLC0415 as above
+        from offsetguard.sources.bundle.writer import BundleWriter  # noqa: PLC0415 as above
+        from offsetguard.sources.rocketmq.client import RocketMQClient  # noqa: PLC0415 as above
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -85,7 +85,7 @@ class Recording:
         return self._seen_count > 0
 
     async def _record(self, client: RocketMQClient, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
-        from offsetguard.bundle.recording import RecordingAsker  # noqa: PLC0415 --help does without
+        from offsetguard.sources.bundle.recording import RecordingAsker  # noqa: PLC0415 --help does without
 
         settings = self._plan.config.clusters[self._plan.cluster]
         asker = RecordingAsker(client, bundle, settings.name_servers, settings.address_map)
@@ -131,7 +131,7 @@ class Recording:
         """Run one normal round; None = it was stopped."""
         from offsetguard.collect.collector import collect_round  # noqa: PLC0415 imports pyarrow
         from offsetguard.collect.earlier_round import EarlierRound  # noqa: PLC0415 as above
-        from offsetguard.intervals import Interval  # noqa: PLC0415 as above
+        from offsetguard.model.intervals import Interval  # noqa: PLC0415 as above
 
         now = datetime.now(UTC)
         self._round_count += 1

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import finding_as_json, wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.collect.manifest import Manifest
-from offsetguard.config_file import load_config
-from offsetguard.incidents.incident import Subject
-from offsetguard.intervals import Interval
-from offsetguard.messages.digest import DigestView
-from offsetguard.messages.hostile import harmless
-from offsetguard.pipeline.judge import judge_interval
-from offsetguard.published_facts import read_interval_facts
-from offsetguard.rules.registry import rules_by_id
+from offsetguard.config.file import load_config
+from offsetguard.config.workspace import Workspace
+from offsetguard.decide.incidents.lifecycle import subject_of
+from offsetguard.decide.judge import judge_interval
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.facts.published import read_interval_facts
+from offsetguard.judge.registry import RULES
+from offsetguard.model.intervals import Interval
+from offsetguard.model.views import DigestView
 from offsetguard.store import published_intervals
 from offsetguard.store.database import connect, open_database
-from offsetguard.text import format_moment
-from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from offsetguard.config import Config
-    from offsetguard.facts import IntervalFacts
-    from offsetguard.incidents.incident import Incident
-    from offsetguard.messages.view import MessageView
-    from offsetguard.pipeline.judge import JudgeReport
-    from offsetguard.pipeline.planning import PlannedMessage
+    from offsetguard.decide.judge import JudgeReport
+    from offsetguard.decide.planning import PlannedMessage
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.views import MessageView
 
 EXIT_FINDINGS, EXIT_NOTHING_PUBLISHED = 1, 2
 _TEXT_LIMIT = 2_000
@@ -56,7 +56,7 @@ class _Rules(click.ParamType["frozenset[str]"]):
     name = "rule,rule"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
-        known = rules_by_id()
+        known = RULES
         ids = frozenset(name.strip() for name in str(value).split(",") if name.strip())
         for rule_id in sorted(ids - known.keys()):
             similar = ", ".join(get_close_matches(rule_id, known, n=3)) or "see docs/rules.md"
@@ -146,7 +146,7 @@ def _as_json(report: JudgeReport, rules: frozenset[str] | None, counts: Counter[
     opened = {incident.subject for incident in report.opened}
     for finding in report.findings:
         if _wanted(finding.rule.id, rules):
-            is_new = Subject.of(finding) in opened
+            is_new = subject_of(finding) in opened
             counts.update(finding=1, opened=int(is_new))
             yield finding_as_json(finding, {"what": "finding", "interval_start": start, "opened": is_new})
     for incident in report.resolved:

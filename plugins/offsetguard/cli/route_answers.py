@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.catalogue import catalogue
-from offsetguard.incidents.escalation import steps
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.intervals import Interval
-from offsetguard.languages import Locale
-from offsetguard.pipeline.audience import Audience, Circumstances
-from offsetguard.time_zones import zone_of
+from offsetguard.catalogue.text import Locale
+from offsetguard.decide.audience import Audience, Circumstances
+from offsetguard.decide.incidents.timing import steps
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.intervals import Interval
+from offsetguard.model.time_zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from offsetguard.config.file import ConfigFile
     from offsetguard.config.routes import Route
-    from offsetguard.config_file import ConfigFile
-    from offsetguard.incidents.muting import Mute
-    from offsetguard.incidents.silence import Silence
-    from offsetguard.severity import Severity
-    from offsetguard.yaml_lines import Path
+    from offsetguard.config.yaml_lines import Path
+    from offsetguard.model.silence import Silence
+    from offsetguard.model.told import Mute
+    from offsetguard.model.verdicts import Severity
 
 _SPANS = ("group_wait_ms", "group_interval_ms", "repeat_interval_ms", "send_resolved", "digest_above")
 

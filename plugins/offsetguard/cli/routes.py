@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 from sqlalchemy import make_url
 
+from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.cli.route_answers import Trouble, answers
-from offsetguard.config_file import did_you_mean, read_config_file
-from offsetguard.messages.hostile import harmless
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.severity import Severity
+from offsetguard.config.file import did_you_mean, read_config_file
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.judge.registry import RULES
+from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
 from offsetguard.store.database import open_database, reading
-from offsetguard.text import format_duration, format_moment
-from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from offsetguard.incidents.silence import Silence
+    from offsetguard.model.silence import Silence
 
 _CHANNEL_WORDS = {"mail": "mail", "slack": "Slack", "slack_webhook": "Slack webhook"}
 _TEXT_LIMIT = 1_000
@@ -75,12 +75,12 @@ def test(
     file = read_config_file(config_file or workspace.config_file)
     _known("--cluster", cluster, file.config.clusters)
     if rule_id is not None:
-        _known("--rule", rule_id, rules_by_id())
+        _known("--rule", rule_id, RULES)
     trouble = Trouble(cluster, consumer_group, topic, at or datetime.now(UTC).replace(microsecond=0))
     found = answers(
         file,
         trouble,
-        [rule_id] if rule_id else sorted(rules_by_id()),
+        [rule_id] if rule_id else sorted(RULES),
         [Severity(severity)] if severity else [Severity.CRITICAL, Severity.WARNING],
         _silences(workspace.database_url, trouble.at),
     )
@@ -125,7 +125,7 @@ def _text(found: list[dict[str, Any]], trouble: Trouble, *, every_rule: bool) ->
 
 
 def _which(rules: list[str]) -> str:
-    others = sorted(rules_by_id().keys() - set(rules))
+    others = sorted(RULES.keys() - set(rules))
     if not others:
         return "every rule"
     if len(others) <= _RULES_SHOWN < len(rules):

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsetguard.cli.durations import Duration
+from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
-from offsetguard.cli.output import wants_json
+from offsetguard.cli.output import Duration, wants_json
 from offsetguard.cli.parameters import Moment, author_option, format_option
-from offsetguard.errors import SilenceError
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.messages.hostile import harmless
-from offsetguard.rules.rule import Severity
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.errors import SilenceError
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
 from offsetguard.store.database import open_database, reading, writing
-from offsetguard.text import format_duration, format_moment
-from offsetguard.workspace import Workspace
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

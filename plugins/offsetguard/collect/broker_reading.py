@@ -2,34 +2,210 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from operator import le, lt
+from typing import TYPE_CHECKING, NamedTuple
 
+from offsetguard.collect.columns import microseconds
 from offsetguard.collect.system_names import LITE_PREFIX
-from offsetguard.records import record
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.bodies import TopicOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping
 
     from offsetguard.collect.compact_stats import CompactQueues
     from offsetguard.collect.manifest import EventCursor
-    from offsetguard.collect.pair_reading import PairReading
-    from offsetguard.collect.queue_ends import QueueEnds
     from offsetguard.collect.replica import Answer, Replica
-    from offsetguard.collect.stats_item import StatsItem
-    from offsetguard.collect.waiting_ages import WaitingAges
-    from offsetguard.offsets import MessageQueue, QueueOffsets
-    from offsetguard.rocketmq.bodies import (
+    from offsetguard.model.offsets import MessageQueue
+    from offsetguard.sources.rocketmq.bodies import (
         AllConsumerOffsets,
         BrokerRuntimeInfo,
         ConsumerConnections,
+        ConsumeTimeSpans,
         SubscriptionGroupConfig,
         TopicConfig,
+        TopicStats,
     )
-    from offsetguard.rocketmq.detail_bodies import BrokerStats, ConsumerRunningInfo
+    from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, ConsumerRunningInfo
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
+
+
+_OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "GROUP_CK_NUMS", "GROUP_ACK_NUMS"})
+_OF_TOPICS = frozenset({"TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"})
+
+
+@record
+class StatsItem:
+    """One item of a broker's statistics, by RocketMQ's names; what its key is made of."""
+
+    stats_name: str
+    stats_key: str
+
+    @property
+    def topic(self) -> str | None:
+        """Topic of the key; None = it has none."""
+        return self._parts[0]
+
+    @property
+    def consumer_group(self) -> str | None:
+        """Group of the key; None = it has none."""
+        return self._parts[1]
+
+    @property
+    def queue_id(self) -> int | None:
+        """Queue of the key; None = it has none."""
+        return self._parts[2]
+
+    @property
+    def _parts(self) -> tuple[str | None, str | None, int | None]:
+        if self.stats_name in _OF_TOPICS:
+            return self.stats_key, None, None
+        if self.stats_name in _OF_GROUPS:
+            topic, _, group = self.stats_key.partition("@")
+            return topic, group, None
+        if self.stats_name == "GROUP_GET_LATENCY":
+            queue_id, _, rest = self.stats_key.partition("@")
+            topic, _, group = rest.partition("@")
+            return topic, group, int(queue_id)
+        return None, None, None
+
+
+class PairReading(NamedTuple):  # made for each pair of a cluster in every round: quicker than a dataclass
+    """The offsets of one group in the queues of one topic on one broker: columns of equal length."""
+
+    consumer_group: str
+    topic: str
+    queue_ids: array[int]  # ascending
+    consumer_offsets: array[int] | list[int | None]
+    min_offsets: array[int] | list[int | None]
+    max_offsets: array[int] | list[int | None]
+    consumer_at: datetime | None  # None: the committed offsets were not seen
+    max_at: datetime | None  # None: the topic was not seen
+
+    def offsets(self) -> Iterator[tuple[int, QueueOffsets]]:
+        """Yield (queue id, offsets); pull offsets are not known here."""
+        columns = (self.queue_ids, self.min_offsets, self.max_offsets, self.consumer_offsets)
+        for queue_id, low, high, consumer in zip(*columns, strict=True):
+            yield queue_id, QueueOffsets(low, high, consumer)
+
+    @property
+    def is_in_order(self) -> bool:
+        """All offsets are known, and min <= consumer <= max holds in each queue."""
+        low, consumer, high = self.min_offsets, self.consumer_offsets, self.max_offsets
+        is_known = type(consumer) is array and type(low) is array and type(high) is array
+        return is_known and all(map(le, low, consumer)) and all(map(le, consumer, high))  # type: ignore[arg-type]
+
+    @property
+    def waiting_count(self) -> int:
+        """Messages that wait, over all queues; of columns that are in order."""
+        return sum(self.max_offsets) - sum(self.consumer_offsets)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class QueueEnds:
+    """What a broker said of a topic; no queues = the broker does not have the topic."""
+
+    at: datetime  # when the broker had answered
+    queue_ids: array[int]  # int32, ascending
+    min_offsets: array[int]
+    max_offsets: array[int]
+    last_update_ms: array[int]  # store time of the newest message, 0 or less = unknown
+    at_us: int | None = field(init=False)  # `at` as columns hold it
+    dense: bool = field(init=False)  # the ids are 0, 1, 2, ...
+
+    def __post_init__(self) -> None:
+        self.at_us = microseconds(self.at)
+        self.dense = is_dense(self.queue_ids)
+
+    @classmethod
+    def of(cls, stats: TopicStats | None, at: datetime) -> QueueEnds:
+        """Take over an answer; brokers before 5.x list queues in any order."""
+        if stats is None:
+            return cls(at, array("i"), array("q"), array("q"), array("q"))
+        ends = cls(at, stats.queue_ids, stats.min_offsets, stats.max_offsets, stats.last_update_ms)
+        in_order = all(map(lt, ends.queue_ids, ends.queue_ids[1:]))
+        return ends if in_order else ends.with_queues({})
+
+    def with_queues(self, more: dict[int, TopicOffsets]) -> QueueEnds:
+        """Return the same with further queues, all in order of their ids, each once."""
+        rows = {
+            queue_id: (low, high, updated_ms)
+            for queue_id, low, high, updated_ms in zip(
+                self.queue_ids, self.min_offsets, self.max_offsets, self.last_update_ms, strict=True
+            )
+        }
+        rows |= {queue_id: (one.min_offset, one.max_offset, 0) for queue_id, one in more.items()}
+        ids = sorted(rows)
+        low, high, updated = (array("q", (rows[queue_id][place] for queue_id in ids)) for place in range(3))
+        return QueueEnds(self.at, array("i", ids), low, high, updated)
+
+    def get(self, queue_id: int) -> TopicOffsets | None:
+        """Return one queue's ends; None = the broker does not have it."""
+        if self.dense:
+            position = queue_id if 0 <= queue_id < len(self.queue_ids) else -1
+        else:
+            position = self.queue_ids.index(queue_id) if queue_id in self.queue_ids else -1
+        return self._at(position) if position >= 0 else None
+
+    def items(self) -> Iterator[tuple[int, TopicOffsets]]:
+        """Yield (queue id, ends) in ascending order."""
+        for position, queue_id in enumerate(self.queue_ids):
+            yield queue_id, self._at(position)
+
+    def _at(self, position: int) -> TopicOffsets:
+        updated_ms = self.last_update_ms[position]
+        updated_at = datetime.fromtimestamp(updated_ms / 1000, UTC) if updated_ms > 0 else None
+        return TopicOffsets(self.min_offsets[position], self.max_offsets[position], updated_at)
+
+
+_US_PER_MS = 1_000
+_NOTHING = 0
+
+
+@record
+class WaitingAges:
+    """What QUERY_CONSUME_TIME_SPAN told, as columns; one entry per queue, 0 = nothing waits, or unknown."""
+
+    at: datetime  # when the broker had answered
+    queue_ids: array[int]
+    delays_ms: array[int]  # age of the message at the consumer offset
+    oldest_kept: array[int]  # store time of the oldest kept message, microseconds since 1970
+
+    @classmethod
+    def of(cls, spans: ConsumeTimeSpans | None, at: datetime) -> WaitingAges:
+        """Take over an answer."""
+        rows = [(queue.queue_id, span) for queue, span in spans.queues.items()] if spans else []
+        return cls(
+            at,
+            array("q", (queue_id for queue_id, _ in rows)),
+            array("q", (max(span.delay_ms or _NOTHING, _NOTHING) for _, span in rows)),
+            array("q", (microseconds(span.min_timestamp) or _NOTHING for _, span in rows)),
+        )
+
+    def oldest_unconsumed(self, queue_id: int, offsets: QueueOffsets) -> int | None:
+        """Store time of the oldest message that the group can still consume, microseconds since 1970.
+
+        None: nothing waits, or unknown: consumed meanwhile, or a broker whose clock went back. The broker tells an age,
+        not a time, so its wrong clock does not matter. Where the message at the consumer offset was deleted, the oldest
+        kept one counts.
+        """
+        if queue_id not in self.queue_ids or (offsets.effective_lag or 0) <= 0:
+            return None
+        position = self.queue_ids.index(queue_id)
+        if offsets.lost:
+            return self.oldest_kept[position] or None
+        delay_ms = self.delays_ms[position]
+        return (microseconds(self.at) or 0) - delay_ms * _US_PER_MS if delay_ms else None
+
+
+def is_dense(queue_ids: array[int]) -> bool:
+    """Whether ascending queue ids are 0, 1, 2, ...: as of every topic but those that lost write queues."""
+    return not queue_ids or (queue_ids[0] == 0 and queue_ids[-1] == len(queue_ids) - 1)
 
 
 @record

@@ -1,4 +1,6 @@
-"""Rates that brokers count themselves (315): which ones are worth asking, and what they say of a group.
+"""Rates that brokers count themselves (315): their names and keys, which ones are worth asking, what they say.
+
+Source: BrokerStatsManager, apache/rocketmq 4.9.8 and 5.5.
 
 Only the replica that serves a pull counts it, and nobody adds the counts up: a group that reads from the slave has rate
 0 on its master. So the rates of reading are asked of every replica, and a group's rate is the sum. What is written is
@@ -12,16 +14,17 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.stats_item import StatsItem
+from offsetguard.collect.broker_reading import StatsItem
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
-from offsetguard.rocketmq.refusals import NotThere
-from offsetguard.rocketmq.requests import ViewBrokerStatsData
+from offsetguard.sources.rocketmq.refusals import NotThere
+from offsetguard.sources.rocketmq.requests import ViewBrokerStatsData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.replica import ReplicaLink
+
 
 LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
 _OLD_LINES = ("V3_", "V4_")

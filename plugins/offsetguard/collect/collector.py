@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
-from offsetguard.collect.landed_folders import collecting_lock, landed_after, read_manifest, snapshot_folder
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Gap, Manifest, Outcome
+from offsetguard.collect.landing import collecting_lock, landed_after, read_manifest, snapshot_folder
+from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
-from offsetguard.errors import IntervalHasPassed, SnapshotError
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.model.errors import IntervalHasPassed, SnapshotError
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.client import RocketMQClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from offsetguard.bundle.rounds import Damage
     from offsetguard.collect.snapshot import Snapshot
     from offsetguard.config import Cluster, Config, LogSource
-    from offsetguard.rocketmq.asker import Asker
-    from offsetguard.rocketmq.signing import Credentials
+    from offsetguard.sources.bundle.rounds import Damage
+    from offsetguard.sources.rocketmq.peer import Asker
+    from offsetguard.sources.rocketmq.signing import Credentials
 
 _MAKES_TABLES = ("offsetguard.collect.landing", "offsetguard.collect.snapshot")
 FIRST_REQUESTS_S = 0.01  # in which a name server and a broker have shown whether they answer

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
+from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import ColumnType
+from offsetguard.tables.arrow import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,22 +164,6 @@ def constant_text(text: str, length: int) -> pa.Array:
 
     numbers = pa.Array.from_buffers(pa.int8(), length, [None, pa.py_buffer(bytes(length))])
     return pa.DictionaryArray.from_arrays(numbers, text_array([text]), safe=False)
-
-
-@cache
-def arrow_type(column_type: ColumnType) -> pa.DataType:
-    """Return the Arrow type of a column: the only definition."""
-    import pyarrow as pa  # noqa: PLC0415 as above
-
-    return {
-        ColumnType.STRING: pa.string(),
-        ColumnType.INT32: pa.int32(),
-        ColumnType.INT64: pa.int64(),
-        ColumnType.FLOAT64: pa.float64(),
-        ColumnType.BOOLEAN: pa.bool_(),
-        ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-        ColumnType.STRING_LIST: pa.list_(pa.string()),
-    }[column_type]
 
 
 def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.columns import microseconds, moment_of
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.bodies import ConsumeOffsets
-from offsetguard.rocketmq.offset_table import INT64_RANGE
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
+from offsetguard.sources.rocketmq.offset_table import INT64_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

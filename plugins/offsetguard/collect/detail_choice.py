@@ -13,14 +13,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from offsetguard.collect.pair_reading import PairReading
-    from offsetguard.intervals import Interval
-    from offsetguard.offsets import QueueOffsets
+    from offsetguard.collect.broker_reading import PairReading
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.offsets import QueueOffsets
 
 ROTATING_PART = 4  # one place in so many goes round among the suspects for whom there is no place
 

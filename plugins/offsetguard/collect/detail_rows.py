@@ -8,14 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+    from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
     from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures
     from offsetguard.collect.landing import Row
     from offsetguard.collect.replica import Answer
-    from offsetguard.collect.stats_item import StatsItem
-    from offsetguard.intervals import Interval
-    from offsetguard.offsets import MessageQueue
-    from offsetguard.rocketmq.detail_bodies import (
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.offsets import MessageQueue
+    from offsetguard.sources.rocketmq.detail_bodies import (
         BrokerStats,
         ConsumerRunningInfo,
         PopProcessQueueInfo,

@@ -11,19 +11,13 @@ from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.collect.landed_folders import newest_manifest, snapshot_folder
+from offsetguard.collect.landing import newest_manifest, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.replica import Replica
-from offsetguard.intervals import Interval
-from offsetguard.records import record
-from offsetguard.rocketmq.bodies import MASTER_ID
-from offsetguard.tables import (
-    BROKER_SNAPSHOTS,
-    BROKER_STATS,
-    GROUP_SNAPSHOTS,
-    QUEUE_SNAPSHOTS,
-    TOPIC_QUEUE_SNAPSHOTS,
-)
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.records import record
+from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from offsetguard.collect.name_servers import ClusterMembers
-    from offsetguard.offsets import MessageQueue
+    from offsetguard.model.offsets import MessageQueue
     from offsetguard.tables import Table
 
 MISSING_REMEMBERED = timedelta(days=1)

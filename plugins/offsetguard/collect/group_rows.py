@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from offsetguard.collect.dead_letters import oldest_dead_letter_at
 from offsetguard.collect.group_members import missing_members
 from offsetguard.collect.lite_topics import lite_figures
-from offsetguard.collect.pop_progress import Progress, progress
-from offsetguard.collect.retry_topics import Backlog, backlogs, growth
+from offsetguard.collect.pop import Progress, progress
+from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_dead_letter_at
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.records import record
+from offsetguard.model.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.landing import Row
     from offsetguard.collect.pop_figures import GroupConsumption
     from offsetguard.config import Config
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
 
 
 _MOST_MISSING = 20

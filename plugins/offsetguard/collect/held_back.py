@@ -21,11 +21,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.collect.broker_reading import HeldBack
-from offsetguard.collect.queue_ends import QueueEnds
+from offsetguard.collect.broker_reading import HeldBack, QueueEnds
 from offsetguard.collect.read_broker import NO_SUCH_TOPIC
-from offsetguard.records import record
-from offsetguard.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.landing import Row
     from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, TopicOffsets
+    from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicOffsets
 
 HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"
 GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"

@@ -13,7 +13,7 @@ import ssl
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-from offsetguard.errors import (
+from offsetguard.model.errors import (
     BrokerRefused,
     ConnectionLost,
     PeerUnreachable,

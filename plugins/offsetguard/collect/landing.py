@@ -1,4 +1,6 @@
-"""Landed snapshots on disk: `<landing>/<cluster>/<interval name>/<table>.parquet`, `gaps.jsonl` and `manifest.json`.
+"""Landed snapshots: which there are, who may collect, and writing and reading their files.
+
+Landed snapshots on disk: `<landing>/<cluster>/<interval name>/<table>.parquet`, `gaps.jsonl` and `manifest.json`.
 
 A snapshot appears whole or not at all: it is written to a temporary folder beside its place, flushed to the disk, and
 renamed. One round of a cluster runs at a time (`collecting_lock`), because each one goes on where the last one ended.
@@ -6,59 +8,114 @@ renamed. One round of a cluster runs at a time (`collecting_lock`), because each
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
+import re
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from offsetguard.collect.columns import DoesNotFit, arrow_array, arrow_type
-from offsetguard.collect.landed_folders import (
-    collecting_lock,
-    landed_after,
-    newest_manifest,
-    read_manifest,
-    snapshot_folder,
-)
-from offsetguard.collect.manifest import GAPS_FILE_NAME, MANIFEST_FILE_NAME, Gap, Manifest, as_json
+from offsetguard.collect.columns import DoesNotFit, arrow_array
+from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest, as_json
 from offsetguard.collect.older_releases import as_this_release
-from offsetguard.errors import SnapshotError
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.model.errors import SnapshotError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, ColumnType, Table
+from offsetguard.tables.arrow import arrow_schema, arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = [
-    "Row",
-    "arrow_schema",
-    "check_schema",
-    "collecting_lock",
-    "land",
-    "landed_after",
-    "newest_manifest",
-    "read_columns",
-    "read_manifest",
-    "read_parts",
-    "read_table",
-    "snapshot_folder",
-    "table_of",
-    "with_plain_texts",
-]
+
+_LOCK_FILE_NAME = ".collecting"
+_LOCK_POLL_S = 0.1
+_TEMPORARY_NAME = re.compile(r"\.\d{8}T\d{6}Z\.[0-9a-f]{32}")
+
+
+def snapshot_folder(landing_folder: Path, cluster: str, interval: Interval) -> Path:
+    """Where the snapshot of a cluster and interval lies, or would lie."""
+    return landing_folder / cluster / interval.name
+
+
+@asynccontextmanager
+async def collecting_lock(landing_folder: Path, cluster: str, *, wait_s: float) -> AsyncIterator[None]:
+    """Hold the right to collect a cluster; the operating system takes it back from a process that dies.
+
+    Temporary folders that killed rounds left are deleted. Raises SnapshotError when another round runs for longer.
+    """
+    file = landing_folder / cluster / _LOCK_FILE_NAME
+    give_up_at = time.monotonic() + wait_s
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
+        while not _try_lock(lock.fileno()):
+            if time.monotonic() >= give_up_at:
+                raise SnapshotError(f"{file}: another round of cluster {cluster} is running; wait for it to end")
+            await asyncio.sleep(_LOCK_POLL_S)
+        _remove_leftovers(file.parent)
+        yield
+
+
+def landed_after(landing_folder: Path, cluster: str, interval: Interval) -> bool:
+    """Whether a newer interval than this one has landed."""
+    return any(name > interval.name for name in _landed_names(landing_folder, cluster))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a landed snapshot; raises SnapshotError naming the file."""
+    file = folder / MANIFEST_FILE_NAME
+    try:
+        return Manifest.from_json(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SnapshotError(
+            f"{file}: missing; the folder is not a landed snapshot, collect the interval first"
+        ) from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise SnapshotError(f"{file}: not a manifest of OffsetGuard: {error}") from error
+
+
+def newest_manifest(landing_folder: Path, cluster: str, before: Interval) -> Manifest | None:
+    """Return the manifest of the newest landed snapshot older than an interval: it holds the event cursors.
+
+    Raises SnapshotError when it cannot be read: an older one would count events twice.
+    """
+    older = [name for name in _landed_names(landing_folder, cluster) if name < before.name]
+    return read_manifest(landing_folder / cluster / max(older)) if older else None
+
+
+def _landed_names(landing_folder: Path, cluster: str) -> list[str]:
+    return [file.parent.name for file in (landing_folder / cluster).glob(f"[0-9]*T*Z/{MANIFEST_FILE_NAME}")]
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Delete what killed rounds left half-written; only under the lock, so nobody writes there now."""
+    for path in folder.iterdir():
+        if _TEMPORARY_NAME.fullmatch(path.name):
+            import shutil  # noqa: PLC0415 there are hardly ever any, and it brings all kinds of archives
+
+            shutil.rmtree(path, ignore_errors=True)
+
 
 Row = dict[str, Any]
 _WHOLE_NUMBERS = frozenset({ColumnType.INT32, ColumnType.INT64, ColumnType.TIMESTAMP})
 ROWS_AT_ONCE = 131_072  # of a row group: what is held encoded while a file is written
 FILES_AT_ONCE = 2
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """Return the Parquet schema of a table, in column order."""
-    return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in table.columns])
 
 
 def table_of(table: Table, rows: Sequence[Row]) -> pa.Table:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
-from offsetguard.records import record
+from offsetguard.model.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.offsets import MessageQueue
-    from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
+    from offsetguard.model.offsets import MessageQueue
+    from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
 
 _BEYOND_ALL_COUNTS = 2**63
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.landing import Row
     from offsetguard.config import LogSource
-    from offsetguard.intervals import Interval
-    from offsetguard.logs.tailing import LogReading
+    from offsetguard.model.intervals import Interval
+    from offsetguard.sources.logs.tailing import LogReading
 
 
 def log_event_rows(reading: LogReading | None, cluster: str, interval: Interval) -> Iterator[Row]:
     """Yield the rows of `log_events`."""
     if reading is None:
         return
-    from offsetguard.logs.events import event_row  # noqa: PLC0415 see above
+    from offsetguard.sources.logs.events import event_row  # noqa: PLC0415 see above
 
     for event in reading.events:
         yield event_row(event, cluster, interval.start)
@@ -33,7 +33,7 @@ def log_move_rows(reading: LogReading | None, cluster: str, interval: Interval) 
     """Yield the rows of `offset_moves` that log lines tell of."""
     if reading is None:
         return
-    from offsetguard.logs.moves import moves_from  # noqa: PLC0415 see above
+    from offsetguard.sources.logs.moves import moves_from  # noqa: PLC0415 see above
 
     yield from moves_from(reading.events, cluster, interval.start)
 

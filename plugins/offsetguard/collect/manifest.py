@@ -8,14 +8,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from offsetguard.constraints import NO_OTHER_FIELDS, Count, read_json
-from offsetguard.logs.cursor import LogCursor  # noqa: TC001 pydantic looks its fields up
-from offsetguard.records import record
+from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, read_json
+from offsetguard.model.records import record
+from offsetguard.sources.logs.cursor import LogCursor  # noqa: TC001 pydantic looks its fields up
 
 if TYPE_CHECKING:
-    from offsetguard.facts import CollectionGap, UnseenBrokerFacts
+    from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
 
-MANIFEST_FILE_NAME = "manifest.json"
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
 
 
@@ -95,7 +94,7 @@ class UnseenBroker:
 
     def as_fact(self) -> UnseenBrokerFacts:
         """Return the record that rules read."""
-        from offsetguard.facts import UnseenBrokerFacts  # noqa: PLC0415 who collects needs no facts
+        from offsetguard.model.gaps import UnseenBrokerFacts  # noqa: PLC0415 who collects needs no facts
 
         return UnseenBrokerFacts(
             self.broker_name,
@@ -126,7 +125,7 @@ class Gap:
 
     def as_fact(self, first_missed_at: datetime | None = None) -> CollectionGap:
         """Return the record that rules read."""
-        from offsetguard.facts import CollectionGap  # noqa: PLC0415 who collects needs no facts
+        from offsetguard.model.gaps import CollectionGap  # noqa: PLC0415 who collects needs no facts
 
         return CollectionGap(
             self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason, first_missed_at

@@ -17,8 +17,8 @@ from offsetguard.collect.http_page import read_page
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.prometheus_text import Sample, SampleReader
 from offsetguard.collect.request_ledger import outcome_of
-from offsetguard.errors import RocketMQError, UndecodableResponse
-from offsetguard.rocketmq.bodies import MASTER_ID
+from offsetguard.model.errors import RocketMQError, UndecodableResponse
+from offsetguard.model.offsets import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

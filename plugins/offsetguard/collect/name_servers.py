@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.replica import Replica
 from offsetguard.collect.request_ledger import outcome_of
-from offsetguard.errors import RocketMQError
-from offsetguard.records import record
-from offsetguard.rocketmq.refusals import BrokerSystemError
-from offsetguard.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.model.errors import RocketMQError
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.refusals import BrokerSystemError
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from offsetguard.collect.request_ledger import RequestLedger
     from offsetguard.config import Cluster
-    from offsetguard.rocketmq.asker import Asker
-    from offsetguard.rocketmq.bodies import ClusterInfo
+    from offsetguard.sources.rocketmq.bodies import ClusterInfo
+    from offsetguard.sources.rocketmq.peer import Asker
 
 ATTEMPTS, PAUSE_S = 3, 0.5  # before a cluster is called unseen
 

@@ -28,7 +28,7 @@ from offsetguard.collect.pop import (
     retry_topic_names,
 )
 from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
-from offsetguard.records import record
+from offsetguard.model.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.group_members import ProxyMembers
     from offsetguard.collect.metrics_endpoint import BrokerMetrics
-    from offsetguard.collect.proxy_members import ProxyMembers
-    from offsetguard.rocketmq.detail_bodies import ConsumerRunningInfo
+    from offsetguard.sources.rocketmq.detail_bodies import ConsumerRunningInfo
 
 POP_STATISTICS = ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
 

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, arrow_type, constant_text, microseconds
+from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, constant_text, microseconds
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.system_names import TopicKind, topic_kind
-from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, ColumnType
+from offsetguard.tables.arrow import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
-    from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
     from offsetguard.collect.earlier_round import EarlierFigures
     from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.collect.pair_reading import PairReading
-    from offsetguard.collect.queue_ends import QueueEnds
-    from offsetguard.intervals import Interval
-    from offsetguard.rocketmq.bodies import ConsumeOffsets
+    from offsetguard.model.intervals import Interval
+    from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
     from offsetguard.tables import Column, Table
 
 _US_PER_MS = 1_000

@@ -1,4 +1,4 @@
-"""From what one broker answered to the offsets of its (consumer group, topic) pairs, queue by queue, as columns.
+"""Offsets of the queues of one broker, as columns: of topics (min, max), and of each (consumer group, topic).
 
 Which queues does a group have? Those with a committed offset, and all read queues of the topics that its online clients
 subscribe to (there it may never have committed: consumer_offset None). RocketMQ's own groups and topics have none, nor
@@ -12,19 +12,17 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.pair_reading import PairReading
-from offsetguard.collect.queue_ends import is_dense
+from offsetguard.collect.broker_reading import PairReading, QueueEnds, is_dense
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.rocketmq.offset_table import OffsetTable
+from offsetguard.sources.rocketmq.offset_table import OffsetTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.collect.queue_ends import QueueEnds
-    from offsetguard.rocketmq.bodies import ConsumeOffsets
-    from offsetguard.rocketmq.offset_table import TopicAtGroup
+    from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
+    from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 
 
 def topic_readings(

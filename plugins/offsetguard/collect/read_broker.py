@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.collect.broker_reading import Undecodable
+from offsetguard.collect.broker_reading import QueueEnds, Undecodable
 from offsetguard.collect.compact_stats import CompactQueues
-from offsetguard.collect.queue_ends import QueueEnds
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.rocketmq.bodies import TopicOffsets
-from offsetguard.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.rocketmq.requests import (
+from offsetguard.sources.rocketmq.bodies import TopicOffsets
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from offsetguard.collect.broker_reading import BrokerReading
     from offsetguard.collect.group_members import SharedSubscriptions
     from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.rocketmq.bodies import AllConsumerOffsets, TopicConfig
-    from offsetguard.rocketmq.requests import Request
+    from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, TopicConfig
+    from offsetguard.sources.rocketmq.requests import Request
 
 MAX_QUEUES = 65_536  # of one topic on one broker
 

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
-from offsetguard.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
-from offsetguard.records import record
-from offsetguard.rocketmq.bodies import MASTER_ID
-from offsetguard.rocketmq.refusals import AccessDenied
+from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
+from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.refusals import AccessDenied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
     from datetime import datetime
 
-    from offsetguard.rocketmq.asker import Asker
-    from offsetguard.rocketmq.requests import Request
+    from offsetguard.sources.rocketmq.peer import Asker
+    from offsetguard.sources.rocketmq.requests import Request
 
 STRIKES = 3
 BATCH_S = 0.1

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from offsetguard.collect.manifest import MAX_GAPS, Gap, NotAsked, Outcome, RequestCounts
-from offsetguard.errors import (
+from offsetguard.model.errors import (
     BrokerRefused,
     ConnectionLost,
     NotRecorded,

@@ -24,9 +24,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from offsetguard.logs.moves import MOVE
-from offsetguard.records import record
-from offsetguard.rocketmq.requests import SearchOffsetByTimestamp
+from offsetguard.model.records import record
+from offsetguard.sources.logs.moves import MOVE
+from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from offsetguard.collect.group_members import GroupMembers
     from offsetguard.collect.landing import Row
     from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.intervals import Interval
-    from offsetguard.logs.events import LogEvent
-    from offsetguard.logs.tailing import LogReading
+    from offsetguard.model.intervals import Interval
+    from offsetguard.sources.logs.events import LogEvent
+    from offsetguard.sources.logs.tailing import LogReading
 
 ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
 TO_THE_END_MS = -1

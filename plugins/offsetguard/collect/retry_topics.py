@@ -1,22 +1,31 @@
-"""What lies in the retry and dead-letter topics of each group, over all masters.
+"""Retry and dead-letter topics of each group: what lies in them, over all masters, and since when.
 
 A group has `%RETRY%group` and `%DLQ%group`; a POP group has one retry topic for each topic besides, whose name is
 ambiguous: see `pop.pop_retry_topics`. The keys of committed offsets name its group.
+
+When the oldest dead letter of a group was stored: asked of the broker's store, and only where it may have changed.
+
+Dead letters go by retention, oldest first: as long as the min offsets of %DLQ%group stand still, so does the oldest.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.pop import pop_retry_topics
+from offsetguard.collect.replica import COSTLY_AT_ONCE
 from offsetguard.collect.system_names import DEAD_LETTER_PREFIX, RETRY_PREFIX
-from offsetguard.records import record
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.requests import GetEarliestMsgStoretime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from offsetguard.collect.broker_reading import BrokerReading
+    from offsetguard.collect.replica import ReplicaLink
 
 
 @record
@@ -77,3 +86,69 @@ def kept(masters: Sequence[BrokerReading], topics_of_each: Iterable[Iterable[str
             low += sum(ends.min_offsets)
             high += sum(ends.max_offsets)
     return Backlog(high - low, high) if masters else None
+
+
+# Of dead-letter topics, per broker; what was told is kept, so the others come in the next rounds
+QUEUES_IN_A_ROUND = 32
+
+
+def groups_to_ask(masters: Sequence[BrokerReading], earlier: Mapping[str, Mapping[str, object]]) -> frozenset[str]:
+    """Return the groups with dead letters whose oldest one is not known from the round before."""
+    topics = {topic for one in masters for topic in one.topics or () if topic.startswith(DEAD_LETTER_PREFIX)}
+    found = {topic.removeprefix(DEAD_LETTER_PREFIX): kept(masters, [(topic,)] * len(masters)) for topic in topics}
+    return frozenset(
+        group
+        for group, backlog in found.items()
+        if backlog is not None and backlog.message_count > 0 and _known_before(backlog, earlier.get(group, {})) is None
+    )
+
+
+async def read_oldest_dead_letters(link: ReplicaLink, reading: BrokerReading, groups: Collection[str]) -> None:
+    """Ask a master for the store time of the oldest message of each dead-letter queue of these groups (32)."""
+    requests = [
+        GetEarliestMsgStoretime(f"{DEAD_LETTER_PREFIX}{group}", queue_id)
+        for group in sorted(groups)
+        for queue_id in _queues_with_messages(reading, group)
+    ]
+    asked = islice(requests, QUEUES_IN_A_ROUND)
+    async for request, answer in link.ask_each(asked, at_once=COSTLY_AT_ONCE):
+        assert isinstance(request, GetEarliestMsgStoretime)  # noqa: S101 it is one of the above
+        if answer.body is not None:
+            reading.oldest_dead_letters[request.topic.removeprefix(DEAD_LETTER_PREFIX), request.queue_id] = answer.body
+
+
+def oldest_dead_letter_at(
+    masters: Sequence[BrokerReading], group: str, backlog: Backlog | None, before: Mapping[str, object]
+) -> datetime | None:
+    """Return the store time of a group's oldest dead letter; None = it has none, or one of its queues did not tell.
+
+    `backlog`: its dead letters over all masters; `before`: its row of the round before.
+    """
+    if backlog is None or backlog.message_count <= 0:
+        return None
+    if (known := _known_before(backlog, before)) is not None:
+        return known
+    told = [
+        one.oldest_dead_letters.get((group, queue_id))
+        for one in masters
+        for queue_id in _queues_with_messages(one, group)
+    ]
+    return None if None in told else min((at for at in told if at is not None), default=None)
+
+
+def _known_before(now: Backlog, before: Mapping[str, object]) -> datetime | None:
+    """Return what the round before knew, if nothing was deleted since."""
+    count, high, oldest = (
+        before.get(name) for name in ("dead_letter_message_count", "dead_letter_max_offset", "oldest_dead_letter_at")
+    )
+    if not isinstance(count, int) or not isinstance(high, int) or count <= 0:
+        return None
+    is_same = high - count == now.max_offset - now.message_count
+    return oldest if is_same else None  # type: ignore[return-value]  # a time, or None
+
+
+def _queues_with_messages(reading: BrokerReading, group: str) -> Iterator[int]:
+    ends = reading.queue_ends.get(f"{DEAD_LETTER_PREFIX}{group}")
+    for queue_id, one in ends.items() if ends else ():
+        if one.max_offset > one.min_offset:
+            yield queue_id

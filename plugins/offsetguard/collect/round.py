@@ -11,7 +11,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.dead_letters import groups_to_ask, read_oldest_dead_letters
 from offsetguard.collect.detail_choice import (
     DetailChoice,
     SuspectReason,
@@ -22,7 +21,7 @@ from offsetguard.collect.detail_choice import (
 )
 from offsetguard.collect.details import ClientPlan, plan_clients, read_clients, read_rates
 from offsetguard.collect.earlier_round import EarlierFigures
-from offsetguard.collect.group_members import SharedSubscriptions, merge_members
+from offsetguard.collect.group_members import SharedSubscriptions, merge_members, read_proxy_members
 from offsetguard.collect.group_rows import known_groups
 from offsetguard.collect.held_back import read_held_back
 from offsetguard.collect.log_events import log_gaps
@@ -31,15 +30,15 @@ from offsetguard.collect.meeting import Meeting
 from offsetguard.collect.name_servers import find_members
 from offsetguard.collect.offset_events import read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
-from offsetguard.collect.proxy_members import read_proxy_members
 from offsetguard.collect.queue_reading import keep_pairs, topic_readings
 from offsetguard.collect.read_broker import read_base, read_members, read_runtime, read_settings, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.resets import read_resets
+from offsetguard.collect.retry_topics import groups_to_ask, read_oldest_dead_letters
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.rocketmq.bodies import MASTER_ID
+from offsetguard.model.offsets import MASTER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,18 +46,17 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.detail_choice import Suspect
     from offsetguard.collect.earlier_round import EarlierRound
-    from offsetguard.collect.group_members import GroupMembers
+    from offsetguard.collect.group_members import GroupMembers, ProxyMembers
     from offsetguard.collect.manifest import MissingMaster
     from offsetguard.collect.metrics_endpoint import BrokerMetrics
     from offsetguard.collect.name_servers import ClusterMembers
     from offsetguard.collect.offset_events import EventStart
-    from offsetguard.collect.proxy_members import ProxyMembers
     from offsetguard.collect.resets import QueueReset
     from offsetguard.config import Config, LogSource
-    from offsetguard.intervals import Interval
-    from offsetguard.logs.tailing import LogReading
-    from offsetguard.offsets import MessageQueue
-    from offsetguard.rocketmq.asker import Asker
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.offsets import MessageQueue
+    from offsetguard.sources.logs.tailing import LogReading
+    from offsetguard.sources.rocketmq.peer import Asker
 
 KEPT_PAIRS = 20_000  # (topic, group) pairs of a cluster, 10 MB; of a larger one they are made twice
 DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for by the others
@@ -150,7 +148,7 @@ class Round:
         return merge_members(masters) if self.group_members is None or not self._all_in_time else self.group_members
 
     def _read_logs(self) -> LogReading:
-        from offsetguard.logs.tailing import read_logs  # noqa: PLC0415 most clusters have no logs to read
+        from offsetguard.sources.logs.tailing import read_logs  # noqa: PLC0415 most clusters have no logs to read
 
         return read_logs(self._log_sources, self._earlier.manifest.log_cursors if self._earlier.manifest else ())
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_rows import broker_rows
+from offsetguard.collect.broker_rows import broker_rows, kinds_since, silent_slaves, unseen_masters
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
 from offsetguard.collect.group_rows import GroupRows, known_groups
 from offsetguard.collect.lite_topics import offsets_out_of_sight
@@ -20,8 +20,7 @@ from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.resets import reset_moves
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
     from offsetguard.collect.pop_figures import GroupConsumption
     from offsetguard.collect.round import Round
     from offsetguard.config import Config
-    from offsetguard.intervals import Interval
-    from offsetguard.logs.cursor import LogCursor
-    from offsetguard.logs.tailing import LogReading
+    from offsetguard.model.intervals import Interval
+    from offsetguard.sources.logs.cursor import LogCursor
+    from offsetguard.sources.logs.tailing import LogReading
     from offsetguard.tables import Table
 
 

@@ -6,7 +6,7 @@ overtaken    the group had messages waiting, the oldest kept message passed its 
              out to it, where the broker tells), and it has committed beyond that since: requested = the further of the
              two, corrected = the oldest message kept now. The difference is the most that it can have lost: what it
              consumed between the two readings is in it; whether that was all, the pace of its window tells
-             (rules/move_causes.py).
+             (judge/evidence/move_causes.py).
 moved back   the committed offset is smaller now: requested = before, or the end if it lay beyond that, corrected = now;
              these are consumed again.
 
@@ -30,14 +30,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsetguard.collect.columns import arrow_array, text_array
-from offsetguard.queue_state import MISSED_AFTER
 from offsetguard.tables import ColumnType
+from offsetguard.tables.queue_state import MISSED_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from offsetguard.collect.landing import Row
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
 
 MOVED_BACK_FLOOR = 10  # messages: a smaller step back is a race of two commits
 

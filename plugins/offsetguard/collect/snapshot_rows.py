@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
 from offsetguard.collect.system_names import topic_kind
-from offsetguard.errors import SnapshotError
-from offsetguard.records import record
-from offsetguard.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
+from offsetguard.model.errors import SnapshotError
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.broker_reading import BrokerReading, Undecodable
     from offsetguard.collect.landing import Row
-    from offsetguard.intervals import Interval
-    from offsetguard.rocketmq.bodies import TopicConfig
+    from offsetguard.model.intervals import Interval
+    from offsetguard.sources.rocketmq.bodies import TopicConfig
     from offsetguard.tables import Table
 
 MAX_KEPT_BYTES = 64 * 1024  # of an undecodable record

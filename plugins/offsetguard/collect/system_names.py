@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from offsetguard.rocketmq.requests import MONITOR_GROUP
+from offsetguard.sources.rocketmq.requests import MONITOR_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Collection

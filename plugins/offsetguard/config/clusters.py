@@ -4,8 +4,8 @@ from dataclasses import field
 from typing import Annotated
 
 from offsetguard.config.fields import Address, ConnectionId, FilePath, Glob, Milliseconds, Name, TimeZone, WebUrl
-from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
-from offsetguard.records import record
+from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
+from offsetguard.model.records import record
 
 
 @record(kw_only=True)

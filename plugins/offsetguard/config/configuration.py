@@ -1,4 +1,4 @@
-"""The whole of config/offsetguard.yml as one typed model, and what it says about a group or a piece of news."""
+"""The whole of config/offsetguard.yml as one typed model, with its sections `retention` and `delivery`."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -7,19 +7,26 @@ from functools import cached_property
 from typing import Annotated
 
 from offsetguard.config.clusters import Cluster
-from offsetguard.config.delivery import Delivery
-from offsetguard.config.fields import Name
-from offsetguard.config.groups import EffectivePolicy, GroupPolicy
-from offsetguard.config.judgement import Judgement
-from offsetguard.config.patterns import matches
-from offsetguard.config.policies import Policies
+from offsetguard.config.fields import (
+    Name,
+    matches,
+)
+from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, Policies
 from offsetguard.config.references import reference_problems
-from offsetguard.config.retention import Retention
-from offsetguard.config.routes import Route, RouteEntry
-from offsetguard.config.routing import RouteChoice, Routing
-from offsetguard.config.teams import Team
-from offsetguard.constraints import NO_OTHER_FIELDS, NotEmpty, read_python
-from offsetguard.severity import Severity
+from offsetguard.config.routes import Delivery, Route, RouteChoice, RouteEntry, Routing, Team
+from offsetguard.model.constraints import NO_OTHER_FIELDS, NotEmpty, Number, read_python
+from offsetguard.model.records import record
+from offsetguard.model.verdicts import Severity
+
+
+@record(kw_only=True)
+class Retention:
+    """How long things are kept, in whole days; `docs/tables.md` says which table holds snapshots and which facts."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    snapshots_days: Annotated[int, Number(ge=1)] = 7  # what was seen; also landed files, which facts are made of again
+    facts_days: Annotated[int, Number(ge=1)] = 90  # what was made of it; also incidents and messages that are over
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,26 @@
-"""Section `groups`: owners and limits of consumer groups, by patterns."""
+"""Sections `groups` and `judgement`: a consumer group's owner and limits, and what rules look at."""
 
-from offsetguard.config.fields import Glob, Milliseconds, Name, Window
-from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag
-from offsetguard.records import record
+from collections.abc import Sequence
+from typing import Annotated
+
+from offsetguard.config.fields import Glob, Milliseconds, Name, PatternIndex, Window, matches
+from offsetguard.config.sections import field_names
+from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, Number
+from offsetguard.model.records import record
+
+
+@record(kw_only=True)
+class Judgement:
+    """Spans of time that the rules look at, and what brokers may be off by."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    offset_move_window_ms: Milliseconds = 30 * 60_000  # how far back moved offsets of a group are counted together
+    traffic_weeks: Annotated[int, Number(ge=2, le=52)] = 3  # earlier weeks without which no traffic is called unusual
+    log_window_ms: Milliseconds = 30 * 60_000  # of log lines about rebalance locks and subscriptions
+    clock_skew_ms: Annotated[int, Number(ge=2_000)] = 10_000  # a broker's clock that is off by more is wrong
+    slave_behind_ms: Milliseconds = 60_000  # a slave lacks at least so much of what its master writes: a finding
+    disk_full_within_ms: Milliseconds = 4 * 3_600_000  # a disk from which files go by force within it: a finding
 
 
 @record(kw_only=True)
@@ -47,3 +65,47 @@ class EffectivePolicy(WindowPolicy):
     max_lag_ms: Milliseconds = 5 * 60_000
     orderly: Flag = False
     lock_interval_ms: Milliseconds = 20_000
+
+
+class Policies:
+    """The policies of one configuration. Remembers what it found: every rule asks it for every group."""
+
+    def __init__(self, entries: Sequence[GroupPolicy], default_team: str) -> None:
+        """Take the sections of the file."""
+        self._entries = entries
+        self._default_team = default_team
+        self.by_match = PatternIndex([entry.match for entry in entries])
+        self._found: dict[tuple[str, str], EffectivePolicy] = {}
+        self._merged: dict[tuple[int, ...], EffectivePolicy] = {}
+
+    def deciders(self, cluster: str, consumer_group: str) -> dict[str, int]:
+        """Return for each field that an entry sets for a group the position of the first one that does."""
+        found: dict[str, int] = {}
+        for position in reversed(self._matching(cluster, consumer_group)):
+            found.update((name, position) for name in fields_set(self._entries[position]))
+        return found
+
+    def of(self, cluster: str, consumer_group: str) -> EffectivePolicy:
+        """Return what holds for a group of a cluster, with defaults filled in."""
+        key = (cluster, consumer_group)
+        if key not in self._found:
+            self._found[key] = self._merge(self._matching(cluster, consumer_group))
+        return self._found[key]
+
+    def _matching(self, cluster: str, consumer_group: str) -> tuple[int, ...]:
+        found = self.by_match.matching(consumer_group)
+        return tuple(position for position in found if matches(cluster, self._entries[position].cluster))
+
+    def _merge(self, positions: tuple[int, ...]) -> EffectivePolicy:
+        if positions not in self._merged:
+            values: dict[str, object] = {"team": self._default_team}
+            for position in reversed(positions):
+                entry = self._entries[position]
+                values.update((name, getattr(entry, name)) for name in fields_set(entry))
+            self._merged[positions] = EffectivePolicy(**values)  # type: ignore[arg-type]
+        return self._merged[positions]
+
+
+def fields_set(entry: GroupPolicy) -> list[str]:
+    """Return which fields of a policy an entry sets."""
+    return [name for name in field_names(EffectivePolicy) if getattr(entry, name) is not None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.config.patterns import matches
-from offsetguard.config.teams import RECEIVER_LISTS
+from offsetguard.config.fields import matches
+from offsetguard.config.routes import RECEIVER_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

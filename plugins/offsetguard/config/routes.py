@@ -1,8 +1,14 @@
-"""Section `routes`: who hears what, when, in which language; and what holds in the end for one piece of news."""
+"""Sections `teams` and `routes`: who hears what, when, how, in which language.
 
+From the entries of `routes` to the one Route of a piece of news: per field the first entry that sets it wins.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from datetime import datetime, time
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from offsetguard.catalogue.text import Language
 from offsetguard.config.fields import (
     ConnectionId,
     Glob,
@@ -12,16 +18,69 @@ from offsetguard.config.fields import (
     MillisecondsOrNone,
     Moment,
     Name,
+    PatternIndex,
     SlackChannelName,
     TimeOfDay,
     TimeZone,
+    WebUrl,
+    matches,
 )
-from offsetguard.config.sections import KEYS_AS_IN_THE_FILE
-from offsetguard.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
-from offsetguard.languages import Language
-from offsetguard.receivers import Receiver
-from offsetguard.records import record
-from offsetguard.severity import Severity
+from offsetguard.config.sections import KEYS_AS_IN_THE_FILE, field_names
+from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
+from offsetguard.model.intervals import moment_in
+from offsetguard.model.receivers import Channel, Receiver
+from offsetguard.model.records import record
+from offsetguard.model.time_zones import zone_of
+from offsetguard.model.verdicts import Severity
+
+
+@record(kw_only=True)
+class Delivery:
+    """When and through what messages go out."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    group_wait_ms: MillisecondsOrNone = 0  # from the first incident to the first message: more may come and fit in
+    group_interval_ms: Milliseconds = 5 * 60_000  # from a message to the next one with news about the same cause
+    repeat_interval_ms: Milliseconds = 4 * 3_600_000  # from a message to the next one without news
+    notify_within_ms: Milliseconds = 15 * 60_000  # older intervals are recorded as history and never sent
+    send_resolved: Flag = True  # tell when it is over, with duration and peak
+    language: Language = Language.EN  # of messages
+    time_zone: TimeZone = "UTC"  # of times in messages
+    digest_above: Count = 10  # more mails than this to one receiver at once become one digest
+    daily_report_at: TimeOfDay | None = None  # in the team's zone; without it: no daily report
+    mail_connection: ConnectionId = "offsetguard_smtp"  # Airflow connection of type SMTP
+    mail_from: MailAddress = "offsetguard@localhost"  # sender of mails
+    slack_connection: ConnectionId = "offsetguard_slack"  # Airflow connection of type Slack API, with a bot token
+    heartbeat_url: WebUrl | None = None  # asked for after each healthy sweep of the dead-man; `/fail` behind it if not
+    heartbeat_connection: ConnectionId | None = None  # Airflow connection that holds the same address as a secret
+    silent_after_ms: Milliseconds = 10 * 60_000  # a cluster in which nothing was judged for so long is told
+    undelivered_after_ms: Milliseconds = 15 * 60_000  # a due message that waits for so long is told
+    page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
+
+
+@record(kw_only=True)
+class Team:
+    """Who is told, and how."""
+
+    __pydantic_config__ = NO_OTHER_FIELDS
+
+    mail: list[MailAddress] = field(default_factory=list)  # each gets its own message
+    slack: list[SlackChannelName] = field(default_factory=list)  # names or ids; the bot must be a member
+    slack_webhooks: list[ConnectionId] = field(default_factory=list)  # Airflow connections; can only add messages
+    daily_report_at: TimeOfDay | None = None  # without it: as in `delivery`
+
+
+RECEIVER_LISTS = {"mail": Channel.MAIL, "slack": Channel.SLACK, "slack_webhooks": Channel.SLACK_WEBHOOK}
+"""Fields of a team, and of a route, that hold receivers; in this order they are told."""
+
+
+def receivers(lists: dict[str, list[str]]) -> tuple[Receiver, ...]:
+    """Return each receiver of the lists of a team or route once, in the order of RECEIVER_LISTS."""
+    return tuple(
+        (channel, name) for field, channel in RECEIVER_LISTS.items() for name in dict.fromkeys(lists.get(field, ()))
+    )
+
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as datetime.weekday() counts
@@ -123,3 +182,133 @@ class Route:
     escalate_after_repeats: int | None = None  # None: not by repeats
     escalate_after_ms: int | None = None  # None: not by time
     escalate_to: str | None = None  # None: nobody
+
+
+MATCHED_BY = ("team", "cluster", "consumer_group", "rule", "severity")
+DEFAULTS_IN_DELIVERY = (
+    "language",
+    "time_zone",
+    "group_wait_ms",
+    "group_interval_ms",
+    "repeat_interval_ms",
+    "send_resolved",
+    "digest_above",
+)
+SET_BY_ROUTES = tuple(name for name in field_names(RouteEntry) if name not in MATCHED_BY)
+
+
+@record
+class RouteChoice:
+    """A route, and which entry decided each field; a field that no entry sets has none: `delivery` or the team."""
+
+    route: Route
+    decided_by: Mapping[str, int]  # field -> position in `routes`
+    receivers_by: Mapping[str, int]  # the same of the receivers, for `route.heard_by`
+
+
+class Routing:
+    """The routes of one configuration. Remembers what it found: the same is asked for thousands of groups."""
+
+    def __init__(
+        self, entries: Sequence[RouteEntry], teams: Mapping[str, Team], default_team: str, delivery: Delivery
+    ) -> None:
+        """Take the sections of the file."""
+        self._entries = entries
+        self._teams = teams
+        self._default_team = default_team
+        self._delivery = delivery
+        self._by_group = PatternIndex([entry.consumer_group for entry in entries])
+        self._about_no_group = [n for n, entry in enumerate(entries) if entry.consumer_group == "*"]
+        self._near: dict[tuple[str, str | None], tuple[int, ...]] = {}
+        self._chosen: dict[tuple[str, tuple[int, ...], str, Severity], RouteChoice] = {}
+        self._choices: dict[tuple[str, tuple[int, ...], tuple[int, ...]], RouteChoice] = {}
+        self._routes: dict[Route, Route] = {}
+
+    def choose(
+        self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None
+    ) -> RouteChoice:
+        """Return what holds for news about a group of a cluster, or about the cluster (`consumer_group` None)."""
+        near = self._near.get((cluster, consumer_group))
+        if near is None:
+            near = self._near[cluster, consumer_group] = self._entries_near(cluster, consumer_group)
+        key = (team, near, rule_id, severity)
+        if key not in self._chosen:
+            own = self._of_team(near, team, rule_id, severity)
+            default = self._of_team(near, self._default_team, rule_id, severity)
+            same = (team, own, default)
+            if same not in self._choices:
+                self._choices[same] = self._choice(team, own, default)
+            self._chosen[key] = self._choices[same]
+        return self._chosen[key]
+
+    def _entries_near(self, cluster: str, consumer_group: str | None) -> tuple[int, ...]:
+        found = self._about_no_group if consumer_group is None else self._by_group.matching(consumer_group)
+        return tuple(n for n in found if matches(cluster, self._entries[n].cluster))
+
+    def _of_team(self, near: Sequence[int], team: str, rule_id: str, severity: Severity) -> tuple[int, ...]:
+        return tuple(
+            n
+            for n in near
+            if matches(team, self._entries[n].team)
+            and matches(rule_id, self._entries[n].rule)
+            and severity.rank >= self._entries[n].severity.rank
+        )
+
+    def _choice(self, team: str, own: Sequence[int], default: Sequence[int]) -> RouteChoice:
+        decided_by = self._deciders(own)
+        values: dict[str, Any] = {name: getattr(self._entries[n], name) for name, n in decided_by.items()}
+        heard_by, receivers_by, told = self._receivers(team, own, default)
+        for name in DEFAULTS_IN_DELIVERY:
+            values.setdefault(name, getattr(self._delivery, name))
+        zone = zone_of(values["time_zone"])
+        values["quiet_hours"] = tuple(map(quiet_hours, values.get("quiet_hours", ())))
+        values["maintenance"] = tuple(
+            Maintenance(
+                moment_in(one.from_, zone), moment_in(one.to, zone), one.cluster, one.consumer_group, one.comment
+            )
+            for one in values.get("maintenance", ())
+        )
+        for name in RECEIVER_LISTS:
+            values.pop(name, None)
+        route = Route(team=team, heard_by=heard_by, receivers=told, **values)
+        return RouteChoice(self._routes.setdefault(route, route), decided_by, receivers_by)
+
+    def _deciders(self, positions: Sequence[int]) -> dict[str, int]:
+        """Return for each field that an entry of these sets the first one that does."""
+        found: dict[str, int] = {}
+        for position in reversed(positions):
+            found.update((name, position) for name in fields_set(self._entries[position]))
+        return found
+
+    def _receivers(
+        self, team: str, own: Sequence[int], default: Sequence[int]
+    ) -> tuple[str, dict[str, int], tuple[Any, ...]]:
+        """Return who hears: the team, else the default team by its routes, else the default team's own list."""
+        for heard_by, positions in ((team, own), (self._default_team, default), (self._default_team, ())):
+            deciders = {name: n for name, n in self._deciders(positions).items() if name in RECEIVER_LISTS}
+            lists = {
+                name: getattr(self._entries[deciders[name]], name)
+                if name in deciders
+                else getattr(self._teams.get(heard_by), name, [])
+                for name in RECEIVER_LISTS
+            }
+            told = receivers(lists)
+            if told:
+                return heard_by, deciders, told
+        return self._default_team, {}, ()  # cannot be: a default team that nobody hears is refused
+
+
+def fields_set(entry: RouteEntry) -> list[str]:
+    """Return which fields of a route an entry sets."""
+    return [name for name in SET_BY_ROUTES if getattr(entry, name) is not None]
+
+
+def quiet_hours(entry: QuietHoursEntry) -> QuietHours:
+    """Return quiet hours as they are compared with a clock."""
+    days = DAYS if entry.days is None else entry.days
+    return QuietHours(
+        frozenset(map(DAYS.index, days)),
+        time.fromisoformat(entry.from_),
+        time.fromisoformat(entry.to),
+        entry.severity_below,
+    )

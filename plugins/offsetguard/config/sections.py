@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from offsetguard.constraints import NO_OTHER_FIELDS
+from offsetguard.model.constraints import NO_OTHER_FIELDS
 
 KEYS_THAT_PYTHON_RESERVES = {"from_": "from"}
 

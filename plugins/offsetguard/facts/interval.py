@@ -1,26 +1,48 @@
-"""Everything about one cluster and interval, and what of it no table has as such."""
+"""What the judge reads: everything about one cluster and interval, as typed records made of published rows.
+
+A column that a row does not have, or that is NULL because an earlier release wrote the row, is the field's default.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from offsetguard.records import record
+from offsetguard.facts.traffic_baselines import unfold
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.records import record
 from offsetguard.tables.columns import ClientSummary
+from offsetguard.tables.facts import Baseline, QueueFigures
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.queue_state import QueueState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
-    from offsetguard.facts.gaps import CollectionGap, UnseenBrokerFacts
-    from offsetguard.facts.queues import QueueFacts
-    from offsetguard.intervals import Interval
+    from _typeshed import DataclassInstance
+
+    from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.remembered import Absences, BrokerMark
+    from offsetguard.model.verdicts import QueueVerdict, State
     from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
     from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
     from offsetguard.tables.gate import InvariantResult
-    from offsetguard.tables.group_facts import GroupFacts
     from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
-    from offsetguard.verdicts import State
+
+    Row = Mapping[str, Any]
+    Record = TypeVar("Record", bound=DataclassInstance)
+
+
+@record(kw_only=True)
+class QueueFacts(QueueFigures):
+    """One suspect queue of one consumer group."""
+
+    message_queue: MessageQueue
+    offsets: QueueOffsets
+    window: QueueState | None = None  # None: published by an earlier release
+    verdict: QueueVerdict | None = None  # given by `windows.judge_queues`; None: not judged yet
 
 
 @record(kw_only=True)
@@ -41,27 +63,6 @@ class TrafficHour:
     usual_tps: float  # mean of the earlier weeks
     usual_spread_tps: float  # their standard deviation
     week_count: int  # earlier weeks
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerMark:
-    """How far a master's commit log reached at a moment of the last days: about one an hour (`store.broker_marks`)."""
-
-    broker_name: str
-    at: datetime
-    commit_log_min_offset: int
-    commit_log_max_offset: int
-    earliest_message_at: datetime | None
-    disk_ratio: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Absences:
-    """How often and how long no client of a consumer group was online in the last days (`store.absences`)."""
-
-    began_at: tuple[datetime, ...]  # starts of those that ended, oldest first
-    longest: timedelta  # of these
-    away_since: datetime | None = None  # start of the one that goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +94,49 @@ class IntervalFacts:
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
     queue_states: Mapping[tuple[str, str], Mapping[State, int]] | None = field(default=None, compare=False)
     """By (consumer group, topic), how many suspect queues are in each state; None: not judged yet."""
+
+
+def record_of(kind: type[Record], row: Row) -> Record:
+    """Return a record of the row's columns; lists become tuples."""
+    return kind(**_known_columns(kind, row))
+
+
+def group_facts_of(row: Row) -> GroupFacts:
+    """Return a `group_facts` row as a record."""
+    return record_of(GroupFacts, row)
+
+
+def queue_facts_of(row: Row) -> QueueFacts:
+    """Return a `queue_facts` row as a record."""
+    queue = {
+        "message_queue": MessageQueue(row["topic"], row["broker_name"], row["queue_id"]),
+        "offsets": QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"]),
+        "window": None if row.get("sample_count") is None else QueueState.from_row(row),
+    }
+    return QueueFacts(**(_known_columns(QueueFacts, row) | queue))
+
+
+def traffic_hour_of(row: Row) -> Iterator[TrafficHour]:
+    """Give what a row of `traffic_baselines` says of a topic beside the weeks before; of groups nothing."""
+    if row["consumer_group"] is not None:
+        return
+    before = unfold(Baseline(row["mean_tps"], row["spread_tps"], row["week_count"]), row["hour_tps"])
+    if before is not None:
+        usual = (before.mean_tps, before.spread_tps, before.week_count)
+        yield TrafficHour(row["topic"], row["hour_start_at"], row["hour_tps"], *usual)
+
+
+def online_groups_of(rows: Iterable[Row]) -> Iterator[OnlineGroupFacts]:
+    """Yield the groups with clients online of `group_snapshots` rows."""
+    for row in rows:
+        if row.get("message_model") is not None:
+            yield record_of(OnlineGroupFacts, row)
+
+
+def _known_columns(kind: type[DataclassInstance], row: Row) -> dict[str, Any]:
+    columns = {}
+    for one in fields(kind):
+        value = row.get(one.name)
+        if value is not None or (one.default is MISSING and one.default_factory is MISSING):
+            columns[one.name] = tuple(value) if isinstance(value, list) else value
+    return columns

@@ -5,10 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.log_kinds import SILENCE
-from offsetguard.queue_state import MISSED_PARTS, WINDOW
-from offsetguard.rebalance_lock import LOCK_SILENCE
-from offsetguard.traffic_baselines import (
+from offsetguard.facts.traffic_baselines import (
     FIRST_MINUTES,
     HOUR,
     REMEMBERED_WEEKS,
@@ -16,11 +13,14 @@ from offsetguard.traffic_baselines import (
     hour_containing,
     hour_of_week,
 )
+from offsetguard.model.log_kinds import SILENCE
+from offsetguard.model.rebalance_lock import LOCK_SILENCE
+from offsetguard.tables.queue_state import MISSED_PARTS, WINDOW
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from offsetguard.config.judgement import Judgement
+    from offsetguard.config.groups import Judgement
 
 KEPT_FOR = timedelta(hours=24)  # a queue without samples
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
 
-from offsetguard.facts import Absences
-from offsetguard.store.changed_rows import count_changed
-from offsetguard.store.columns import NAME_LIMIT
+from offsetguard.model.remembered import Absences
+from offsetguard.store.columns import NAME_LIMIT, count_changed
 from offsetguard.store.models import AbsenceRow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from sqlalchemy.orm import Session
 
-    from offsetguard.facts import IntervalFacts
+    from offsetguard.model.intervals import Interval
+    from offsetguard.tables.group_facts import GroupFacts
 
 KEPT_FOR = timedelta(days=9)  # whoever comes once a week has come twice
 LEAST = timedelta(minutes=5)  # a deployment takes less
@@ -37,24 +37,30 @@ def before(session: Session, cluster: str, moment: datetime) -> Mapping[str, Abs
     return {name: _absences(rows) for name, rows in found.items()}
 
 
-def record(session: Session, facts: IntervalFacts) -> None:
-    """Note who has gone and who has come back in an interval; `facts` have what was known before it."""
+def record(
+    session: Session,
+    cluster: str,
+    interval: Interval,
+    groups: Iterable[GroupFacts],
+    before_it: Mapping[str, Absences],
+) -> None:
+    """Note who has gone and who has come back in an interval; `before_it`: what was known until then."""
     online: dict[str, int] = {}
-    for group in facts.groups:
+    for group in groups:
         if group.online_client_count is not None and len(group.consumer_group) <= NAME_LIMIT:
             online[group.consumer_group] = max(online.get(group.consumer_group, 0), group.online_client_count)
     for name, count in sorted(online.items()):
-        known = facts.absences.get(name)
+        known = before_it.get(name)
         away_since = known.away_since if known is not None else None
         if count == 0 and away_since is None:
-            began = AbsenceRow(cluster=facts.cluster, consumer_group=name, began_at=facts.interval.start, ended_at=None)
+            began = AbsenceRow(cluster=cluster, consumer_group=name, began_at=interval.start, ended_at=None)
             session.merge(began)
         elif count and away_since is not None:
-            open_row = session.get(AbsenceRow, (facts.cluster, name, away_since))
-            if open_row is not None and facts.interval.start - away_since < LEAST:
+            open_row = session.get(AbsenceRow, (cluster, name, away_since))
+            if open_row is not None and interval.start - away_since < LEAST:
                 session.delete(open_row)
             elif open_row is not None:
-                open_row.ended_at = facts.interval.start
+                open_row.ended_at = interval.start
 
 
 def delete_older(session: Session, moment: datetime) -> int:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from offsetguard.errors import SilenceError
-from offsetguard.incidents.history import EventKind, IncidentEvent
-from offsetguard.incidents.silence import Acknowledgement
+from offsetguard.model.errors import SilenceError
+from offsetguard.model.incident import EventKind, IncidentEvent
+from offsetguard.model.silence import Acknowledgement
 from offsetguard.store import incident_events
-from offsetguard.store.chunks import chunks
-from offsetguard.store.columns import NAME_LIMIT, storable
+from offsetguard.store.columns import NAME_LIMIT, chunks, storable
 from offsetguard.store.models import AcknowledgementRow
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from offsetguard.incidents.incident import Incident
+    from offsetguard.model.incident import Incident
 
 
 def acknowledge(session: Session, incident: Incident, *, author: str, comment: str, now: datetime) -> Acknowledgement:

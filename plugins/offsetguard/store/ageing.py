@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import aliased
 
-from offsetguard.store.changed_rows import count_changed
-from offsetguard.store.chunks import KEYS_PER_QUERY
+from offsetguard.store.columns import KEYS_PER_QUERY, count_changed
 from offsetguard.store.database import writing
 from offsetguard.store.models import (
     AcknowledgementRow,

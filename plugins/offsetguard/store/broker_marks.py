@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
 
-from offsetguard.facts import BrokerMark
-from offsetguard.rocketmq.bodies import MASTER_ID
-from offsetguard.store.changed_rows import count_changed
-from offsetguard.store.columns import NAME_LIMIT
+from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.remembered import BrokerMark
+from offsetguard.store.columns import NAME_LIMIT, count_changed
 from offsetguard.store.models import BrokerMarkRow
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from offsetguard.facts import BrokerFacts
+    from offsetguard.tables.broker_facts import BrokerFacts
 
 KEPT_FOR = timedelta(days=9)
 _APART = timedelta(hours=1)

@@ -1,15 +1,43 @@
-"""Column types that behave alike on SQLite and PostgreSQL."""
+"""What repositories share: column types, keys in portions, counts of changed rows, figures as JSON.
+
+A moment is `{"moment": "..."}`, a sentence `{"said": key, "figures": [...], "text": English}`, several are a list.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import DateTime
+from sqlalchemy import CursorResult, DateTime
 from sqlalchemy.types import TypeDecorator
 
+from offsetguard.catalogue import Sentence
+
 if TYPE_CHECKING:
-    from sqlalchemy import Dialect
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from sqlalchemy import Delete, Dialect, Update
+    from sqlalchemy.orm import Session
+
+    from offsetguard.model.verdicts import Figure
+
+
+def count_changed(session: Session, statement: Update | Delete) -> int:
+    """Run a statement; returns how many rows it changed."""
+    changed = session.execute(statement.execution_options(synchronize_session=False))
+    if not isinstance(changed, CursorResult):
+        raise TypeError(f"{type(statement).__name__} gave {type(changed).__name__}, not a CursorResult")
+    return changed.rowcount
+
+
+KEYS_PER_QUERY = 500
+
+
+def chunks(keys: Collection[str]) -> Iterator[list[str]]:
+    """Yield all keys in ascending order, at most KEYS_PER_QUERY at once."""
+    wanted = sorted(keys)
+    for start in range(0, len(wanted), KEYS_PER_QUERY):
+        yield wanted[start : start + KEYS_PER_QUERY]
 
 
 NAME_LIMIT = 255  # characters of the column of a name
@@ -41,3 +69,44 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def figures_to_json(figures: Mapping[str, Any]) -> list[list[Any]]:
+    """Keep names, order and kinds: `[name, value]`."""
+    return [[name, _to_json(figure)] for name, figure in figures.items()]
+
+
+def figures_from_json(figures: Iterable[tuple[str, Any]]) -> dict[str, Figure]:
+    """Return what `figures_to_json` kept."""
+    return {name: _from_json(figure) for name, figure in figures}
+
+
+def said_to_json(text: str | None) -> Any:
+    """Keep a sentence with its key and figures, any other text as it is."""
+    return _to_json(text)
+
+
+def said_from_json(kept: Any) -> Any:
+    """Return a sentence, or a text as releases before kept them."""
+    return _from_json(kept)
+
+
+def _to_json(figure: Any) -> Any:
+    if isinstance(figure, datetime):
+        return {"moment": figure.astimezone(UTC).isoformat()}
+    if isinstance(figure, Sentence):
+        return {"said": figure.key, "figures": figures_to_json(figure.figures), "text": str(figure)}
+    return [_to_json(one) for one in figure] if isinstance(figure, tuple) else figure
+
+
+def _from_json(kept: Any) -> Any:
+    if isinstance(kept, list):
+        return tuple(_from_json(one) for one in kept)
+    if not isinstance(kept, dict):
+        return kept
+    if "moment" in kept:
+        return datetime.fromisoformat(kept["moment"])
+    try:
+        return Sentence(kept["said"], **figures_from_json(kept["figures"]))
+    except KeyError:  # of a release that has other sentences
+        return kept["text"]

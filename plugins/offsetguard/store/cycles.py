@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
 
-from offsetguard.intervals import Interval
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.model.intervals import Interval
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import CycleRow
 

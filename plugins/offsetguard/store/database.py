@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insp
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
-from offsetguard.errors import StoreError
+from offsetguard.model.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, or_, select
 
-from offsetguard.forecast_scoring import Kind
-from offsetguard.incidents.history import EventKind
+from offsetguard.model.forecast import Kind
+from offsetguard.model.incident import EventKind
 from offsetguard.store import incidents
 from offsetguard.store.judged_intervals import Mode
 from offsetguard.store.models import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from offsetguard.incidents.incident import Incident
+    from offsetguard.model.incident import Incident
 
 
 @dataclass(frozen=True, slots=True)

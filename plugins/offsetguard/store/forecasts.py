@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 
-from offsetguard.forecast_scoring import Kind, Outcome, Stated
-from offsetguard.forecasts import Basis, Forecast
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading
 from offsetguard.store.models import ForecastRow, ForecastScoresRow
 

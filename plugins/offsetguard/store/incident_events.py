@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, select
 
-from offsetguard.incidents.history import EventKind, IncidentEvent
+from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.store.columns import NAME_LIMIT, storable
 from offsetguard.store.models import IncidentEventRow
 

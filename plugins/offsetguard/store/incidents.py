@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import case, delete, func, insert, select, update
 
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.offsets import MessageQueue
-from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severity
-from offsetguard.store.chunks import chunks
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
+from offsetguard.store.columns import chunks, figures_from_json, figures_to_json, said_from_json, said_to_json
 from offsetguard.store.database import reading
-from offsetguard.store.figures_json import figures_from_json, figures_to_json, said_from_json, said_to_json
 from offsetguard.store.models import IncidentRow
 
 if TYPE_CHECKING:

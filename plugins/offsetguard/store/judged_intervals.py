@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, false, func, or_, select, update
 
-from offsetguard.intervals import Interval
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.model.intervals import Interval
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading
 from offsetguard.store.models import JudgedIntervalRow
 

@@ -10,10 +10,9 @@ from offsetguard.store import told as told_store
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from offsetguard.incidents.incident import Incident
-    from offsetguard.incidents.muting import MuteReason
-    from offsetguard.incidents.timing import ToldIncident
-    from offsetguard.receivers import Channel
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.receivers import Channel
+    from offsetguard.model.told import MuteReason, ToldIncident
 
 
 @dataclass(frozen=True, slots=True)

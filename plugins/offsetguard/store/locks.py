@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, update
 from sqlalchemy.exc import OperationalError
 
-from offsetguard.errors import StoreError
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.model.errors import StoreError
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, serialize, writing
 from offsetguard.store.models import LockRow
 

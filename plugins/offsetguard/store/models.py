@@ -124,7 +124,7 @@ class IncidentRow(Base):
 
 
 class IncidentEventRow(Base):
-    """One thing that happened to an incident; see `incidents.history.IncidentEvent`."""
+    """One thing that happened to an incident; see `model.incident.IncidentEvent`."""
 
     __tablename__ = "incident_events"
     __table_args__ = (
@@ -141,7 +141,7 @@ class IncidentEventRow(Base):
 
 
 class AcknowledgementRow(Base):
-    """Somebody looks after an incident; the newest one counts. See `incidents.silence.Acknowledgement`."""
+    """Somebody looks after an incident; the newest one counts. See `model.silence.Acknowledgement`."""
 
     __tablename__ = "acknowledgements"
     __table_args__ = (Index("ix_acknowledgements_incident", "incident_id", "id"),)
@@ -154,7 +154,7 @@ class AcknowledgementRow(Base):
 
 
 class SilenceRow(Base):
-    """Incidents that somebody wants to hear nothing of for a time; see `incidents.silence.Silence`."""
+    """Incidents that somebody wants to hear nothing of for a time; see `model.silence.Silence`."""
 
     __tablename__ = "silences"
     __table_args__ = (Index("ix_silences_ends_at", "ends_at"),)
@@ -220,7 +220,7 @@ class NotificationLogRow(Base):
 
 
 class ToldRow(Base):
-    """What a receiver was last told about one (team, cluster, rule); see `incidents.timing.Told`."""
+    """What a receiver was last told about one (team, cluster, rule); see `model.told.Told`."""
 
     __tablename__ = "told"
     __table_args__ = (Index("ix_told_cluster", "cluster"),)

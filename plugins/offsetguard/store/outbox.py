@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select, update
 
-from offsetguard.messages.any_view import AnyView, read_view
-from offsetguard.receivers import Channel
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.model.receivers import Channel
+from offsetguard.model.views import AnyView, read_view
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.models import OutboxRow
 

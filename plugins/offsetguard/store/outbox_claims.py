@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import aliased
 
-from offsetguard.messages.digest import DIGEST
-from offsetguard.receivers import Channel
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.model.receivers import Channel
+from offsetguard.model.views import DIGEST
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import NotificationLogRow, OutboxRow
 from offsetguard.store.outbox import OutboxMessage, Status, from_row

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.store.settled_intervals import current_ids

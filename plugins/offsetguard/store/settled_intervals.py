@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select, update
 
-from offsetguard.store.changed_rows import count_changed
+from offsetguard.store.columns import count_changed
 from offsetguard.store.models import PublishedIntervalRow, SettledSnapshotsRow
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import or_, select, update
 
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.rules.rule import Severity
-from offsetguard.store.changed_rows import count_changed
-from offsetguard.store.columns import NAME_LIMIT, storable
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.verdicts import Severity
+from offsetguard.store.columns import NAME_LIMIT, count_changed, storable
 from offsetguard.store.models import SilenceRow
 
 if TYPE_CHECKING:

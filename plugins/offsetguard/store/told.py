@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, insert, select, update
 
-from offsetguard.digests import digest_of
-from offsetguard.incidents.grouping import GroupKey, ToldKey
-from offsetguard.incidents.muting import MuteReason
-from offsetguard.incidents.timing import Told, ToldIncident
-from offsetguard.receivers import Channel
-from offsetguard.severity import Severity
-from offsetguard.store.chunks import chunks
+from offsetguard.model.digests import digest_of
+from offsetguard.model.receivers import Channel
+from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.verdicts import Severity
+from offsetguard.store.columns import chunks
 from offsetguard.store.models import ToldRow
 
 if TYPE_CHECKING:

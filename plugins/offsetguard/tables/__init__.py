@@ -6,9 +6,8 @@ LANDED tables are what a collection round writes; PUBLISHED tables are what Spar
 Every row carries `cluster` and `interval_start`: the transaction that it belongs to.
 """
 
-from offsetguard.tables.baselines import TRAFFIC_BASELINES
 from offsetguard.tables.broker_facts import BROKER_FACTS, CLUSTER_FACTS
-from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
+from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
 from offsetguard.tables.group_facts import GROUP_FACTS
 from offsetguard.tables.log_facts import LOCK_WAIT_FACTS, LOG_LINE_FACTS, SUBSCRIPTION_FACTS

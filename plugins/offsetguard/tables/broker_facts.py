@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables.columns import BrokerName, Lags
 from offsetguard.tables.snapshots import (
     Active,

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables.table import Int32
 
 ConsumerGroup = Annotated[str, "consumer group"]

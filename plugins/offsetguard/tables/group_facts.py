@@ -6,7 +6,7 @@ What concerns the whole group (members, retries, settings) stands on each of its
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables.columns import ClientSummary, ConsumerGroup, Lags, Topic, UsualTraffic
 from offsetguard.tables.snapshots import (
     ConsumeEnabled,

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables.columns import BrokerName, ConsumerGroup, QueueId, Topic
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, row_of
 

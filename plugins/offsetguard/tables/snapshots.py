@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables.columns import (
     BrokerName,
     ClientSummary,

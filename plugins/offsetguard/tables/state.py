@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 from offsetguard.tables.columns import ConsumerGroup, MessageQueueName, Offsets, Origin, StoreTimes
 from offsetguard.tables.table import Column, Int32, Table, columns_of, nullable, row_of
 

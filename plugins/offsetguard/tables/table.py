@@ -16,7 +16,7 @@ from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, get_args
 
-from offsetguard.records import record
+from offsetguard.model.records import record
 
 RAW_RETENTION = timedelta(days=7)  # what was seen; the pages show one group's 7 days
 FACT_RETENTION = timedelta(days=90)  # what was made of it: small, and weeks are compared with each other

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, AirflowRuntimeError
 
-from offsetguard.channels.receipt import Unavailable
+from offsetguard.deliver.channels.receipt import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow.sdk import Connection
 
-    from offsetguard.channels.mail import MailChannel, TlsMode
-    from offsetguard.channels.slack import SlackChannel
-    from offsetguard.channels.slack_webhook import SlackWebhookChannel
     from offsetguard.config import Delivery
-    from offsetguard.pipeline.sending import Channels
+    from offsetguard.deliver.channels.mail import MailChannel, TlsMode
+    from offsetguard.deliver.channels.slack import SlackChannel
+    from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+    from offsetguard.deliver.sending import Channels
 
 
 _Channel = TypeVar("_Channel")
@@ -54,7 +54,7 @@ def _stops_only_itself(open_one: Callable[[str], _Channel | Unavailable]) -> Cal
 
 def open_channels(delivery: Delivery) -> Channels:
     """Open the ways out; a webhook only when there is a message for it."""
-    from offsetguard.pipeline.sending import Channels
+    from offsetguard.deliver.sending import Channels
 
     return Channels(
         mail=mail_channel(delivery.mail_connection),
@@ -71,7 +71,7 @@ def mail_channel(conn_id: str) -> MailChannel | Unavailable:
     Host, port, login, password; extra `disable_ssl` (TLS from the first byte unless it is true), `disable_tls`
     (STARTTLS unless it is true), `timeout` in seconds.
     """
-    from offsetguard.channels.mail import MailChannel
+    from offsetguard.deliver.channels.mail import MailChannel
 
     connection = _connection(conn_id)
     if connection is None or not connection.host:
@@ -93,7 +93,7 @@ def mail_channel(conn_id: str) -> MailChannel | Unavailable:
 @_stops_only_itself
 def slack_channel(conn_id: str) -> SlackChannel | Unavailable:
     """Open Slack by the provider's type `slack`: password = bot token; extra `base_url`, `timeout`, `proxy`."""
-    from offsetguard.channels.slack import SlackChannel
+    from offsetguard.deliver.channels.slack import SlackChannel
 
     connection = _connection(conn_id)
     if connection is None or not connection.password:
@@ -114,7 +114,7 @@ def slack_webhook(conn_id: str) -> SlackWebhookChannel | Unavailable:
     Password: the whole address, or what comes after the host's `https://hooks.slack.com/services`; extra `timeout`,
     `proxy`.
     """
-    from offsetguard.channels.slack_webhook import SlackWebhookChannel
+    from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 
     connection = _connection(conn_id)
     if connection is None or not connection.password:
@@ -154,7 +154,7 @@ _USUAL_PORT = {"none": 25, "starttls": 587, "tls": 465}
 
 
 def _tls_mode(connection: Connection) -> TlsMode:
-    from offsetguard.channels.mail import TlsMode
+    from offsetguard.deliver.channels.mail import TlsMode
 
     extra = connection.extra_dejson
     if not _is_true(extra.get("disable_ssl", False)):

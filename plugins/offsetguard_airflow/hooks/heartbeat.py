@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from offsetguard.channels.heartbeat import Heartbeat
     from offsetguard.config import Delivery
+    from offsetguard.deliver.channels.heartbeat import Heartbeat
 
     class Log(Protocol):
         """A logger of the standard library or of a task."""
@@ -25,7 +25,7 @@ def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
 
     Raises AirflowNotFoundException when the connection that is named does not exist.
     """
-    from offsetguard.channels.heartbeat import Heartbeat
+    from offsetguard.deliver.channels.heartbeat import Heartbeat
 
     if delivery.heartbeat_connection is not None:
         return Heartbeat(BaseHook.get_connection(delivery.heartbeat_connection).password or "")
@@ -34,7 +34,7 @@ def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
 
 def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None:
     """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat."""
-    from offsetguard.pipeline.own_health import beat
+    from offsetguard.deliver.channels.heartbeat import beat
 
     try:
         heartbeat = open_heartbeat(delivery)

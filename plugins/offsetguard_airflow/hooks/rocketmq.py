@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook
 
-from offsetguard.errors import ConfigError
+from offsetguard.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from offsetguard.rocketmq.signing import Credentials
+    from offsetguard.sources.rocketmq.signing import Credentials
 
 
 def rocketmq_credentials(conn_id: str | None) -> Credentials | None:
@@ -20,7 +20,7 @@ def rocketmq_credentials(conn_id: str | None) -> Credentials | None:
     """
     if conn_id is None:
         return None
-    from offsetguard.rocketmq.signing import Credentials
+    from offsetguard.sources.rocketmq.signing import Credentials
 
     connection = BaseHook.get_connection(conn_id)
     if not connection.login or not connection.password:

@@ -35,8 +35,8 @@ class CollectOffsetsOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Ask the cluster, unless the interval has landed already."""
         from offsetguard.collect.collector import collect_cluster
-        from offsetguard.errors import IntervalHasPassed
-        from offsetguard.workspace import Workspace
+        from offsetguard.config.workspace import Workspace
+        from offsetguard.model.errors import IntervalHasPassed
         from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
 

@@ -25,9 +25,9 @@ class DailyReportOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Write what is due now."""
-        from offsetguard.pipeline.daily_reports import write_daily_reports
+        from offsetguard.config.workspace import Workspace
+        from offsetguard.deliver.daily_reports import write_daily_reports
         from offsetguard.store.database import open_database
-        from offsetguard.workspace import Workspace
         from offsetguard_airflow.configuration import configuration
 
         workspace = Workspace.from_environment()

@@ -19,10 +19,10 @@ class DeliverOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Send everything that is due now, then tell the heartbeat."""
-        from offsetguard.pipeline.deliver import deliver_due
-        from offsetguard.pipeline.own_health import look
+        from offsetguard.config.workspace import Workspace
+        from offsetguard.decide.own_health import look
+        from offsetguard.deliver.deliver import deliver_due
         from offsetguard.store.database import open_database
-        from offsetguard.workspace import Workspace
         from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.hooks.channels import open_channels
         from offsetguard_airflow.hooks.heartbeat import tell_heartbeat

@@ -18,10 +18,10 @@ class HousekeepingOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Do everything that is due now."""
-        from offsetguard.cycle_metrics import of_housekeeping
-        from offsetguard.housekeeping.clean import Housekeeper
+        from offsetguard.config.workspace import Workspace
+        from offsetguard.lake.cycle_metrics import of_housekeeping
+        from offsetguard.lake.upkeep.clean import Housekeeper
         from offsetguard.store.database import open_database
-        from offsetguard.workspace import Workspace
         from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.metrics import send
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk.definitions.context import Context
 
-    from offsetguard.pipeline.judge import JudgeReport
+    from offsetguard.decide.judge import JudgeReport
 
 EVERY_GROUP = "*"
 LINES_PER_LIST = 20  # of what one finding explains, and of what could not be told
@@ -66,10 +66,10 @@ class JudgeOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
-        from offsetguard.errors import ConfigError
-        from offsetguard.pipeline.judge import judge_interval
+        from offsetguard.config.workspace import Workspace
+        from offsetguard.decide.judge import judge_interval
+        from offsetguard.model.errors import ConfigError
         from offsetguard.store.database import open_database
-        from offsetguard.workspace import Workspace
         from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.facts import check_group_pattern, read_facts
 
@@ -104,7 +104,7 @@ class JudgeOperator(BaseOperator):
 
 def report_lines(report: JudgeReport) -> Iterator[tuple[int, str]]:
     """Yield what a judgement came to, as lines with their levels; no name from the cluster can steer a terminal."""
-    from offsetguard.messages.hostile import harmless
+    from offsetguard.deliver.messages.wording import harmless
 
     return ((level, harmless(line, _LINE_LIMIT)) for level, line in _lines(report))
 

@@ -49,7 +49,7 @@ class PublishIntervalOperator(SparkJobOperator):
         """Send them; that this is not possible changes nothing of what became of the interval."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        from offsetguard.errors import StoreError
+        from offsetguard.model.errors import StoreError
         from offsetguard_airflow.metrics import send_cycle
 
         try:

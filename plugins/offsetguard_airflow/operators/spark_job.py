@@ -139,7 +139,7 @@ def workspace_variables() -> dict[str, str]:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
-    from offsetguard.workspace import Workspace
+    from offsetguard.config.workspace import Workspace
 
     workspace = Workspace.from_environment()
     for url in filter(None, (workspace.database_url, workspace.catalog_url)):

@@ -18,9 +18,9 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Redirect
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from offsetguard.messages.hostile import harmless
-from offsetguard.page_addresses import DATA_DOCS_PATH, INCIDENTS_PATH
-from offsetguard.workspace import Workspace
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.page_addresses import DATA_DOCS_PATH, INCIDENTS_PATH
 from offsetguard_airflow.page.files import CONTENT_TYPES, find_file, index_page
 from offsetguard_airflow.page.headers import PAGE_HEADERS
 from offsetguard_airflow.page.incidents import incident_routes

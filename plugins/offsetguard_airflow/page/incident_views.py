@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import catalogue
-from offsetguard.messages.view import FigureView, QueueView, Record
-from offsetguard.text import format_duration, format_moment
+from offsetguard.catalogue.text import format_duration, format_moment
+from offsetguard.model.views import FigureView, QueueView, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from offsetguard.incidents.history import IncidentEvent
-    from offsetguard.incidents.incident import Incident
-    from offsetguard.incidents.silence import Acknowledgement, Silence
-    from offsetguard.rules.rule import Figure
+    from offsetguard.model.incident import Incident, IncidentEvent
+    from offsetguard.model.silence import Acknowledgement, Silence
+    from offsetguard.model.verdicts import Figure
     from offsetguard.store.listeners import Listener
 
 

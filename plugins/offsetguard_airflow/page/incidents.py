@@ -19,14 +19,14 @@ from fastapi import APIRouter, Depends, HTTPException, Request, status
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from offsetguard.errors import SilenceError, StoreError
-from offsetguard.incidents.silence import Matchers, Silence, literal
-from offsetguard.messages.hostile import harmless_view
-from offsetguard.page_addresses import ACKNOWLEDGE, SILENCE
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless_view
+from offsetguard.model.errors import SilenceError, StoreError
+from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE
+from offsetguard.model.silence import Matchers, Silence, literal
 from offsetguard.store import acknowledgements, incident_events, listeners, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_migrated, reading, writing
-from offsetguard.workspace import Workspace
 from offsetguard_airflow.page import form_tokens
 from offsetguard_airflow.page.headers import FORM_HEADERS
 from offsetguard_airflow.page.incident_views import IncidentList, incident_page, listed, silence_line
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
-    from offsetguard.incidents.incident import Incident, Subject
+    from offsetguard.model.incident import Incident, Subject
 
 OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.queue_state import MISSED_AFTER
+from offsetguard.tables.queue_state import MISSED_AFTER
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers import incident_groups as groups
 from offsetguard_peers.incident_stage import EVERY_S, SLOW_COUNT, StagedRun, stage_incidents
 from offsetguard_peers.judged_rounds import judged_rounds_of_bundle
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.rule import Finding
     from offsetguard_peers.incident_groups import Pair
     from offsetguard_peers.judged_rounds import JudgedRound
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.rules.rule import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, Producer, ProducerRefused, produce, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds
@@ -24,7 +24,7 @@ from offsetguard_peers.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.rule import Finding
     from offsetguard_peers.broker import Broker
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -14,7 +14,7 @@ from offsetguard_peers.mqadmin import mqadmin
 from offsetguard_peers.waiting import wait_until
 
 if TYPE_CHECKING:
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.rule import Finding
     from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

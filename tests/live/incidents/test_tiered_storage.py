@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.rocketmq.requests import GetBrokerRuntimeInfo
+from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.judged_rounds import LiveRounds

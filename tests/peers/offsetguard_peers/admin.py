@@ -13,18 +13,18 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from offsetguard.errors import BrokerRefused
-from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
-from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
-from offsetguard.rocketmq.refusals import refusal
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.sources.rocketmq.refusals import refusal
+from offsetguard.sources.rocketmq.requests import (
     GetMaxOffset,
     GetMinOffset,
     GetRouteInfoByTopic,
     QueryConsumerOffset,
     Request,
 )
-from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
+from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers import acl
 
 if TYPE_CHECKING:

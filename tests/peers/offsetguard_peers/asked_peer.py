@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import RocketMQError
-from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.model.errors import RocketMQError
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.severity import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin, ChangingCode
 from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, producer_of, running_consumers
 from offsetguard_peers.incident_stage import OFTEN_REBALANCING

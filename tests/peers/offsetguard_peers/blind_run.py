@@ -20,8 +20,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.severity import Severity
+from offsetguard.judge.registry import RULES
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.blind_causes import (
     HARMLESS,
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from offsetguard.rules.rule import Figure, Finding
+    from offsetguard.judge.rule import Finding
+    from offsetguard.model.verdicts import Figure
     from offsetguard_peers.judged_rounds import JudgedRound
 
 WELL_FOR_S = 45.0  # before anything happens to a group
@@ -132,7 +133,7 @@ class BlindResult:
     @property
     def unexplained(self) -> dict[tuple[str, str | None, str | None], Told]:
         """What people would have been told, and nothing that was staged explains."""
-        return {key: told for key, told in self.stray.items() if told.rounds >= rules_by_id()[told.rule].bad_cycles}
+        return {key: told for key, told in self.stray.items() if told.rounds >= RULES[told.rule].bad_cycles}
 
     @property
     def troubles(self) -> list[Row]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from offsetguard.collect.held_back import CHECK_GROUP, GIVEN_UP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
@@ -42,7 +42,7 @@ from offsetguard_peers.source_stage import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from offsetguard.rocketmq.requests import Request
+    from offsetguard.sources.rocketmq.requests import Request
     from offsetguard_peers.source_probes import Cells, Probes
 
 AnswerT = TypeVar("AnswerT")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.errors import BrokerRefused
+from offsetguard.model.errors import BrokerRefused
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.java_programs import programs_class_path

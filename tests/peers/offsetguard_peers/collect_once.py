@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 
 pa.array([0])  # imports pandas, once for all forked rounds instead of once in each
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.channels.mail import MailChannel
-from offsetguard.channels.slack import SlackChannel
-from offsetguard.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.pipeline.deliver import deliver_due
-from offsetguard.pipeline.sending import Channels
+from offsetguard.deliver.channels.mail import MailChannel
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.sending import Channels
 from offsetguard.store.database import connect
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ class Addresses:
 def running_deliverer(addresses: Addresses, now: datetime) -> Iterator[BaseProcess]:
     """Start one sweep; it is killed at the end of the block if it still runs."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "offsetguard.messages.mail", "sqlalchemy.dialects.sqlite", "psycopg"])
+    context.set_forkserver_preload(
+        [__name__, "offsetguard.deliver.messages.mail", "sqlalchemy.dialects.sqlite", "psycopg"]
+    )
     process = context.Process(target=_sweep, args=(addresses, now))
     process.start()
     try:

@@ -20,7 +20,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from offsetguard.pipeline.deliver import deliver_due
+from offsetguard.deliver.deliver import deliver_due
 from offsetguard.store import outbox
 from offsetguard.store.database import open_database
 from offsetguard.store.outbox import Status
@@ -31,7 +31,7 @@ from offsetguard_peers.postgresql import PostgresServer, postgresql_binaries
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from offsetguard.messages.view import IncidentView, MessageView
+    from offsetguard.model.views import IncidentView, MessageView
 
 RECEIVERS = ("a@example.com", "b@example.com", "#alerts", "hook-1", "hook-2")
 _KEY = re.compile(r"\d+-\S+-(?:warning|resolved)")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.channels.mail import MailChannel
-from offsetguard.channels.slack import SlackChannel
-from offsetguard.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
-from offsetguard.pipeline.sending import Channels
-from offsetguard.receivers import Channel
+from offsetguard.deliver.channels.mail import MailChannel
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.deliver.sending import Channels
+from offsetguard.model.receivers import Channel
+from offsetguard.model.views import IncidentView, MessageView, NotificationReason
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.database import writing
 from offsetguard_peers.slack_server import SlackServer

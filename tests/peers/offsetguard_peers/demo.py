@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from offsetguard.errors import OffsetGuardError
-from offsetguard.page_addresses import DATA_DOCS_PATH, URL_PREFIX
+from offsetguard.model.errors import OffsetGuardError
+from offsetguard.model.page_addresses import DATA_DOCS_PATH, URL_PREFIX
 from offsetguard_peers import demo_groups
 from offsetguard_peers.airflow_standalone import AirflowFailed
 from offsetguard_peers.demo_config import demo_config

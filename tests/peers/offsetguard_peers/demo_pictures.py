@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from offsetguard.page_addresses import data_docs_url
+from offsetguard.model.page_addresses import data_docs_url
 from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.chromium import log_in, open_page
 from offsetguard_peers.demo import PASSWORD

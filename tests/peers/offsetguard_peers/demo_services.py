@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import yaml
 
-from offsetguard.errors import OffsetGuardError
-from offsetguard.rocketmq.requests import GetBrokerClusterInfo, GetBrokerRuntimeInfo, GetConsumerConnectionList
+from offsetguard.model.errors import OffsetGuardError
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, GetBrokerRuntimeInfo, GetConsumerConnectionList
 from offsetguard_peers.admin import Admin, ask
 from offsetguard_peers.demo import elapsed_clock
 from offsetguard_peers.demo_config import demo_config

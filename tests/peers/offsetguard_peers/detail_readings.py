@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.details import read_running_info
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.running_info import read_running_info
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.requests import GetBrokerConfig, GetBrokerRuntimeInfo
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import GetBrokerConfig, GetBrokerRuntimeInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offsetguard.config.judgement import Judgement
-from offsetguard.fact_queries import FactQueries, Moment
+from offsetguard.config.groups import Judgement
+from offsetguard.facts.queries import FactQueries, Moment
 
 if TYPE_CHECKING:
-    from offsetguard.fact_queries import Tables
-    from offsetguard.fact_rows import Record
-    from offsetguard.intervals import Interval
+    from offsetguard.facts.interval import Record
+    from offsetguard.facts.queries import Tables
+    from offsetguard.model.intervals import Interval
     from offsetguard.tables import Table
 
 

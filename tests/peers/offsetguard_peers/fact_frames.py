@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import arrow_schema
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.queue_state import fold_snapshot
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from offsetguard.config import Config
-    from offsetguard.intervals import Interval
+    from offsetguard.model.intervals import Interval
     from offsetguard.tables import Table
 
 Row = dict[str, Any]

@@ -29,9 +29,9 @@ from pyiceberg.types import (
 )
 
 from offsetguard.collect.landing import table_of
-from offsetguard.housekeeping.table_files import live_files, write_file
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
-from offsetguard.published_facts import NO_SNAPSHOT
+from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
+from offsetguard.lake.reading.catalog import NO_SNAPSHOT
+from offsetguard.lake.upkeep.table_files import live_files, write_file
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
     from pyiceberg.types import IcebergType
 
-    from offsetguard.intervals import Interval
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.model.intervals import Interval
     from offsetguard.tables import Table
-    from offsetguard.workspace import Workspace
 
 Row = dict[str, Any]
 

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard import forecasts
 from offsetguard.config import Config, WindowPolicy
-from offsetguard.facts import BrokerFacts, BrokerMark, IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.queue_state import QueueState, Sample
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.forecasts import forecasts
+from offsetguard.model.intervals import Interval
+from offsetguard.model.remembered import BrokerMark
+from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.queue_answers import stepped
 from offsetguard_peers.simulated_broker import DAY, HOUR, SimulatedQueue
 from offsetguard_peers.simulated_worlds import KINDS, WARM_UP, World, world
@@ -30,8 +32,8 @@ from offsetguard_peers.simulated_worlds import KINDS, WARM_UP, World, world
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from offsetguard.broker_cleaning import BrokerRetention
-    from offsetguard.forecasts import Forecast
+    from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
+    from offsetguard.model.forecast import Forecast
     from offsetguard_peers.queue_answers import Row
 
 START = datetime(2026, 11, 2, tzinfo=UTC)

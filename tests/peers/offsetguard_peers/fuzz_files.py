@@ -11,16 +11,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard.bundle.layout import read_index_line, read_meta
-from offsetguard.bundle.secrets import log_without_secrets, without_secrets
 from offsetguard.collect.http_page import _length_of_body
 from offsetguard.collect.prometheus_text import SampleReader
-from offsetguard.errors import BrokerRefused, BundleError
-from offsetguard.logs.events import read_records
-from offsetguard.logs.log_stream import LogStream
-from offsetguard.rocketmq import body_decoders
-from offsetguard.state_files.config_file import read_state_file
-from offsetguard.state_files.consume_queue import read_topic
+from offsetguard.model.errors import BrokerRefused, BundleError
+from offsetguard.sources.bundle.layout import read_index_line, read_meta
+from offsetguard.sources.bundle.writer import log_without_secrets, without_secrets
+from offsetguard.sources.logs.events import read_records
+from offsetguard.sources.logs.log_stream import LogStream
+from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.state_files.config_file import read_state_file
+from offsetguard.sources.state_files.consume_queue import read_topic
 from offsetguard_peers.fuzz_target import Target
 
 if TYPE_CHECKING:

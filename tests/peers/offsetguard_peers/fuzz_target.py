@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,20 +10,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.collect.stats_item import StatsItem
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import body_decoders, detail_decoders, fastjson
-from offsetguard.rocketmq.bodies import TopicOffsets
-from offsetguard.rocketmq.json_fields import int_key, timestamp_field
-from offsetguard.rocketmq.message import decode_messages
-from offsetguard.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import body_decoders, detail_decoders, fastjson
+from offsetguard.sources.rocketmq.bodies import TopicOffsets
+from offsetguard.sources.rocketmq.json_fields import int_key, timestamp_field
+from offsetguard.sources.rocketmq.message import decode_messages
+from offsetguard.sources.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
 from offsetguard_peers.fuzz_files import file_targets
 from offsetguard_peers.fuzz_target import Target

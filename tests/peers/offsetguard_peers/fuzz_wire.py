@@ -6,13 +6,12 @@ import struct
 import zlib
 from functools import partial
 
-from offsetguard.rocketmq import fastjson
-from offsetguard.rocketmq.codes import SerializeType
-from offsetguard.rocketmq.connection import Connection
-from offsetguard.rocketmq.frame import Frame, FrameReader, encode_frame
-from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
-from offsetguard.rocketmq.message import MAGIC_V1, MAGIC_V2, decode_messages
-from offsetguard.rocketmq.pull import decode_pull_result
+from offsetguard.sources.rocketmq import fastjson
+from offsetguard.sources.rocketmq.codes import SerializeType
+from offsetguard.sources.rocketmq.connection import Connection
+from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.sources.rocketmq.message import MAGIC_V1, MAGIC_V2, decode_messages, decode_pull_result
 from offsetguard_peers.fuzz_target import Target
 from offsetguard_peers.scripted_broker import message_record
 

@@ -10,7 +10,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from offsetguard.intervals import Interval
+from offsetguard.facts.traffic_baselines import HOUR, earlier_rows, hour_containing, hour_of_week
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
@@ -27,7 +28,6 @@ from offsetguard.tables import (
     TOPIC_SETTINGS,
     TRAFFIC_BASELINES,
 )
-from offsetguard.traffic_baselines import HOUR, earlier_rows, hour_containing, hour_of_week
 from offsetguard_peers.generated_queues import queue_history
 
 if TYPE_CHECKING:

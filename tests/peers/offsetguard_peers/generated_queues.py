@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,8 +19,8 @@ from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.table import WriteTask
 from pyiceberg.transforms import DayTransform
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
+from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
+from offsetguard.tables.arrow import arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.table import Table as IcebergTable
 
+    from offsetguard.config.workspace import Workspace
     from offsetguard.tables import Table
-    from offsetguard.workspace import Workspace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

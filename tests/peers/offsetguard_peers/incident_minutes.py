@@ -7,18 +7,19 @@ from datetime import UTC, datetime, timedelta
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.facts import GroupFacts, IntervalFacts
-from offsetguard.incidents.lifecycle import Changes, advance
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.rule import Finding, QueueEvidence, Severity
+from offsetguard.decide.incidents.lifecycle import Changes, advance
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Finding
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.verdicts import QueueEvidence, Severity
+from offsetguard.tables.group_facts import GroupFacts
 
 if TYPE_CHECKING:
-    from offsetguard.incidents.incident import Incident
+    from offsetguard.model.incident import Incident
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)  # of minute 0
-RULES = rules_by_id()
 
 
 def interval(minute: int) -> Interval:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.severity import Severity
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.verdicts import Severity
 
 OPENED_AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 _EVIDENCE = Evidence(

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.asking_everything import asking_everything
-from offsetguard.bundle.reader import open_bundle
 from offsetguard.cli.which_clusters import default_config
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.config import Config, LogSource
-from offsetguard.diagnosis import without_own_gaps
-from offsetguard.intervals import Interval
-from offsetguard.replayed_rounds import snapshots_of_bundle
-from offsetguard.rules.registry import judge
-from offsetguard.rules.rule import Severity
-from offsetguard.sampled_rounds import facts_of_moments, facts_of_rounds
+from offsetguard.config.asking_everything import asking_everything
+from offsetguard.facts.sampled_rounds import facts_of_moments, facts_of_rounds
+from offsetguard.judge.diagnosis import without_own_gaps
+from offsetguard.judge.registry import judge
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.sources.bundle.reader import open_bundle
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.rules.registry import Judgement
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.registry import Judgement
+    from offsetguard.judge.rule import Finding
     from offsetguard_peers.rocketmq import RocketMQCluster
 
 CLUSTER = "main"

@@ -7,8 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from offsetguard.config import Config
-from offsetguard.rules.registry import judge
-from offsetguard.rules.rule import Severity
+from offsetguard.judge.registry import judge
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.simulated_facts import BROKERS, STEPS_PER_CYCLE
 from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek, minute_before, written_at_step
 from offsetguard_peers.weekly_groups import STEP_S, Trouble, weekly_group
@@ -16,7 +16,7 @@ from offsetguard_peers.weekly_groups import STEP_S, Trouble, weekly_group
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.rule import Finding
     from offsetguard_peers.weekly_groups import WeeklyGroup
 
 CONFIG = Config.from_values(

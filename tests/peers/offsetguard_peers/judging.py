@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.config import Config
-from offsetguard.facts import IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.messages.view import MessageView
-from offsetguard.pipeline.judge import JudgeReport, judge_interval
+from offsetguard.decide.judge import JudgeReport, judge_interval
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.intervals import Interval
+from offsetguard.model.views import MessageView
 from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from offsetguard.facts import GroupFacts
-    from offsetguard.incidents.decision import NotificationReason
+    from offsetguard.model.views import NotificationReason
+    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

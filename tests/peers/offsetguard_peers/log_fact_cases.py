@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from offsetguard.facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, Table
+from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 
 Row = dict[str, Any]
 

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
-from offsetguard.channels.mail import MailChannel
-from offsetguard.channels.receipt import Unavailable
 from offsetguard.config import Config
-from offsetguard.facts import GroupFacts, IntervalFacts, QueueFacts
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue
-from offsetguard.pipeline.daily_reports import write_daily_reports
-from offsetguard.pipeline.deliver import deliver_due
-from offsetguard.pipeline.judge import judge_interval
-from offsetguard.pipeline.sending import Channels
-from offsetguard.queue_fold import windows_of
-from offsetguard.queue_state import Sample
+from offsetguard.decide.judge import judge_interval
+from offsetguard.deliver.channels.mail import MailChannel
+from offsetguard.deliver.channels.receipt import Unavailable
+from offsetguard.deliver.daily_reports import write_daily_reports
+from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.sending import Channels
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.facts.queue_fold import windows_of
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.store.database import open_database
+from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.chromium import open_page
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.inbox_page import InboxPage
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from offsetguard.tables.group_facts import GroupFacts
     from offsetguard_peers.smtp_server import ReceivedMail
 
 CLUSTER = "orders-cluster"

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import arrow_schema
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters
-from offsetguard.queue_fold import windows_of
-from offsetguard.queue_state import Sample
+from offsetguard.facts.queue_fold import windows_of
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.queue_state import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from offsetguard.queue_state import QueueState
     from offsetguard.tables import Table
+    from offsetguard.tables.queue_state import QueueState
 
 Row = dict[str, Any]
 History = list[tuple["datetime", Sample]]

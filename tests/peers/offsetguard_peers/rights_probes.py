@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from offsetguard.errors import BrokerRefused
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.refusals import AccessDenied
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.refusals import AccessDenied
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
@@ -31,7 +31,7 @@ from offsetguard.rocketmq.requests import (
     SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
-from offsetguard.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.source_list import ANY_ACCOUNT, MASTER, SUB_RIGHT

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from offsetguard.rocketmq.refusals import BrokerSystemError
-from offsetguard.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.sources.rocketmq.refusals import BrokerSystemError
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 from offsetguard_peers import acl as access_control
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.broker import Broker

@@ -7,28 +7,17 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.config import Config
-from offsetguard.facts import (
-    Absences,
-    BrokerFacts,
-    BrokerMark,
-    ClusterFacts,
-    CollectionGap,
-    GroupFacts,
-    IntervalFacts,
-    LockWaitFacts,
-    LogLineFacts,
-    OffsetMoveFacts,
-    OnlineGroupFacts,
-    QueueFacts,
-    SubscriptionFacts,
-    TopicFacts,
-    TrafficHour,
-    UnseenBrokerFacts,
-)
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_fold import windows_of
-from offsetguard.queue_state import QueueState, Sample
+from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts, TrafficHour
+from offsetguard.facts.queue_fold import windows_of
+from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.remembered import Absences, BrokerMark
+from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
+from offsetguard.tables.queue_state import QueueState, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,14 +15,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from offsetguard.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.rocketmq.message import MAGIC_V1
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.message import MAGIC_V1
 from offsetguard_peers.scripted_peer import ScriptedPeer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
     Trouble = Callable[["Conversation", "RemotingCommand"], Awaitable[bool]]
@@ -254,7 +254,7 @@ def event_body(group: str, requested: int, corrected: int, *, topic: str = "orde
 
 
 def message_record(queue_offset: int, body: bytes) -> bytes:
-    """Return one message as a broker stores it; layout: `offsetguard.rocketmq.message`."""
+    """Return one message as a broker stores it; layout: `offsetguard.sources.rocketmq.message`."""
     now_ms = int(time.time() * 1000)
     host = bytes((127, 0, 0, 1)) + struct.pack(">i", 10911)
     topic = EVENT_TOPIC.encode()

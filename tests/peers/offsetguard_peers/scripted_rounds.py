@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.tables import (
-    GROUP_SNAPSHOTS,
-    QUEUE_SNAPSHOTS,
-)
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
-    from offsetguard.rocketmq.codes import RequestCode
+    from offsetguard.sources.rocketmq.codes import RequestCode
     from offsetguard.tables import Table
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)

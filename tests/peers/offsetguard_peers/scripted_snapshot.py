@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.snapshot_rows import as_rows

@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
-from offsetguard.config.judgement import Judgement
-from offsetguard.fact_queries import FactQueries, Moment
-from offsetguard.fact_rows import queue_facts_of
-from offsetguard.facts import ClusterFacts, IntervalFacts, OffsetMoveFacts, UnseenBrokerFacts
-from offsetguard.intervals import Interval
+from offsetguard.config.groups import Judgement
+from offsetguard.facts.interval import IntervalFacts, queue_facts_of
+from offsetguard.facts.queries import FactQueries, Moment
+from offsetguard.model.gaps import UnseenBrokerFacts
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES, QUEUE_FACTS, QUEUE_SNAPSHOTS
+from offsetguard.tables.broker_facts import ClusterFacts
+from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard_peers.simulated_facts import (
     BROKERS,
     MONDAY,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from offsetguard.collect.landing import Row
-    from offsetguard.fact_queries import MomentQueries, Tables
+    from offsetguard.facts.queries import MomentQueries, Tables
     from offsetguard_peers.weekly_groups import Counts, WeeklyGroup
 
 CLUSTER = "weeks"

@@ -12,24 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
-from offsetguard.channels.receipt import slack_parent
-from offsetguard.channels.slack import SlackChannel
 from offsetguard.config import Config
-from offsetguard.incidents.decision import NotificationReason
-from offsetguard.incidents.grouping import GroupKey
-from offsetguard.incidents.incident import Incident
-from offsetguard.incidents.silence import Acknowledgement
-from offsetguard.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.messages.slack import render_slack
-from offsetguard.messages.view import LagPoint, MessageView
-from offsetguard.offsets import MessageQueue
-from offsetguard.pipeline.message_views import Telling, message_view
-from offsetguard.rules.accumulation import RULE
-from offsetguard.rules.rule import Finding, QueueEvidence, Severity
+from offsetguard.decide.incidents.lifecycle import opened_by
+from offsetguard.decide.message_views import Telling, message_view
+from offsetguard.deliver.channels.receipt import slack_parent
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.messages.slack import render_slack
+from offsetguard.judge.rule import Finding
+from offsetguard.judge.rules.accumulation import RULE
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.silence import Acknowledgement
+from offsetguard.model.told import GroupKey
+from offsetguard.model.verdicts import QueueEvidence, Severity
+from offsetguard.model.views import LagPoint, MessageView, NotificationReason
 from offsetguard_peers.slack_server import SlackServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from offsetguard.model.incident import Incident
 
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
 READERS = {"en": "UTC", "zh": "Asia/Shanghai"}
@@ -123,7 +125,7 @@ def _incident(consumer_group: str, lag: int, variant: str) -> Incident:
         },
         queues=tuple(queues),
     )
-    return Incident.opened_by(finding, _interval(0))
+    return opened_by(finding, _interval(0))
 
 
 def _interval(minutes: int) -> Interval:

@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from offsetguard.severity import Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.blind_causes import Cause, Subject
 from offsetguard_peers.clients import ConsumerSpec, ProducerRefused, RunningConsumers, producer_of, running_consumers
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from offsetguard.rules.rule import Finding
+    from offsetguard.judge.rule import Finding
 
 ORDERS, PAYMENTS, SEATS, ALARMS, AUDITS, PRICES, IDLE = (
     "orders",

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.codes import RequestCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landed_folders import snapshot_folder
-from offsetguard.collect.landing import read_table
+from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config, Tls
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.client import RocketMQClient
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.tables import LANDED
 from offsetguard_peers import broker_probes, rights_probes, surroundings_probes
 from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, REPLICAS, YES

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from offsetguard.errors import BrokerRefused
-from offsetguard.rocketmq.codes import ResponseCode
-from offsetguard.rocketmq.requests import PullMessage, Request
-from offsetguard.rocketmq.signing import Credentials
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq.codes import ResponseCode
+from offsetguard.sources.rocketmq.requests import PullMessage, Request
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers import acl
 from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, NOT_IN_VERSION, OWN, REPLICAS, SLAVE, YES
 from offsetguard_peers.source_stage import ORDERS, Stage
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from offsetguard.config import Tls
-    from offsetguard.rocketmq.client import RocketMQClient
+    from offsetguard.sources.rocketmq.client import RocketMQClient
     from offsetguard_peers.broker import Broker
 
 AnswerT = TypeVar("AnswerT")

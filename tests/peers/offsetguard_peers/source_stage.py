@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from offsetguard.errors import BrokerRefused
-from offsetguard.rocketmq.codes import ResponseCode
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard_peers.admin import Admin, ChangingCode
 from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, produce_held_back, running_consumers
 from offsetguard_peers.rocketmq import RocketMQCluster

@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from offsetguard.rocketmq.body_decoders import all_consumer_offsets
-from offsetguard.rocketmq.malformed import MalformedBytes
-from offsetguard.rocketmq.requests import GetBrokerRuntimeInfo
+from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce
 

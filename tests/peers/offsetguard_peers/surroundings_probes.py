@@ -9,10 +9,10 @@ import time
 import urllib.request
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from offsetguard.errors import BrokerRefused, RocketMQError
-from offsetguard.rocketmq import body_decoders
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import BrokerRefused, RocketMQError
+from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllTopicListFromNameServer,
     GetBrokerClusterInfo,

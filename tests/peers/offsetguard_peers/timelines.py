@@ -24,13 +24,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from offsetguard.config import Config
-from offsetguard.facts import CollectionGap, GroupFacts, IntervalFacts, QueueFacts
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.intervals import Interval
-from offsetguard.messages.digest import DigestView
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.pipeline.judge import judge_interval
-from offsetguard.severity import Severity
+from offsetguard.decide.judge import judge_interval
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import DigestView
 from offsetguard.store import acknowledgements, silences
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import writing
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from offsetguard.pipeline.judge import JudgeReport
-    from offsetguard.pipeline.planning import PlannedMessage
+    from offsetguard.decide.judge import JudgeReport
+    from offsetguard.decide.planning import PlannedMessage
+    from offsetguard.facts.interval import QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)  # a Friday
 MINUTE = timedelta(minutes=1)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import arrow_schema
-from offsetguard.intervals import Interval
-from offsetguard.reading.fact_reader import FactReader
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS, ColumnType, Table
-from offsetguard.workspace import Workspace
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.databases import fresh_database
 from offsetguard_peers.iceberg_writer import append, create_table, new_catalog
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offsetguard.tables.baselines import Baseline
+from offsetguard.tables.facts import Baseline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import yaml
 
-from offsetguard.workspace import Workspace
+from offsetguard.config.workspace import Workspace
 from offsetguard_peers.airflow_standalone import AirflowStandalone
 from offsetguard_peers.inbox_page import InboxPage
 from offsetguard_peers.slack_server import SlackServer

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.bundle.layout import (
+from offsetguard.model.errors import BundleError
+from offsetguard.sources.bundle.layout import (
     Exchange,
     broker_of,
     index_line,
@@ -19,8 +20,7 @@ from offsetguard.bundle.layout import (
     read_meta,
     safe_name,
 )
-from offsetguard.bundle.reader import open_bundle
-from offsetguard.errors import BundleError
+from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:

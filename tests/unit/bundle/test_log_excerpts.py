@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.bundle.log_excerpts import LogExcerpts, LogFolder, find_log_folders, log_folders_of
 from offsetguard.config import LogSource
-from offsetguard.errors import BundleError
+from offsetguard.model.errors import BundleError
+from offsetguard.sources.bundle.log_excerpts import LogExcerpts, LogFolder, find_log_folders, log_folders_of
 
 if TYPE_CHECKING:
     from pathlib import Path

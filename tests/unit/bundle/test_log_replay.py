@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.bundle.log_replay import LogReplay, zone_of
 from offsetguard.config import LogSource
-from offsetguard.errors import BundleError
+from offsetguard.model.errors import BundleError
+from offsetguard.sources.bundle.log_replay import LogReplay, zone_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.bundle.layout import Meta
-from offsetguard.bundle.reader import moments, open_bundle
-from offsetguard.bundle.recording import RecordingAsker
-from offsetguard.bundle.replay import BundleAsker
-from offsetguard.bundle.writer import BundleWriter
-from offsetguard.errors import BundleError, RequestTimedOut
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.rocketmq.refusals import ConsumerNotOnline
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import BundleError, RequestTimedOut
+from offsetguard.sources.bundle.layout import Meta
+from offsetguard.sources.bundle.reader import moments, open_bundle
+from offsetguard.sources.bundle.recording import RecordingAsker
+from offsetguard.sources.bundle.replay import BundleAsker
+from offsetguard.sources.bundle.writer import BundleWriter
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetBrokerClusterInfo,
     GetBrokerRuntimeInfo,
@@ -30,8 +30,8 @@ from offsetguard_peers.scripted_peer import ScriptedPeer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard.rocketmq.asker import Asker
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.peer import Asker
     from offsetguard_peers.scripted_peer import Conversation
 
 HOSTILE = "../../\u202eorders<b>\n=cmd()|" + "x" * 100

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.bundle.layout import Exchange, Meta
-from offsetguard.bundle.log_sources import log_sources
-from offsetguard.bundle.reader import Bundle, key_of, moments, open_bundle
-from offsetguard.bundle.replay import PERIOD_MS, BundleAsker
-from offsetguard.bundle.rounds import rounds_of_bundle
-from offsetguard.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
-from offsetguard.rocketmq.refusals import ConsumerNotOnline
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
+from offsetguard.sources.bundle.layout import Exchange, Meta
+from offsetguard.sources.bundle.log_sources import log_sources
+from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
+from offsetguard.sources.bundle.replay import PERIOD_MS, BundleAsker
+from offsetguard.sources.bundle.rounds import rounds_of_bundle
+from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllTopicConfig,
     GetBrokerClusterInfo,
@@ -32,7 +32,7 @@ from offsetguard.rocketmq.requests import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from offsetguard.rocketmq.requests import Request
+    from offsetguard.sources.rocketmq.requests import Request
 
 BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
 NAME_SERVER, BROKER = "10.0.0.9:9876", "10.0.0.1:10911"

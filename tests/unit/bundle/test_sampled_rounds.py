@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.bundle.reader import open_bundle
 from offsetguard.cli.which_clusters import default_config
 from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.collect.snapshot import Snapshot
-from offsetguard.replayed_rounds import snapshots_of_bundle
-from offsetguard.sampled_rounds import base_round, facts_of_moments, facts_of_rounds
-from offsetguard.snapshot_facts import rows_of
+from offsetguard.facts.sampled_rounds import base_round, facts_of_moments, facts_of_rounds
+from offsetguard.facts.snapshot_facts import rows_of
+from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from offsetguard.facts import GroupFacts, IntervalFacts
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.group_facts import GroupFacts
 
 BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
 CONFIG = default_config({"main": ["127.0.0.1:9"]})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.bundle.secrets import fields_without_login, log_without_secrets, without_secrets
-from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.sources.bundle.writer import fields_without_login, log_without_secrets, without_secrets
+from offsetguard.sources.rocketmq.codes import RequestCode
 
 CONFIG = (
     b"brokerName=broker-a\n"

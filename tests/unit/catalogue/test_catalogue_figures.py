@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 
 from offsetguard.catalogue import Sentence, catalogue
 from offsetguard.catalogue.entries import FIGURES, entries
-from offsetguard.languages import Language, Locale
-from offsetguard.rules.registry import ALL_RULES
-from offsetguard.text import format_from_to, render_text
+from offsetguard.catalogue.text import Language, Locale, format_from_to, render_text
+from offsetguard.judge.registry import RULES
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
-    from offsetguard.rules.rule import Rule
+    from offsetguard.judge.rule import Rule
 
 ENGLISH = Locale.of("en", "UTC")
 CHINESE = Locale.of("zh", "Asia/Shanghai")
 MORNING = datetime(2026, 11, 21, 6, 45, 30, tzinfo=UTC)
 
 
-@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
 def test_every_figure_of_a_rules_table_has_a_name_for_readers(rule: Rule) -> None:
     assert {*rule.table, *([rule.peak] if rule.peak else [])} <= set(entries(FIGURES))
 

@@ -16,20 +16,18 @@ import yaml
 import offsetguard
 from offsetguard.catalogue import entries as catalogue_files
 from offsetguard.catalogue.entries import entries
+from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
-from offsetguard.incidents.decision import NotificationReason
-from offsetguard.languages import FIGURE_WORDS, Language
-from offsetguard.rules.registry import ALL_RULES
-from offsetguard.rules.translation import rule_words
-from offsetguard.severity import Severity
-from offsetguard.text import named_figures
+from offsetguard.judge.registry import RULES, rule_words
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import NotificationReason
 from offsetguard_peers.chinese_text import english_words
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.rules.rule import Rule
+    from offsetguard.judge.rule import Rule
 
 PACKAGE = Path(offsetguard.__file__).parent
 FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))
@@ -75,7 +73,7 @@ def test_every_language_names_the_same_figures_in_the_same_units(file_name: str)
             assert says_the_same(texts[Language.EN], texts[language]), (key, language)
 
 
-@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
 def test_every_rule_has_all_its_words_in_every_language(rule: Rule) -> None:
     """The figures are those of the English texts: only these are kept with an incident."""
     for language in OTHERS:
@@ -93,7 +91,7 @@ def test_every_rule_has_all_its_words_in_every_language(rule: Rule) -> None:
 def test_no_translation_is_left_of_a_rule_that_is_gone() -> None:
     for language in OTHERS:
         found = files("offsetguard.catalogue").joinpath("rules", language.value).iterdir()
-        assert {path.name.removesuffix(".yml") for path in found} <= {rule.id for rule in ALL_RULES}
+        assert {path.name.removesuffix(".yml") for path in found} <= {rule.id for rule in RULES.values()}
 
 
 def test_every_language_has_words_for_figures() -> None:
@@ -123,7 +121,7 @@ def test_chinese_texts_are_chinese() -> None:
         assert not english_words(said), key
 
 
-@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
 def test_chinese_texts_of_rules_are_chinese(rule: Rule) -> None:
     words = rule_words(rule.id, Language.ZH)
     assert words is not None

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.catalogue import Sentence
-from offsetguard.incidents.decision import NotificationReason
-from offsetguard.incidents.grouping import GroupKey
-from offsetguard.incidents.incident import Incident
-from offsetguard.incidents.untold import Untold
-from offsetguard.incidents.wording import IncidentWords
-from offsetguard.languages import ENGLISH_UTC, Locale
-from offsetguard.messages.mail import render_mail
-from offsetguard.messages.slack import render_slack
-from offsetguard.pipeline.message_views import Telling, message_view
-from offsetguard.rules.registry import judge, look, rules_by_id
-from offsetguard.windows import judge_queues
+from offsetguard.catalogue.text import ENGLISH_UTC, Locale
+from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.decide.incidents.lifecycle import opened_by
+from offsetguard.decide.incidents.visibility import Untold
+from offsetguard.decide.message_views import Telling, message_view
+from offsetguard.deliver.messages.mail import render_mail
+from offsetguard.deliver.messages.slack import render_slack
+from offsetguard.judge.registry import RULES, judge, look
+from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.told import GroupKey
+from offsetguard.model.views import NotificationReason
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.chinese_text import english_words
 from offsetguard_peers.examples import is_thorough
@@ -31,12 +31,13 @@ from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from offsetguard.messages.view import MessageView
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.views import MessageView
 
 CASES = sorted((Path(__file__).parents[1] / "rules" / "cases").glob("*.yml"))
 CHINESE = Locale.of("zh", "Asia/Shanghai")
 HOSTILE = "</td><script>\u202e{lag_ms:duration}\r\nBcc: <!channel> %s"
-NAMES = frozenset({"operations", "demo", "orders", *rules_by_id()})
+NAMES = frozenset({"operations", "demo", "orders", *RULES})
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 
 
@@ -61,7 +62,7 @@ def incidents(path: Path, number: int) -> tuple[Incident, ...]:
     found, _ = look(facts, config)
     untold = Untold(judgement.cannot_tell)
     return tuple(
-        Incident.opened_by(finding, facts.interval, untold.beside(finding)) for finding in (*judgement.findings, *found)
+        opened_by(finding, facts.interval, untold.beside(finding)) for finding in (*judgement.findings, *found)
     )
 
 
@@ -116,7 +117,7 @@ def names_of(value: Any) -> Iterator[str]:
 @for_each("path", CASES, name_of=lambda path: path.stem)
 def test_no_english_is_left_in_a_chinese_message(path: Path) -> None:
     """Of every variant one message; where there is time those of all cases, and so every set of figures."""
-    missing = set(rules_by_id()[path.stem].texts)
+    missing = set(RULES[path.stem].texts)
     for number, case in enumerate(cases(path)):
         if not missing and not is_thorough():
             break
@@ -126,7 +127,7 @@ def test_no_english_is_left_in_a_chinese_message(path: Path) -> None:
             if not is_thorough() and (rule_id != path.stem or evidence.variant not in missing):
                 continue
             missing.discard(evidence.variant)
-            over = replace(incident, resolved_at=NOW, resolution=rules_by_id()[rule_id].recovered)
+            over = replace(incident, resolved_at=NOW, resolution=RULES[rule_id].recovered)
             for view in (view_of(incident, CHINESE), view_of(over, CHINESE, over=True)):
                 subject, text, _ = mail_of(view)
                 for said in (subject, text, slack_of(view)):

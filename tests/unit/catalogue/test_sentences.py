@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.catalogue import Sentence, catalogue
-from offsetguard.languages import Locale
-from offsetguard.store.figures_json import figures_from_json, figures_to_json, said_from_json, said_to_json
+from offsetguard.catalogue.text import Locale
+from offsetguard.store.columns import figures_from_json, figures_to_json, said_from_json, said_to_json
 
 CHINESE = Locale.of("zh", "Asia/Shanghai")
 UNTIL = datetime(2026, 11, 21, 22, 0, tzinfo=UTC)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.channels.mail import MailChannel, TlsMode
-from offsetguard.errors import DeliveryError
+from offsetguard.deliver.channels.mail import MailChannel, TlsMode
+from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.smtp_server import Conduct, SmtpServer
 from offsetguard_peers.tls import make_tls_files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.channels.receipt import SlackParent, slack_parent
+from offsetguard.deliver.channels.receipt import SlackParent, slack_parent
 
 THREADS = [
     ([], None, "nothing was accepted"),

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.channels.receipt import slack_parent
-from offsetguard.channels.slack import SlackChannel
-from offsetguard.errors import DeliveryError
-from offsetguard.messages.slack import SlackMessage
+from offsetguard.deliver.channels.receipt import slack_parent
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.messages.slack import SlackMessage
+from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.slack_server import Failure, SlackServer
 
 if TYPE_CHECKING:
-    from offsetguard.channels.receipt import Receipt
+    from offsetguard.deliver.channels.receipt import Receipt
 
 MESSAGE = SlackMessage(
     text="hello & more",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.channels.receipt import slack_parent
-from offsetguard.channels.slack import SlackChannel
-from offsetguard.errors import DeliveryError
-from offsetguard.messages.slack import SlackMessage
+from offsetguard.deliver.channels.receipt import slack_parent
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.messages.slack import SlackMessage
+from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.examples import examples
 from offsetguard_peers.slack_server import Failure, SlackServer
 

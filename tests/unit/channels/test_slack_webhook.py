@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.errors import DeliveryError
-from offsetguard.messages.slack import SlackMessage
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.deliver.messages.slack import SlackMessage
+from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.slack_server import WEBHOOK_SECRET, Failure, SlackServer
 from offsetguard_peers.slack_workspace import Channel
 

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.main import COMMANDS, offsetguard
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.rule import Severity
+from offsetguard.judge.registry import RULES
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_findings_are_json_lines_worst_first_and_the_exit_code_is_1() -> None:
     findings = [json.loads(line) for line in out.splitlines()]
     assert code == 1, err
     assert {one["consumer_group"] for one in findings} == {"beyond", "billing"}
-    assert {one["rule"] for one in findings} <= rules_by_id().keys()
+    assert {one["rule"] for one in findings} <= RULES.keys()
     ranks = [Severity(one["severity"]).rank for one in findings]
     assert ranks == sorted(ranks, reverse=True)
     assert findings[0]["severity"] == "critical"

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.collect.landed_folders import read_manifest
+from offsetguard.collect.landing import read_manifest
 from offsetguard.collect.manifest import Outcome
 
 DATA = Path(__file__).parents[2] / "data"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
 from offsetguard_peers.databases import fresh_database

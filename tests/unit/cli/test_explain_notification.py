@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.incidents.decision import NotificationReason
+from offsetguard.model.views import NotificationReason
 
 NOW_MS = 1_795_255_200_000
 CASES = yaml.safe_load((Path(__file__).parent.parent / "incidents" / "decisions.yml").read_text(encoding="utf-8"))

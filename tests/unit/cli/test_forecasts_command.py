@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.forecast_scoring import Kind, Outcome, Stated
-from offsetguard.forecasts import Basis, Forecast
+from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database

@@ -11,15 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.errors import SilenceError
-from offsetguard.incidents.grouping import GroupKey, ToldKey
-from offsetguard.incidents.history import EventKind, IncidentEvent
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.incidents.muting import MuteReason
-from offsetguard.incidents.timing import Told, ToldIncident
-from offsetguard.offsets import MessageQueue
-from offsetguard.receivers import Channel
-from offsetguard.rules.rule import QueueEvidence, Severity
+from offsetguard.model.errors import SilenceError
+from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.receivers import Channel
+from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.store import incident_events, incidents, told
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from offsetguard.bundle.log_excerpts import LogFolder
 from offsetguard.cli.log_tails import copy_tails, sources_of_folders
 from offsetguard.cli.main import offsetguard
 from offsetguard.config import LogSource
+from offsetguard.sources.bundle.log_excerpts import LogFolder
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.messages.view import MessageView, NotificationReason
-from offsetguard.receivers import Channel
+from offsetguard.model.receivers import Channel
+from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import open_database, writing
 from offsetguard_peers.databases import fresh_database

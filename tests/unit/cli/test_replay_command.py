@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.collect.manifest import Manifest, RequestCounts
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS

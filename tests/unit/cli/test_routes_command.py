@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.rules.registry import rules_by_id
+from offsetguard.judge.registry import RULES
+from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import silences
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
@@ -126,7 +126,7 @@ def test_rules_and_severities_that_are_told_alike_share_an_answer(folder: Path) 
     ]
     both = ["critical", "warning"]
     assert told == [
-        (len(rules_by_id()) - 1, both, "operators@example.com"),
+        (len(RULES) - 1, both, "operators@example.com"),
         (1, both, "lost@example.com"),
     ]
 

@@ -13,9 +13,9 @@ from offsetguard.collect.earlier_round import UNKNOWN_ADDRESS, EarlierFigures, E
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.replica import Replica
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq import body_decoders
-from offsetguard.rocketmq.bodies import BrokerRuntimeInfo
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
 from offsetguard.tables import BROKER_SNAPSHOTS
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"

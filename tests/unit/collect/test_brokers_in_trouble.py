@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.collect.collector import collect_snapshot
-from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import scripted_cluster
 from offsetguard_peers.scripted_peer import answer_bytes
@@ -26,7 +26,7 @@ from offsetguard_peers.scripted_snapshot import (
 
 if TYPE_CHECKING:
     from offsetguard.collect.manifest import Manifest
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_manifest, snapshot_folder
-from offsetguard.errors import SnapshotError
-from offsetguard.rocketmq.codes import RequestCode
+from offsetguard.model.errors import SnapshotError
+from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import scripted_cluster
 from offsetguard_peers.scripted_snapshot import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from offsetguard.collect.manifest import Manifest
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 

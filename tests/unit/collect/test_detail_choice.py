@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.collect.broker_reading import PairReading
 from offsetguard.collect.detail_choice import (
     Suspect,
     SuspectReason,
@@ -19,9 +20,8 @@ from offsetguard.collect.detail_choice import (
     round_number_of,
     suspect_of,
 )
-from offsetguard.collect.pair_reading import PairReading
-from offsetguard.intervals import Interval
-from offsetguard.offsets import QueueOffsets
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import QueueOffsets
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 SEVERITY = list(SuspectReason)

@@ -10,36 +10,31 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
-from offsetguard.collect.broker_stats import (
-    StatsItem,
-    items_for,
-    items_of_replica,
-    read_broker_stats,
-)
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
+from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.detail_rows import broker_stats_rows, client_answers, client_queue_rows, running_info_columns
+from offsetguard.collect.details import IN_FLIGHT, read_running_info
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.replica import Answer, Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.running_info import IN_FLIGHT, read_running_info
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, Connection, ConsumerConnections
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.rocketmq.detail_bodies import (
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, Connection, ConsumerConnections
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.detail_bodies import (
     BrokerStats,
     ConsumerRunningInfo,
     PopProcessQueueInfo,
     StatsSnapshot,
 )
-from offsetguard.rocketmq.detail_decoders import consumer_running_info
-from offsetguard.rocketmq.requests import GetBrokerConfig
+from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
 from offsetguard_peers.scripted_peer import ScriptedPeer
 
 if TYPE_CHECKING:
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"

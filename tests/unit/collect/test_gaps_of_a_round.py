@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
-from offsetguard.constraints import read_json
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.tables import (
-    TOPIC_QUEUE_SNAPSHOTS,
-)
+from offsetguard.model.constraints import read_json
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_rounds import Rounds, asked, broker_with, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 

@@ -21,7 +21,7 @@ from offsetguard_peers.scripted_rounds import Rounds, broker_with, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 

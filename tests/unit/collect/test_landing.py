@@ -17,9 +17,10 @@ from offsetguard.collect.landing import (
     read_table,
     snapshot_folder,
 )
-from offsetguard.collect.manifest import MANIFEST_FILE_NAME, Manifest, RequestCounts
-from offsetguard.errors import SnapshotError
-from offsetguard.intervals import Interval
+from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.model.errors import SnapshotError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
 
 if TYPE_CHECKING:

@@ -8,16 +8,11 @@ from pathlib import Path
 import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.lite_topics import (
-    LiteFigures,
-    lite_figures,
-    lite_lag,
-    offsets_out_of_sight,
-)
+from offsetguard.collect.lite_topics import LiteFigures, lite_figures, lite_lag, offsets_out_of_sight
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
-from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consume_stats
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
+from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets, consume_stats
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
 COMMITTED = all_consumer_offsets((BODIES / "43_5.5.1-lite.json").read_bytes())

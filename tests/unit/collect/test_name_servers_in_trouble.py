@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.collect.landing import read_table, snapshot_folder
-from offsetguard.facts import IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.rules.broker_unreachable import find
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.rules.broker_unreachable import find
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import name_server_of, scripted_cluster
 from offsetguard_peers.scripted_peer import ScriptedPeer

@@ -13,7 +13,7 @@ from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.collect.manifest import EventCursor
 from offsetguard.collect.offset_events import MAX_EVENTS_PER_ROUND, EventStart, first_offset
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster
 from offsetguard_peers.snapshot_rows import as_rows

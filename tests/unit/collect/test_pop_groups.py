@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
 from offsetguard.collect.metrics_endpoint import FAMILIES, BrokerMetrics
 from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, Recognition, pop_retry_topics, recognise
 from offsetguard.collect.pop_figures import COUNTER_SETTLES, ClientTold, PopSources, consumption_of
 from offsetguard.collect.prometheus_text import SampleReader
-from offsetguard.collect.queue_ends import QueueEnds
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
-from offsetguard.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
-from offsetguard.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
+from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
+from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect.pop_progress import Progress, progress
+from offsetguard.collect.pop import Progress, progress
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 

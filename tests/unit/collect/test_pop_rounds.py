@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.rules import consumer_offline
-from offsetguard.rules.accumulation import find
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.judge.rules import consumer_offline
+from offsetguard.judge.rules.accumulation import find
+from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import GROUP_SNAPSHOTS, LANDED, QUEUE_SNAPSHOTS
-from offsetguard.windows import judge_queues
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.scripted_peer import ScriptedPeer
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from offsetguard.collect.landing import Row
     from offsetguard.collect.manifest import Manifest
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 INTERVAL = Interval.containing(datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC))

@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
+from offsetguard.collect.group_members import MAX_GROUPS, read_proxy_members
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_sources
-from offsetguard.collect.proxy_members import MAX_GROUPS, read_proxy_members
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.stats_item import StatsItem
-from offsetguard.errors import RequestTimedOut
-from offsetguard.rocketmq.bodies import Connection, ConsumerConnections
-from offsetguard.rocketmq.detail_bodies import BrokerStats, StatsSnapshot
-from offsetguard.rocketmq.detail_decoders import consumer_running_info
-from offsetguard.rocketmq.refusals import refusal
+from offsetguard.model.errors import RequestTimedOut
+from offsetguard.sources.rocketmq.bodies import Connection, ConsumerConnections
+from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, StatsSnapshot
+from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from offsetguard.errors import RocketMQError
-    from offsetguard.rocketmq.requests import GetConsumerConnectionList, Request
+    from offsetguard.model.errors import RocketMQError
+    from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList, Request
 
 CASES = Path(__file__).parent / "pop_cases"
 NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)

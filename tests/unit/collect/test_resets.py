@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
-from offsetguard.collect.landing import arrow_schema
 from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after
-from offsetguard.intervals import Interval
-from offsetguard.logs.events import LogEvent, LogOrigin
-from offsetguard.rocketmq.requests import SearchOffsetByTimestamp
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.logs.events import LogEvent, LogOrigin
+from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
+from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:

@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offsetguard.collect.landing import read_manifest
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.tables import (
-    BROKER_STATS,
-    CLIENT_QUEUE_SNAPSHOTS,
-    CLIENT_SNAPSHOTS,
-    GROUP_SNAPSHOTS,
-)
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker
 from offsetguard_peers.scripted_rounds import NO_SHARE, Rounds, asked, broker_with, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 

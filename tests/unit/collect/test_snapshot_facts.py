@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
-from offsetguard.intervals import Interval
-from offsetguard.known_figures import sum_of_known
-from offsetguard.offsets import offsets_of
-from offsetguard.queue_state import Sample
-from offsetguard.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.model.intervals import Interval
+from offsetguard.model.known_figures import sum_of_known
+from offsetguard.model.offsets import offsets_of
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+from offsetguard.tables.queue_state import Sample
 from offsetguard_peers import queue_answers
 from offsetguard_peers.examples import together
 
 if TYPE_CHECKING:
-    from offsetguard.facts import IntervalFacts
+    from offsetguard.facts.interval import IntervalFacts
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)

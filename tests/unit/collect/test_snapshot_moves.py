@@ -9,11 +9,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect.landing import arrow_schema
 from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
-from offsetguard.intervals import Interval
-from offsetguard.queue_state import MISSED_AFTER
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
+from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.queue_state import MISSED_AFTER
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:

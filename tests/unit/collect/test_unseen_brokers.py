@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from offsetguard.collect.broker_rows import kinds_since, silent_slaves, unseen_masters
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Gap, Manifest, Outcome, RequestCounts, UnseenBroker
 from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
-from offsetguard.collect.unseen_brokers import kinds_since, silent_slaves, unseen_masters
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.for_each import for_each
 

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.config import config
-from offsetguard.config_checks.unmatched import groups_not_seen
-from offsetguard.config_file import read_config_file
+from offsetguard.config.checks.unmatched import groups_not_seen
+from offsetguard.config.file import read_config_file
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from offsetguard.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.header import RemotingCommand
     from offsetguard_peers.scripted_peer import Conversation
 
 LIVE = """\

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
+from offsetguard.config.file import load_config, read_config_file
 from offsetguard.config.sections import key_of
-from offsetguard.config_file import load_config, read_config_file
-from offsetguard.errors import ConfigError
+from offsetguard.model.errors import ConfigError
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
 

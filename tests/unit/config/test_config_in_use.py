@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.config_in_use import config_in_use
-from offsetguard.errors import ConfigError
-from offsetguard.workspace import Workspace
+from offsetguard.config.in_use import config_in_use
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

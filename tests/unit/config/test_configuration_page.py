@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from offsetguard.config import Config
-from offsetguard.config_reference import configuration_page, meanings
+from offsetguard.config.reference import configuration_page, meanings
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def parts(annotation: Any) -> list[Any]:
 
 def test_the_page_is_the_one_that_the_model_makes() -> None:
     assert PAGE.read_text(encoding="utf-8") == configuration_page(), (
-        "docs/configuration.md is old: python -m offsetguard.config_reference > docs/configuration.md"
+        "docs/configuration.md is old: python -m offsetguard.config.reference > docs/configuration.md"
     )
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config import RECEIVER_LISTS, Config
-from offsetguard.config.patterns import PatternIndex, matches
-from offsetguard.severity import Severity
+from offsetguard.config.fields import PatternIndex, matches
+from offsetguard.model.verdicts import Severity
 
 LETTERS = "ab-"
 names = st.text(LETTERS, min_size=1, max_size=6)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from offsetguard.config_checks.every_check import check_file
-from offsetguard.config_file import read_config_file
-from offsetguard.rules.registry import rules_by_id
+from offsetguard.config.checks.every_check import check_file
+from offsetguard.config.file import read_config_file
+from offsetguard.judge.registry import RULES
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from offsetguard.config_file import Problem
+    from offsetguard.config.file import Problem
 
 CASES = yaml.safe_load((Path(__file__).parent / "route_checks.yml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-RULES = {*rules_by_id(), "daily_report"}
+NAMES = {*RULES, "daily_report"}
 
 
 def text_of(case: dict[str, Any]) -> str:
@@ -37,7 +37,7 @@ def text_of(case: dict[str, Any]) -> str:
 def test_each_contradiction_is_told_with_its_line_and_field(case: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "offsetguard.yml"
     path.write_text(text_of(case), encoding="utf-8")
-    checked = check_file(read_config_file(path), RULES, NOW)
+    checked = check_file(read_config_file(path), NAMES, NOW)
     assert told(checked.problems) == case.get("says", [])
     assert told(checked.notes) == case.get("notes", [])
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.offsets import OffsetOrderViolation, QueueOffsets
+from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets
 from offsetguard.tables import MANIFEST, PUBLISHED, Table
 from offsetguard_expectations import queue_snapshots
 from offsetguard_expectations.corrupt_share import MIN_CORRUPT_ROWS, stops_publication

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.tables import LANDED, PUBLISHED
-from offsetguard.tables_reference import tables_page
+from offsetguard.tables.reference import tables_page
 from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.reference import invariants_page
 
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[3] / "docs"
     ("file_name", "page", "module"),
     [
         ("invariants.md", invariants_page(), "offsetguard_expectations.reference"),
-        ("tables.md", tables_page(), "offsetguard.tables_reference"),
+        ("tables.md", tables_page(), "offsetguard.tables.reference"),
     ],
 )
 def test_a_generated_page_is_up_to_date(file_name: str, page: str, module: str) -> None:

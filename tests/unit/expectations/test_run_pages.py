@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard_expectations.history import Moment, bars, is_due, publish_history, render_history_page
 from offsetguard_expectations.invariants import ALL
 from offsetguard_expectations.run_page import RecentRun, render_run_page

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.facts import GroupFacts
-from offsetguard.filter_estimate import (
+from offsetguard.facts.filter_estimate import (
     FilterBasis,
     FilterEstimate,
     estimate_for,
@@ -17,6 +16,7 @@ from offsetguard.filter_estimate import (
     measure,
     wilson_range,
 )
+from offsetguard.tables.group_facts import GroupFacts
 
 
 def group(**columns: object) -> GroupFacts:

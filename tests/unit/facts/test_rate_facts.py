@@ -6,10 +6,9 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from offsetguard.config.judgement import Judgement
-from offsetguard.fact_queries import FactQueries, Moment
-from offsetguard.facts import GroupFacts
-from offsetguard.intervals import Interval
+from offsetguard.config.groups import Judgement
+from offsetguard.facts.queries import FactQueries, Moment
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -18,6 +17,7 @@ from offsetguard.tables import (
     GROUP_SNAPSHOTS,
     QUEUE_SNAPSHOTS,
 )
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.fact_answers import answers
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.queue_state import Sample
-from offsetguard.time_lag import Basis, CurvePlace, Point, TimeLag, producer_curve, time_lags
+from offsetguard.facts.time_lag import Basis, CurvePlace, Point, TimeLag, producer_curve, time_lags
+from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.queue_answers import figures_of, states_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from offsetguard.facts import TopicFacts
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+from offsetguard.tables.facts import TopicFacts
 from offsetguard_peers.fact_answers import answers
 
 Row = dict[str, Any]

@@ -12,13 +12,11 @@ import pyarrow as pa
 import pytest
 
 from offsetguard.collect.landing import table_of
-from offsetguard.config.judgement import Judgement
-from offsetguard.fact_rows import record_of, traffic_hour_of
+from offsetguard.config.groups import Judgement
 from offsetguard.facts.duckdb_engine import DuckDBEngine
+from offsetguard.facts.interval import record_of, traffic_hour_of
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
-from offsetguard.tables.baselines import Baseline
-from offsetguard.traffic_baselines import (
+from offsetguard.facts.traffic_baselines import (
     HOUR,
     REMEMBERED_WEEKS,
     WEEK,
@@ -27,6 +25,8 @@ from offsetguard.traffic_baselines import (
     hour_that_passed,
     unfold,
 )
+from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard.tables.facts import Baseline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.rocketmq.bodies import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
 
 
 @pytest.mark.parametrize(

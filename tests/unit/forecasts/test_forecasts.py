@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard import forecasts
-from offsetguard.broker_cleaning import BrokerRetention, Deletion
-from offsetguard.broker_retentions import retention
-from offsetguard.byte_curve import DAY_MS, EARLY, LATE, ByteCurve
-from offsetguard.delete_hours import delete_hours
-from offsetguard.facts import BrokerFacts, BrokerMark
-from offsetguard.forecasts import Basis, Forecast
-from offsetguard.queue_fold import windows_of
-from offsetguard.queue_state import QueueState, Sample
-from offsetguard.verdicts import QueueVerdict, State
-from offsetguard.write_rates import WriteRates
+from offsetguard.facts.queue_fold import windows_of
+from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
+from offsetguard.judge.forecasts.broker_retentions import retention
+from offsetguard.judge.forecasts.byte_curve import DAY_MS, EARLY, LATE, ByteCurve, WriteRates
+from offsetguard.judge.forecasts.delete_hours import delete_hours
+from offsetguard.model.forecast import Basis, Forecast
+from offsetguard.model.remembered import BrokerMark
+from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.examples import together
 
 if TYPE_CHECKING:

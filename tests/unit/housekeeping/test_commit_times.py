@@ -11,12 +11,12 @@ from urllib.parse import urlparse
 import pytest
 
 from offsetguard.config import Retention
-from offsetguard.errors import PublishError
-from offsetguard.housekeeping.clean import Housekeeper
-from offsetguard.housekeeping.commit_times import keep_times_in_order
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
-from offsetguard.workspace import Workspace
 from offsetguard_peers.clock_ahead import put_newest_commit_ahead
 from offsetguard_peers.facts_warehouse import FactsWarehouse
 

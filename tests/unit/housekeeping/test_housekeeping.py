@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Retention
-from offsetguard.housekeeping import packing
-from offsetguard.housekeeping.clean import Housekeeper
-from offsetguard.housekeeping.leftovers import local_path
-from offsetguard.housekeeping.table_files import live_files, ranges_of_rows
-from offsetguard.housekeeping.unpacking import unpack
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.intervals import Interval
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.upkeep import packing
+from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.lake.upkeep.leftovers import local_path
+from offsetguard.lake.upkeep.packing import unpack
+from offsetguard.lake.upkeep.table_files import live_files, ranges_of_rows
+from offsetguard.model.intervals import Interval
+from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import published_intervals, silences
 from offsetguard.store.database import reading, writing
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS
-from offsetguard.workspace import Workspace
 from offsetguard_peers.facts_warehouse import FactsWarehouse
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.incidents.decision import ALERTMANAGERS, Decision, LastSent, decide
+from offsetguard.decide.incidents.timing import ALERTMANAGERS, Decision, LastSent, decide
 from offsetguard_peers.for_each import for_each
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.incidents.escalation import Step, level_due, steps
-from offsetguard.intervals import Interval
-from offsetguard.severity import Severity
+from offsetguard.decide.incidents.timing import Step, level_due, steps
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 

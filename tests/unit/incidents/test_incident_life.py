@@ -11,17 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.facts import IntervalFacts
-from offsetguard.incidents.history import EventKind, IncidentEvent, history_of
-from offsetguard.incidents.lifecycle import Changes, advance
-from offsetguard.intervals import Interval
-from offsetguard.rules.registry import ALL_RULES
-from offsetguard.rules.rule import Explained, Finding, Rule, Severity, Texts
+from offsetguard.catalogue import Texts
+from offsetguard.decide.incidents.history import history_of
+from offsetguard.decide.incidents.lifecycle import Changes, advance
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.incident import EventKind, IncidentEvent
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Explained, Severity
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
-    from offsetguard.incidents.incident import Incident
+    from offsetguard.model.incident import Incident
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 GROUP = a_group("billing", online_client_count=1)
@@ -54,6 +57,7 @@ def rule(*, bad: int = 1, good: int = 2, calm_minutes: int = 0) -> Rule:
     return Rule(
         id="invented",
         severity=Severity.WARNING,
+        place=0,
         needs=("groups",),
         means="",
         texts={"default": Texts("{lag} behind", "", "")},
@@ -211,7 +215,7 @@ def test_the_same_looks_give_the_same_incidents(looks: str, bad: int, good: int)
     assert live(rule(bad=bad, good=good), looks) == live(rule(bad=bad, good=good), looks)
 
 
-@for_each("one", ALL_RULES, name_of=lambda one: one.id)
+@for_each("one", RULES.values(), name_of=lambda one: one.id)
 def test_trouble_of_every_rule_is_told_within_two_intervals(one: Rule) -> None:
     """And critical trouble at once: a rule that doubts a first look calls it INFO."""
     assert one.bad_cycles in ((1,) if one.severity is Severity.CRITICAL else (1, 2))

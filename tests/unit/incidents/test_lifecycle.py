@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.incidents.incident import EVIDENCE_KEPT, Evidence, Incident, Subject
-from offsetguard.incidents.lifecycle import advance
-from offsetguard.rules.rule import CannotTell, Explained, Finding, Severity
+from offsetguard.decide.incidents.lifecycle import EVIDENCE_KEPT, advance, evidence_of, opened_by
+from offsetguard.model.incident import Incident, Subject
+from offsetguard.model.verdicts import CannotTell, Explained, Severity
 from offsetguard_peers.incident_minutes import RULES, START, after, facts, finding, interval, opened, row
+
+if TYPE_CHECKING:
+    from offsetguard.judge.rule import Finding
 
 
 def test_a_finding_opens_an_incident_whose_id_is_always_the_same() -> None:
@@ -33,7 +36,7 @@ def test_ids_differ_by_cluster_rule_group_topic_and_opening() -> None:
         finding(group="billing", topic=None),
     ]
     ids = {incident.incident_id for incident in opened(*subjects)}
-    later = Incident.opened_by(finding(), interval(1)).incident_id
+    later = opened_by(finding(), interval(1)).incident_id
     assert len(ids | {later}) == 7
 
 
@@ -81,7 +84,7 @@ def test_evidence_is_capped_but_every_broker_is_remembered() -> None:
 def test_moves_of_queues_that_nobody_named_keep_their_broker() -> None:
     """A log line names no queue; the incident may not end all the same while its broker is not seen."""
     told_by_a_log = finding("offset_moved_by_retention", brokers=(), broker_names=frozenset({"broker-b"}))
-    assert Evidence.of(told_by_a_log).broker_names == {"broker-b"}
+    assert evidence_of(told_by_a_log).broker_names == {"broker-b"}
 
 
 names = st.sampled_from(["billing", "ledger", "news"])

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.errors import SilenceError
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.incidents.silence import Acknowledgement, Matchers, Silence
-from offsetguard.rules.rule import Severity
+from offsetguard.model.errors import SilenceError
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.silence import Acknowledgement, Matchers, Silence
+from offsetguard.model.verdicts import Severity
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOUR = timedelta(hours=1)

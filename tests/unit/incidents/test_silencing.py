@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from offsetguard.catalogue import Sentence
-from offsetguard.incidents.muting import MuteReason
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.incidents.silencing import silence_mute
-from offsetguard.languages import Locale
+from offsetguard.catalogue.text import Locale
+from offsetguard.decide.incidents.muting import silence_mute
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.told import MuteReason
 from offsetguard_peers.incidents import OPENED_AT, an_incident
 
 HOUR = timedelta(hours=1)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from offsetguard.facts import LockWaitFacts
-from offsetguard.intervals import Interval
-from offsetguard.logs.events import LogEvent, LogOrigin, event_row, parse_records
+from offsetguard.model.intervals import Interval
+from offsetguard.model.time_zones import zone_of
+from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, parse_records
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
-from offsetguard.time_zones import zone_of
+from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard_peers import log_fact_cases
 from offsetguard_peers.fact_answers import answers
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard import log_kinds
-from offsetguard.facts import LogLineFacts, texts
-from offsetguard.log_kinds import SILENCE
+from offsetguard.facts import texts
+from offsetguard.model import log_kinds
+from offsetguard.model.log_kinds import SILENCE
 from offsetguard.tables import LOG_EVENTS, LOG_LINE_FACTS
+from offsetguard.tables.log_facts import LogLineFacts
 from offsetguard_peers import log_fact_cases
 from offsetguard_peers.fact_answers import answers
 

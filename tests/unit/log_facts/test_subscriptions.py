@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from offsetguard.facts import SubscriptionFacts
 from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS, SUBSCRIPTION_FACTS
+from offsetguard.tables.log_facts import SubscriptionFacts
 from offsetguard_peers import log_fact_cases
 from offsetguard_peers.examples import together
 from offsetguard_peers.fact_answers import answers

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from offsetguard.logs.events import LogEvent, LogOrigin, Skipped, read_records
-from offsetguard.logs.moves import Direction, direction, moves_from
+from offsetguard.model.time_zones import zone_of
+from offsetguard.sources.logs.events import LogEvent, LogOrigin, Skipped, read_records
+from offsetguard.sources.logs.moves import Direction, direction, moves_from
 from offsetguard.tables import OFFSET_MOVES
-from offsetguard.time_zones import zone_of
 
 FOLDER = Path(__file__).parent / "excerpts"
 COUNTS = yaml.safe_load((FOLDER / "counts.yml").read_text())

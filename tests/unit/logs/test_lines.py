@@ -6,10 +6,9 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from offsetguard.logs.events import LogEvent, Unreadable, event_row, message_of, parse_records
-from offsetguard.logs.matching import ALL
-from offsetguard.logs.patterns import PATTERNS
-from offsetguard.logs.reference import reference
+from offsetguard.sources.logs.events import LogEvent, Unreadable, event_row, message_of, parse_records
+from offsetguard.sources.logs.matching import ALL, PATTERNS
+from offsetguard.sources.logs.reference import reference
 from offsetguard.tables import LOG_EVENTS
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.logs.layouts import LAYOUTS, RECORD_START
-from offsetguard.logs.pattern import FieldType
-from offsetguard.logs.patterns import PATTERNS
-from offsetguard.logs.records import MAX_RECORD_BYTES
+from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
+from offsetguard.sources.logs.matching import PATTERNS
+from offsetguard.sources.logs.pattern import FieldType
+from offsetguard.sources.logs.records import MAX_RECORD_BYTES
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
 

@@ -11,18 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.logs.blocks import blocks_of
-from offsetguard.logs.events import LogEvent, Skipped, read_records
-from offsetguard.logs.layouts import LAYOUTS, RECORD_START
-from offsetguard.logs.pattern import END
-from offsetguard.logs.patterns import PATTERNS
-from offsetguard.logs.prefilter import SOUND_HEAD, beginnings, wanted_head
-from offsetguard.logs.records import RecordReader
+from offsetguard.sources.logs.blocks import blocks_of
+from offsetguard.sources.logs.events import LogEvent, Skipped, read_records
+from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
+from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, beginnings, wanted_head
+from offsetguard.sources.logs.pattern import END
+from offsetguard.sources.logs.records import RecordReader
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
-    from offsetguard.logs.pattern import Pattern
+    from offsetguard.sources.logs.pattern import Pattern
 
 EXCERPTS = sorted((Path(__file__).parent / "excerpts").glob("*.log"))
 WANTED = re.compile(wanted_head(PATTERNS))

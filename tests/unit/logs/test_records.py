@@ -8,8 +8,8 @@ from datetime import timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.logs.events import LogEvent, Unreadable, parse_records
-from offsetguard.logs.records import MAX_RECORD_BYTES, Record, RecordReader
+from offsetguard.sources.logs.events import LogEvent, Unreadable, parse_records
+from offsetguard.sources.logs.records import MAX_RECORD_BYTES, Record, RecordReader
 
 STAMP = b"2026-11-21 15:00:00 INFO main - "
 LINES = st.lists(

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import LogSource
-from offsetguard.logs.tailing import LogLimits, LogReading, read_logs
+from offsetguard.sources.logs.tailing import LogLimits, LogReading, read_logs
 from offsetguard_peers.examples import examples
 
 if TYPE_CHECKING:
-    from offsetguard.logs.cursor import LogCursor
+    from offsetguard.sources.logs.cursor import LogCursor
 
 WINDOW = 4  # rotated files that are kept, as logback's fixed window
 

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from offsetguard.config import LogSource
-from offsetguard.logs.events import LogEvent
-from offsetguard.logs.log_stream import LogStream
-from offsetguard.logs.tailing import MISSING_ROUNDS, LogLimits, LogReading, read_logs
+from offsetguard.sources.logs.events import LogEvent
+from offsetguard.sources.logs.log_stream import LogStream
+from offsetguard.sources.logs.tailing import MISSING_ROUNDS, LogLimits, LogReading, read_logs
 
 PULL_FAILED = "2026-11-21 15:00:00,000 WARN RocketmqClient - execute the pull request exception\n"
 REFUSAL = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25  DESC: not latest BROKER: 10.0.0.1:10911\n"

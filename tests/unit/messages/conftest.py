@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from offsetguard.forecasts import FURTHEST_MS
-from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
+from offsetguard.model.forecast import FURTHEST_MS
+from offsetguard.model.views import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
 
 PAGE = "http://127.0.0.1:8080"
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)

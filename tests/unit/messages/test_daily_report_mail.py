@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.messages.any_view import read_view
-from offsetguard.messages.daily_report import DailyReportView, DataQuality, ForecastQuality, ReportedIncident
-from offsetguard.messages.mail import render_mail
+from offsetguard.deliver.messages.mail import render_mail
+from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality, ReportedIncident, read_view
 
 if TYPE_CHECKING:
     from email.message import EmailMessage

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.messages.any_view import read_view
-from offsetguard.messages.digest import INCIDENTS_PER_CAUSE, DigestView, digest
-from offsetguard.messages.mail import render_mail
+from offsetguard.decide.message_views import INCIDENTS_PER_CAUSE, digest
+from offsetguard.deliver.messages.mail import render_mail
+from offsetguard.model.views import DigestView, read_view
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
-    from offsetguard.messages.view import IncidentView, MessageView
+    from offsetguard.model.views import IncidentView, MessageView
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.messages.hostile import harmless, harmless_link
+from offsetguard.deliver.messages.wording import harmless, harmless_link
 
 
 @pytest.mark.parametrize(

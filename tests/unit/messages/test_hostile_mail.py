@@ -14,18 +14,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.messages.daily_report import DailyReportView, DataQuality, ForecastQuality, ReportedIncident
-from offsetguard.messages.digest import digest
-from offsetguard.messages.mail import render_mail
-from offsetguard.messages.view import FigureView, IncidentView, LagPoint, MessageView, NotificationReason, QueueView
+from offsetguard.decide.message_views import digest
+from offsetguard.deliver.messages.mail import render_mail
+from offsetguard.model.views import (
+    DailyReportView,
+    DataQuality,
+    FigureView,
+    ForecastQuality,
+    IncidentView,
+    LagPoint,
+    MessageView,
+    NotificationReason,
+    QueueView,
+    ReportedIncident,
+)
 from offsetguard_peers.examples import examples
 from offsetguard_peers.html_outline import Outline
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
-    from offsetguard.messages.any_view import AnyView
-    from offsetguard.messages.view import Record
+    from offsetguard.model.views import AnyView, Record
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 FAST = settings(

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from offsetguard.messages import lag_picture
-from offsetguard.messages.view import LAG_POINTS, LagPoint
+from offsetguard.deliver.messages import lag_picture
+from offsetguard.model.views import LAG_POINTS, LagPoint
 from offsetguard_peers.examples import examples
 
 START = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
@@ -57,7 +57,7 @@ def test_two_points_are_no_course() -> None:
 
 def test_a_mail_without_a_picture_does_not_pay_for_drawing() -> None:
     """Who delivers imports the mail module; matplotlib comes with the first curve."""
-    program = "import sys, offsetguard.messages.mail; print('matplotlib' in sys.modules, 'PIL' in sys.modules)"
+    program = "import sys, offsetguard.deliver.messages.mail; print('matplotlib' in sys.modules, 'PIL' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["False", "False"]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.messages.mail import render_mail
-from offsetguard.messages.view import IncidentView, MessageView, NotificationReason
+from offsetguard.deliver.messages.mail import render_mail
+from offsetguard.model.views import IncidentView, MessageView, NotificationReason
 from offsetguard_peers.examples import examples
 from offsetguard_peers.html_outline import Outline
 

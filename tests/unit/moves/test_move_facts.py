@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from offsetguard.facts import OffsetMoveFacts
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
+from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard_peers.fact_answers import answers
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.rules.registry import rules_by_id
+from offsetguard.judge.registry import RULES
 from offsetguard_peers.blind_causes import HARMLESS, OF_BROKERS, TOGETHER, TROUBLES, cause_named
 from offsetguard_peers.blind_run import WELL_FOR_S, BlindResult, Row, draw
 
@@ -24,7 +24,7 @@ def test_every_cause_comes_before_one_comes_again_and_each_group_is_well_at_firs
 
 def test_causes_are_named_by_rules_that_exist() -> None:
     rules = {rule for one in (*TROUBLES, *OF_BROKERS, *HARMLESS) for rule in one.named | one.also}
-    assert rules <= rules_by_id().keys()
+    assert rules <= RULES.keys()
     assert all(cause_named(name) for pair in TOGETHER for name in pair)
 
 

@@ -18,8 +18,8 @@ import pytest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 
-from offsetguard.config_file import load_config
-from offsetguard.rocketmq.requests import GetBrokerClusterInfo, GetMaxOffset
+from offsetguard.config.file import load_config
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, GetMaxOffset
 from offsetguard_peers.admin import ask
 from offsetguard_peers.demo_services import main, own_address
 from offsetguard_peers.waiting import wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.rules.registry import rules_by_id
+from offsetguard.judge.registry import RULES
 from offsetguard_peers.verdicts_page import Measured, keep, page, read_measured
 
 PAGE = Path(__file__).parents[3] / "docs" / "verdicts.md"
@@ -29,7 +29,7 @@ def test_both_lines_were_measured_and_every_trouble_was_found_on_each(measured: 
     staged = [[one["what"] for one in line["found"]] for line in lines.values()]
     assert staged[0] == staged[1]
     assert {one["incident"] for line in lines.values() for one in line["found"]} == {"I1", "I2", "I3", "I4", "I5"}
-    assert {one["rule"] for line in lines.values() for one in line["found"]} <= set(rules_by_id())
+    assert {one["rule"] for line in lines.values() for one in line["found"]} <= set(RULES)
 
 
 def test_measuring_one_part_leaves_the_others_as_they_were(tmp_path: Path, measured: Measured) -> None:

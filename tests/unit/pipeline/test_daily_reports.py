@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.forecast_scoring import Kind, Outcome, Stated
-from offsetguard.forecasts import Basis, Forecast
-from offsetguard.incidents.history import EventKind, IncidentEvent
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.intervals import Interval
-from offsetguard.messages.daily_report import DailyReportView, DataQuality, ForecastQuality
-from offsetguard.pipeline.daily_reports import WrittenReport, day_span, day_to_tell, write_daily_reports
-from offsetguard.severity import Severity
+from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_tell, write_daily_reports
+from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
+from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality
 from offsetguard.store import cycles, forecasts, incident_events, incidents, judged_intervals, outbox
 from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode

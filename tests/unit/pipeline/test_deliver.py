@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.channels.receipt import Unavailable
-from offsetguard.pipeline.backoff import wait_before_retry
-from offsetguard.pipeline.deliver import deliver_due
-from offsetguard.pipeline.delivery_report import Result
-from offsetguard.pipeline.sending import Channels
+from offsetguard.deliver.channels.receipt import Unavailable
+from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.lane_service import Result
+from offsetguard.deliver.sending import Channels, wait_before_retry
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.outbox import Status
 from offsetguard.store.outbox_claims import WAITS_FOR_EARLIER
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from offsetguard.channels.slack_webhook import SlackWebhookChannel
-    from offsetguard.pipeline.delivery_report import DeliveryReport
+    from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+    from offsetguard.deliver.lane_service import DeliveryReport
 
 World = DeliveryWorld
 

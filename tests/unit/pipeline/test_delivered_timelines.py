@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from offsetguard.channels.mail import MailChannel
-from offsetguard.pipeline.deliver import deliver_due
+from offsetguard.deliver.channels.mail import MailChannel
+from offsetguard.deliver.deliver import deliver_due
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.outbox import Status
 from offsetguard_peers.delivery_world import DeliveryWorld, delivery_world
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from offsetguard.pipeline.sending import Channels
+    from offsetguard.deliver.sending import Channels
 
 (EVERYWHERE,) = yaml.safe_load((Path(__file__).parent / "everywhere.yml").read_text(encoding="utf-8"))
 DELIVERERS = 2

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from offsetguard.pipeline.deliver import deliver_due
-from offsetguard.pipeline.delivery_report import Result
+from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.lane_service import Result
 from offsetguard.store import notification_log
 from offsetguard.store.outbox import Status
 from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.facts import BrokerFacts, GroupFacts, IntervalFacts, QueueFacts
-from offsetguard.forecast_scoring import Kind, Outcome, Seen, Stated, outcome, says_something_new
-from offsetguard.forecasts import FURTHEST_MS, Basis, Forecast
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.pipeline.judge import judge_interval
-from offsetguard.queue_fold import windows_of
-from offsetguard.queue_state import QueueState, Sample
+from offsetguard.decide.judge import judge_interval
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.facts.queue_fold import windows_of
+from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_new
+from offsetguard.model.forecast import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import reading
+from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.facts import BrokerFacts, IntervalFacts
-from offsetguard.incidents.history import EventKind
-from offsetguard.intervals import Interval
-from offsetguard.pipeline.judge import JudgeReport, judge_interval
+from offsetguard.decide.judge import JudgeReport, judge_interval
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.incident import EventKind
+from offsetguard.model.intervals import Interval
 from offsetguard.store import incident_events, incidents
 from offsetguard.store.database import reading
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from offsetguard.facts import GroupFacts
+    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from offsetguard.config import Config
-from offsetguard.facts import CollectionGap
-from offsetguard.incidents.decision import NotificationReason
-from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, outbox
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import MINUTE, START, config, facts, group, judge, told

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.facts import BrokerFacts, TrafficHour
-from offsetguard.incidents.decision import NotificationReason
-from offsetguard.offsets import MessageQueue, QueueOffsets
+from offsetguard.facts.interval import TrafficHour
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import START, config, facts, group, judge
 

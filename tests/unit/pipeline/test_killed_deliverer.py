@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
-from offsetguard.pipeline.deliver import deliver_due
+from offsetguard.deliver.deliver import deliver_due
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.outbox import Status
 from offsetguard_peers.deliverer import Addresses, running_deliverer

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.config_in_use import config_in_use
-from offsetguard.facts import IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.pipeline.judge import judge_interval
-from offsetguard.workspace import Workspace
+from offsetguard.config.in_use import config_in_use
+from offsetguard.config.workspace import Workspace
+from offsetguard.decide.judge import judge_interval
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.intervals import Interval
 from offsetguard_peers.group_facts import a_group
 
 if TYPE_CHECKING:

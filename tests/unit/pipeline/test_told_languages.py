@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
-from offsetguard.facts import IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.pipeline.judge import judge_interval
+from offsetguard.decide.judge import judge_interval
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.intervals import Interval
 from offsetguard.store import incidents
 from offsetguard.store.database import reading
 from offsetguard_peers.group_facts import a_group
@@ -17,7 +17,7 @@ from offsetguard_peers.group_facts import a_group
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from offsetguard.messages.view import MessageView
+    from offsetguard.model.views import MessageView
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 CONFIG = Config.from_values(

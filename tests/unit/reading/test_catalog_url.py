@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from offsetguard.errors import PublishError
-from offsetguard.iceberg_catalog import catalog_shown, jdbc_properties, sql_properties
-from offsetguard.reading.catalog import open_catalog
-from offsetguard.workspace import Workspace
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.iceberg_catalog import catalog_shown, jdbc_properties, sql_properties
+from offsetguard.lake.reading.catalog import open_catalog
+from offsetguard.model.errors import PublishError
 
 
 def _workspace(url: str) -> Workspace:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from offsetguard.errors import PublishError
-from offsetguard.intervals import Interval
-from offsetguard.reading.data_files import DataFiles
-from offsetguard.reading.row_filter import RowFilter
-from offsetguard.reading.snapshot_reader import SnapshotReader, table_schema
+from offsetguard.lake.reading.data_files import DataFiles
+from offsetguard.lake.reading.plan import RowFilter
+from offsetguard.lake.reading.snapshot_reader import SnapshotReader, table_schema
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS
 from offsetguard_peers.iceberg_writer import append, create_table

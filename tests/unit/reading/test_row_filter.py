@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.reading.row_filter import CLUSTER, CONSUMER_GROUP, INTERVAL_START, Bounds, RowFilter
+from offsetguard.lake.reading.plan import CLUSTER, CONSUMER_GROUP, INTERVAL_START, Bounds, RowFilter
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 CLUSTERS, GROUPS = st.sampled_from(["east", "west"]), st.sampled_from(["billing", "billing-2", "orders"])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import PublishError
-from offsetguard.intervals import Interval
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.warehouse import Warehouse, group_rows, minute
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.errors import ConnectionLost, RequestTimedOut, UndecodableResponse
-from offsetguard.records import record
-from offsetguard.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.rocketmq.frame import Frame, encode_frame
-from offsetguard.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
-from offsetguard.rocketmq.pacing import BUSY_REPEATS, GIVE_UP_AFTER
-from offsetguard.rocketmq.refusals import QueryNotFound, SystemBusy
-from offsetguard.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
+from offsetguard.model.errors import ConnectionLost, RequestTimedOut, UndecodableResponse
+from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.frame import Frame, encode_frame
+from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
+from offsetguard.sources.rocketmq.pacing import BUSY_REPEATS, GIVE_UP_AFTER
+from offsetguard.sources.rocketmq.refusals import QueryNotFound, SystemBusy
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
 from offsetguard_peers.examples import examples
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import bodies, body_decoders
-from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import bodies, body_decoders
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS

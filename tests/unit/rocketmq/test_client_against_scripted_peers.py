@@ -7,25 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import (
-    ConnectionLost,
-    RequestTimedOut,
-    RocketMQError,
-)
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.rocketmq.frame import Frame, encode_frame
-from offsetguard.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
-from offsetguard.rocketmq.requests import (
-    GetAllConsumerOffset,
-    GetMaxOffset,
-    PullMessage,
-    QueryConsumerOffset,
-)
-from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
+from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.frame import Frame, encode_frame
+from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, PullMessage, QueryConsumerOffset
+from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers.asked_peer import QUICK_MS, ask, closes_in_mid_frame, failure, hangs
 
 if TYPE_CHECKING:
-    from offsetguard.rocketmq.client import RocketMQClient
+    from offsetguard.sources.rocketmq.client import RocketMQClient
     from offsetguard_peers.scripted_peer import Conversation
 
 

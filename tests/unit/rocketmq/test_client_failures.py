@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import (
+from offsetguard.model.errors import (
     BrokerRefused,
     ConnectionLost,
     PeerUnreachable,
@@ -16,10 +16,10 @@ from offsetguard.errors import (
     RocketMQError,
     UndecodableResponse,
 )
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.frame import Frame, encode_frame
-from offsetguard.rocketmq.refusals import AccessDenied, TopicNotExist
-from offsetguard.rocketmq.requests import (
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.frame import Frame, encode_frame
+from offsetguard.sources.rocketmq.refusals import AccessDenied, TopicNotExist
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetBrokerRuntimeInfo,
     GetMaxOffset,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Tls
-from offsetguard.errors import ConfigError, ConnectionLost, PeerUnreachable, RocketMQError, UndecodableResponse
-from offsetguard.rocketmq.client import RocketMQClient
-from offsetguard.rocketmq.requests import GetMaxOffset
-from offsetguard.rocketmq.tls import tls_context
+from offsetguard.model.errors import ConfigError, ConnectionLost, PeerUnreachable, RocketMQError, UndecodableResponse
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import GetMaxOffset
+from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 from offsetguard_peers.tls import TlsFiles, make_tls_files
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import detail_bodies, detail_decoders
-from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import detail_bodies, detail_decoders
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import fastjson
-from offsetguard.rocketmq.json_fields import message_queue_key
-from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import fastjson
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes, message_queue_key
 
 QUEUE = '{"brokerName":"broker-a","queueId":1,"topic":"T1"}'
 

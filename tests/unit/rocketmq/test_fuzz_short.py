@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.rocketmq.codes import RequestCode
-from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.fuzz import run
 from offsetguard_peers.fuzz_inputs import MAX_INPUT_BYTES, hostile

@@ -12,11 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.rocketmq.compression import MAX_BODY_BYTES
-from offsetguard.rocketmq.header import RemotingCommand
-from offsetguard.rocketmq.malformed import MalformedBytes
-from offsetguard.rocketmq.message import MAGIC_V1, MAGIC_V2, Message, decode_messages
-from offsetguard.rocketmq.pull import PullStatus, decode_pull_result
+from offsetguard.sources.rocketmq.frame import MAX_BODY_BYTES
+from offsetguard.sources.rocketmq.header import RemotingCommand
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+from offsetguard.sources.rocketmq.message import (
+    MAGIC_V1,
+    MAGIC_V2,
+    Message,
+    PullStatus,
+    decode_messages,
+    decode_pull_result,
+)
 
 LZ4, ZSTD = 1 << 8, 2 << 8
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.rocketmq.offset_table import KeyedOffsets, OffsetTable, by_topic_and_group
+from offsetguard.sources.rocketmq.offset_table import KeyedOffsets, OffsetTable, by_topic_and_group
 
 PAIRS = st.tuples(st.sampled_from("stu"), st.sampled_from("ghi"))
 TABLES = st.dictionaries(PAIRS, st.dictionaries(st.integers(0, 2**31 - 1), st.integers(-1, 2**63 - 1), max_size=4))

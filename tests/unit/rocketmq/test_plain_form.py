@@ -11,27 +11,32 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from offsetguard.offsets import MessageQueue
-from offsetguard.rocketmq import fastjson
-from offsetguard.rocketmq.bodies import ConsumeOffsets, TopicOffsets
-from offsetguard.rocketmq.body_decoders import OFFSET_TABLES, all_consumer_offsets, consumer_connections, topic_stats
-from offsetguard.rocketmq.detail_decoders import consumer_running_info
-from offsetguard.rocketmq.json_fields import (
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import fastjson
+from offsetguard.sources.rocketmq.bodies import ConsumeOffsets, TopicOffsets
+from offsetguard.sources.rocketmq.body_decoders import (
+    OFFSET_TABLES,
+    all_consumer_offsets,
+    consumer_connections,
+    topic_stats,
+)
+from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.json_fields import (
+    MalformedBytes,
     int_field,
     int_key,
     message_queue_key,
     optional_int_field,
     timestamp_field,
 )
-from offsetguard.rocketmq.malformed import MalformedBytes
-from offsetguard.rocketmq.plain_connections import plain_consumer_connections
-from offsetguard.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
-from offsetguard.rocketmq.plain_process_queues import plain_process_queues
+from offsetguard.sources.rocketmq.plain_connections import plain_consumer_connections
+from offsetguard.sources.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
+from offsetguard.sources.rocketmq.plain_process_queues import plain_process_queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from offsetguard.rocketmq.offset_table import KeyedOffsets
+    from offsetguard.sources.rocketmq.offset_table import KeyedOffsets
 
 BODIES = Path(__file__).parent / "bodies"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.rocketmq.codes import SerializeType
-from offsetguard.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Late
-from offsetguard.rocketmq.frame import MAX_FRAME_BYTES, Frame, FrameReader, encode_frame
-from offsetguard.rocketmq.header import RemotingCommand, decode_header, encode_header
-from offsetguard.rocketmq.malformed import MalformedBytes
+from offsetguard.sources.rocketmq.codes import SerializeType
+from offsetguard.sources.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Late
+from offsetguard.sources.rocketmq.frame import MAX_FRAME_BYTES, Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 # (serialize type, header on the wire, the command that it is)
 HEADERS = [

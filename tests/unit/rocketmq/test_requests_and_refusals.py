@@ -6,11 +6,11 @@ import dataclasses
 import inspect
 from typing import Any
 
-from offsetguard.errors import BrokerRefused
-from offsetguard.rocketmq import refusals, requests
-from offsetguard.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.rocketmq.requests import Request
-from offsetguard.rocketmq.signing import Credentials, signed_ext_fields
+from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq import refusals, requests
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.requests import Request
+from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers.for_each import for_each
 
 ALL_REQUESTS: list[type[Request[Any]]] = [

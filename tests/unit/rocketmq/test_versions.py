@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.rocketmq.versions import version_name
+from offsetguard.sources.rocketmq.codes import version_name
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,12 @@ import re
 from itertools import product
 from typing import TYPE_CHECKING
 
-from offsetguard.languages import Language
-from offsetguard.rules.registry import ALL_RULES
-from offsetguard.rules.translation import rule_words
+from offsetguard.catalogue.text import Language
+from offsetguard.judge.registry import RULES, rule_words
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:
-    from offsetguard.rules.rule import Rule
+    from offsetguard.judge.rule import Rule
 
 _VALUE = r"(?:\{[^}]*\}|'[^']*'|[A-Za-z0-9_:]+)"
 COMMAND_WITH_A_STOP = re.compile(rf"mqadmin [a-z]\w+(?: -\w(?: {_VALUE})?)+[.。]")
@@ -24,14 +23,14 @@ def test_a_stop_after_a_command_is_found() -> None:
     assert not COMMAND_WITH_A_STOP.search(command)
 
 
-@for_each("rule, language", product(ALL_RULES, Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
+@for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
 def test_no_stop_follows_a_command(rule: Rule, language: Language) -> None:
     words = rule_words(rule.id, language)
     assert words is not None
     assert [text.do_next for text in words.texts.values() if COMMAND_WITH_A_STOP.search(text.do_next)] == []
 
 
-@for_each("rule, language", product(ALL_RULES, Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
+@for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
 def test_who_deletes_a_group_as_told_deletes_its_offsets_by_which_it_would_be_judged_on(
     rule: Rule, language: Language
 ) -> None:

@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from offsetguard.fact_rows import online_groups_of
-from offsetguard.facts import IntervalFacts
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.rules.evidence import last_stored, message_models, online_clients
+from offsetguard.facts.interval import IntervalFacts, online_groups_of
+from offsetguard.judge.evidence.lookups import last_stored, message_models, online_clients
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard_peers.group_facts import a_queue
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.rules.registry import look
+from offsetguard.judge.registry import look
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.rule_cases import config_of, facts_of
 

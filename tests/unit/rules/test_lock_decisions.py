@@ -10,19 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
-from offsetguard.facts import GroupFacts, IntervalFacts, LockWaitFacts
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue, QueueOffsets
-from offsetguard.queue_fold import windows_of
-from offsetguard.rules import lock_contention, lock_expiry_too_short, lock_not_released
-from offsetguard.rules.blocked_queues import blocked_queues
-from offsetguard.rules.rule import Severity
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.queue_fold import windows_of
+from offsetguard.judge.evidence.blocked_queues import blocked_queues
+from offsetguard.judge.rules import lock_contention, lock_expiry_too_short, lock_not_released
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.verdicts import Severity
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard_peers.examples import together
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.queue_answers import sample_at
 
 if TYPE_CHECKING:
-    from offsetguard.queue_state import Sample
+    from offsetguard.tables.queue_state import Sample
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
-from offsetguard.facts import BrokerFacts, IntervalFacts, OffsetMoveFacts, OnlineGroupFacts
-from offsetguard.intervals import Interval
-from offsetguard.rules.move_causes import LOOPING_MOVES, causes, loops
-from offsetguard.rules.move_figures import lost_of
+from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
+from offsetguard.judge.evidence.move_causes import LOOPING_MOVES, causes, loops
+from offsetguard.judge.evidence.move_figures import lost_of
+from offsetguard.model.intervals import Interval
+from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.facts import OffsetMoveFacts
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 CONFIG = Config.from_values(

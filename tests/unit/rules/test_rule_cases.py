@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from offsetguard.facts import IntervalFacts
-from offsetguard.rules.reference import LABELS
-from offsetguard.rules.registry import ALL_RULES, RULE_FILES, judge, look
-from offsetguard.rules.unseen_facts import OF_THE_ROUND
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.unseen import OF_THE_ROUND
+from offsetguard.judge.reference import LABELS
+from offsetguard.judge.registry import RULE_FILES, RULES, judge, look
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
 
 if TYPE_CHECKING:
-    from offsetguard.rules.rule import CannotTell, Finding
+    from offsetguard.judge.rule import Finding
+    from offsetguard.model.verdicts import CannotTell
 
 CASES = Path(__file__).parent / "cases"
 
@@ -108,14 +109,14 @@ def test_a_case_explains_and_leaves_exactly_what_it_says(rule_id: str, case: dic
     assert {name: shown[name] for name in shown if name in case} == {name: case[name] for name in shown if name in case}
 
 
-@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
 def test_each_rule_has_a_case_that_fires_and_one_that_does_not(rule: Any) -> None:
     cases = CASE_FILES[rule.id]
     assert any(case["expect"] for case in cases)
     assert sum(not case["expect"] for case in cases) >= 2
 
 
-@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
 def test_each_rule_says_that_it_cannot_tell_of_brokers_that_were_not_seen(rule: Any) -> None:
     about_the_round = OF_THE_ROUND.intersection(rule.needs)
     for given in ({"unseen_broker_names": ["broker-a"]}, {"cluster_unseen": True}):
@@ -123,7 +124,7 @@ def test_each_rule_says_that_it_cannot_tell_of_brokers_that_were_not_seen(rule: 
         assert bool(about_the_round) != (rule.id in {entry.rule_id for entry in cannot_tell})
 
 
-@for_each("rule", ALL_RULES, name_of=lambda rule: rule.id)
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
 def test_each_variant_has_a_case(rule: Any) -> None:
     cases = CASE_FILES[rule.id]
     shown = {finding.get("variant", "default") for case in cases for finding in case["expect"] or ()}

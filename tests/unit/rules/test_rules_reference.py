@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from offsetguard.rules.reference import reference
+from offsetguard.judge.reference import reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
 
 
 def test_the_page_is_the_one_that_the_rules_make() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "docs/rules.md is old: python -m offsetguard.rules.reference > docs/rules.md"
+        "docs/rules.md is old: python -m offsetguard.judge.reference > docs/rules.md"
     )

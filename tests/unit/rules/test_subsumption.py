@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.offsets import MessageQueue
-from offsetguard.rules.registry import rules_by_id
-from offsetguard.rules.rule import Finding, QueueEvidence, Rule, Severity, Texts
-from offsetguard.rules.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
+from offsetguard.catalogue import Texts
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.verdicts import QueueEvidence, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RULES = {
-    name: Rule(name, Severity.WARNING, (), name, {"default": Texts(f"{name} of {{consumer_group}}", "", "")}, name)
+INVENTED = {
+    name: Rule(name, Severity.WARNING, 0, (), name, {"default": Texts(f"{name} of {{consumer_group}}", "", "")}, name)
     for name in "abcd"
 }
 Queues = dict[tuple[str, int], int | None]
@@ -30,7 +32,7 @@ def finding(rule_id: str, group: str | None = "g", topic: str | None = "t", **mo
         QueueEvidence(MessageQueue("t", broker, queue_id), {"effective_lag": lag})
         for (broker, queue_id), lag in queues.items()
     )
-    return Finding(RULES[rule_id], "demo", group, topic, queues=evidence, **fields)
+    return Finding(INVENTED[rule_id], "demo", group, topic, queues=evidence, **fields)
 
 
 def kept(findings: Sequence[Finding], *pairs: Subsumption) -> dict[str, list[str]]:
@@ -150,7 +152,7 @@ def test_nothing_is_lost_nothing_is_named_twice_and_no_severity_falls(
 
 
 def test_every_pair_names_rules_and_variants_that_there_are() -> None:
-    rules = rules_by_id()
+    rules = RULES
     for one in SUBSUMPTIONS:
         assert set(one.variants) <= set(rules[one.explaining].texts), one
         assert set(one.explained_variants) <= set(rules[one.explained].texts), one

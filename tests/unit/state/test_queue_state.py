@@ -11,8 +11,8 @@ import yaml
 from hypothesis import strategies as st
 
 from offsetguard.facts.parameters import KEPT_FOR
-from offsetguard.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables.table import columns_of
 from offsetguard_peers.examples import together
 from offsetguard_peers.queue_answers import figures_of, states_of, stepped

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.errors import BundleError
-from offsetguard.rocketmq import body_decoders
-from offsetguard.state_files.config_file import read_state_file
-from offsetguard.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
+from offsetguard.model.errors import BundleError
+from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.state_files.config_file import read_state_file
+from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
 from offsetguard_peers.for_each import for_each
 
 if TYPE_CHECKING:

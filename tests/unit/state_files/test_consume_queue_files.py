@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.state_files.consume_queue import UNIT_BYTES, read_topic
+from offsetguard.sources.state_files.consume_queue import UNIT_BYTES, read_topic
 
 if TYPE_CHECKING:
     from pathlib import Path

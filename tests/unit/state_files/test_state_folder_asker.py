@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.errors import NotRecorded
-from offsetguard.rocketmq.requests import (
+from offsetguard.model.errors import NotRecorded
+from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
@@ -20,8 +20,8 @@ from offsetguard.rocketmq.requests import (
     GetConsumerConnectionList,
     GetTopicStatsInfo,
 )
-from offsetguard.state_files.asker import StateFolderAsker
-from offsetguard.state_files.folder import CONSUMER_OFFSETS, read_state_folder
+from offsetguard.sources.state_files.asker import StateFolderAsker
+from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, read_state_folder
 
 STATE = Path(__file__).parents[2] / "data" / "state_files" / "4.9.8"
 WRITTEN = datetime(2026, 11, 21, 7, 54, 44, tzinfo=UTC)

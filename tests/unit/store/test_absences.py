@@ -14,7 +14,7 @@ from offsetguard_peers.judging import MINUTE, START, facts, judge
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from offsetguard.facts import Absences
+    from offsetguard.model.remembered import Absences
 
 
 def judged(engine: Engine, minutes: range, online: int | None) -> None:

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import func, select
 
-from offsetguard.incidents.grouping import GroupKey, ToldKey
-from offsetguard.incidents.history import EventKind, IncidentEvent
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.incidents.muting import MuteReason
-from offsetguard.incidents.silence import Matchers, Silence
-from offsetguard.incidents.timing import Told, ToldIncident
-from offsetguard.messages.daily_report import DailyReportView
-from offsetguard.receivers import Channel
-from offsetguard.severity import Severity
+from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.receivers import Channel
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import DailyReportView
 from offsetguard.store import (
     acknowledgements,
     ageing,
@@ -29,7 +26,7 @@ from offsetguard.store import (
     silences,
     told,
 )
-from offsetguard.store.chunks import KEYS_PER_QUERY
+from offsetguard.store.columns import KEYS_PER_QUERY
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import AcknowledgementRow, IncidentEventRow, IncidentRow, NotificationLogRow, SilenceRow
 from offsetguard.store.outbox_claims import Lane

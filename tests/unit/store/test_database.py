@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import event, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from offsetguard.errors import StoreError
+from offsetguard.model.errors import StoreError
 from offsetguard.store import database
 from offsetguard.store.database import open_database, reading, serialize, writing
 from offsetguard.store.models import Base

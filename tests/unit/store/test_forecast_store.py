@@ -6,11 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.facts import BrokerFacts
-from offsetguard.forecast_scoring import Kind, Outcome, Stated
-from offsetguard.forecasts import Basis, Forecast
+from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import broker_marks, forecasts
 from offsetguard.store.database import reading, writing
+from offsetguard.tables.broker_facts import BrokerFacts
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -12,10 +12,10 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.intervals import Interval
-from offsetguard.offsets import MessageQueue
-from offsetguard.rules.rule import CannotTell, Explained, QueueEvidence, Severity
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode

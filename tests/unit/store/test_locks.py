@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import delete
 
-from offsetguard.errors import StoreError
+from offsetguard.model.errors import StoreError
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.locks import hold
 from offsetguard.store.models import LockRow

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import event
 
-from offsetguard.messages.digest import digest
-from offsetguard.messages.view import MessageView, NotificationReason
-from offsetguard.receivers import Channel
+from offsetguard.decide.message_views import digest
+from offsetguard.model.receivers import Channel
+from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import notification_log, outbox, outbox_claims
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.outbox import OutboxMessage, Status

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.intervals import Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals, settled_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.published_intervals import PublishedInterval

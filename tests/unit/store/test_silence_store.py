@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.errors import SilenceError
-from offsetguard.incidents.history import EventKind, IncidentEvent
-from offsetguard.incidents.incident import Evidence, Incident, Subject
-from offsetguard.incidents.silence import Acknowledgement, Matchers, Silence
-from offsetguard.rules.rule import Severity
+from offsetguard.model.errors import SilenceError
+from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.silence import Acknowledgement, Matchers, Silence
+from offsetguard.model.verdicts import Severity
 from offsetguard.store import acknowledgements, incident_events, incidents, silences
 from offsetguard.store.database import reading, writing
 

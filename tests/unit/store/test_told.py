@@ -13,11 +13,10 @@ from alembic.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.incidents.grouping import GroupKey, ToldKey
-from offsetguard.incidents.muting import MuteReason
-from offsetguard.incidents.timing import NOTHING_TOLD, Told, ToldIncident
-from offsetguard.receivers import Channel
-from offsetguard.severity import Severity
+from offsetguard.decide.incidents.timing import NOTHING_TOLD
+from offsetguard.model.receivers import Channel
+from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.verdicts import Severity
 from offsetguard.store import database, told
 from offsetguard.store.database import open_database, reading, writing
 

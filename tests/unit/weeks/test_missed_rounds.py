@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from offsetguard.incidents.lifecycle import advance
-from offsetguard.rules.registry import judge, rules_by_id
-from offsetguard.rules.rule import Severity
-from offsetguard.verdicts import State
-from offsetguard.windows import judge_queues
+from offsetguard.decide.incidents.lifecycle import advance
+from offsetguard.judge.registry import RULES, judge
+from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.verdicts import Severity, State
 from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.judged_weeks import CONFIG
@@ -24,9 +23,9 @@ from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek
 from offsetguard_peers.weekly_groups import Kind, Trouble, weekly_group
 
 if TYPE_CHECKING:
-    from offsetguard.facts import IntervalFacts, QueueFacts
-    from offsetguard.incidents.incident import Incident, Subject
-    from offsetguard.verdicts import QueueVerdict
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.model.incident import Incident, Subject
+    from offsetguard.model.verdicts import QueueVerdict
     from offsetguard_peers.weekly_groups import WeeklyGroup
 
 DAY = 24 * 60  # minutes
@@ -107,7 +106,7 @@ def test_nothing_that_goes_on_ends_by_it(rounds: list[tuple[int, IntervalFacts]]
         if not seen.groups:  # its outage
             continue
         judgement = judge(seen, CONFIG)
-        changes = advance(incidents, judgement.findings, seen, rules_by_id(), cannot_tell=judgement.cannot_tell)
+        changes = advance(incidents, judgement.findings, seen, RULES, cannot_tell=judgement.cannot_tell)
         incidents = (*changes.open, *changes.pending)
         if number < 1:
             open_before = {one.subject for one in incidents}

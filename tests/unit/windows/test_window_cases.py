@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from offsetguard.config import GroupPolicy, WindowPolicy
-from offsetguard.constraints import read_python
-from offsetguard.explained import GivenQueue, GivenSample, explain_queues
-from offsetguard.queue_state import WINDOW
-from offsetguard.verdicts import QueueVerdict, State
-from offsetguard.window_rules import WINDOW_RULES, QueueContext
+from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
+from offsetguard.judge.windows.rules import WINDOW_RULES, QueueContext
+from offsetguard.model.constraints import read_python
+from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.tables.queue_state import WINDOW
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
 

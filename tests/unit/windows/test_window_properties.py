@@ -9,11 +9,11 @@ from hypothesis import example
 from hypothesis import strategies as st
 
 from offsetguard.config import WindowPolicy
-from offsetguard.explained import GivenQueue, GivenSample, explain_queues
-from offsetguard.queue_state import QueueState, Sample
-from offsetguard.verdicts import State
-from offsetguard.window_rules import QueueContext
-from offsetguard.windows import GivenWindow, judge_windows
+from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
+from offsetguard.judge.windows.rules import QueueContext
+from offsetguard.judge.windows.windows import GivenWindow, judge_windows
+from offsetguard.model.verdicts import State
+from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.examples import together
 from offsetguard_peers.queue_answers import figures_of, states_of
 

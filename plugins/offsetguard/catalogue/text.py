@@ -1,0 +1,188 @@
+"""Texts with figures, for who reads them: a language and a time zone.
+
+Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{behind:bytes}`, `{topic:shell}`.
+
+Unknown figures read "unknown". Everything is English and in UTC unless a `Locale` says who reads it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import string
+from dataclasses import field
+from datetime import UTC, timedelta, tzinfo
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.model.records import record
+from offsetguard.model.time_zones import zone_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+
+class Language(StrEnum):
+    """As the configuration writes it; every text of `offsetguard.catalogue` exists in each of them."""
+
+    EN = "en"
+    ZH = "zh"  # simplified Chinese
+
+
+@record
+class FigureWords:
+    """What figures need of a language. Every language here groups thousands by a comma and has a decimal point."""
+
+    days: str
+    hours: str
+    minutes: str
+    seconds: str
+    milliseconds: str
+    unknown: str
+    yes: str
+    no: str
+    between: str  # what stands between the parts of a list of sentences
+
+
+FIGURE_WORDS = {
+    Language.EN: FigureWords("d", "h", "min", "s", "ms", unknown="unknown", yes="yes", no="no", between="; "),
+    Language.ZH: FigureWords("天", "小时", "分", "秒", "毫秒", unknown="未知", yes="是", no="否", between="；"),  # noqa: RUF001 Chinese
+}
+
+
+@record
+class Locale:
+    """Who reads: in which language, and by which clock."""
+
+    language: Language = Language.EN
+    zone: tzinfo = field(default=UTC)
+
+    @classmethod
+    def of(cls, language: str, time_zone: str) -> Locale:
+        """Return the locale of a route; raises ValueError for an unknown language, ConfigError for an unknown zone."""
+        return cls(Language(language), zone_of(time_zone))
+
+    @property
+    def words(self) -> FigureWords:
+        """What figures need of the language."""
+        return FIGURE_WORDS[self.language]
+
+
+ENGLISH_UTC = Locale()
+
+
+_MOMENT = "%Y-%m-%d %H:%M:%S"
+
+
+class Readable(str):
+    """A figure that is words itself, and reads otherwise to other readers (`catalogue.Sentence`)."""
+
+    __slots__ = ()
+
+    def read_by(self, locale: Locale) -> str:
+        """Return it in the reader's language, with the reader's time."""
+        raise NotImplementedError
+
+
+def render_text(template: str, figures: Mapping[str, Any], locale: Locale = ENGLISH_UTC) -> str:
+    """Fill a template; raises KeyError when it names a figure that the finding does not have."""
+    return _formatter(locale).vformat(template, (), dict(figures))
+
+
+@cache
+def named_figures(template: str) -> frozenset[str]:
+    """Return the figures that a template names."""
+    return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
+
+
+def format_messages(count: int) -> str:
+    """12345 -> '12,345': every digit, since 1.2 and 1.3 thousand are different news."""
+    return f"{count:,}"
+
+
+def format_duration(duration_ms: float, locale: Locale = ENGLISH_UTC) -> str:
+    """Two largest units: 754000 -> '12 min 34 s' or '12 分 34 秒'; below one second in ms."""
+    words = locale.words
+    rest = round(duration_ms)
+    if rest < 1_000:
+        return f"{rest} {words.milliseconds}"
+    units = ((words.days, 86_400_000), (words.hours, 3_600_000), (words.minutes, 60_000), (words.seconds, 1_000))
+    parts: list[str] = []
+    for unit, length_ms in units:
+        count, rest = divmod(rest, length_ms)
+        if count:
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
+
+
+def format_moment(moment: datetime, locale: Locale = ENGLISH_UTC) -> str:
+    """'2026-11-21 06:45:30 UTC', or by the reader's clock '2026-11-21 14:45:30 UTC+8'."""
+    local = moment.astimezone(locale.zone)
+    return f"{local.strftime(_MOMENT)} {_zone(local)}"
+
+
+def format_from_to(start: datetime, end: datetime, locale: Locale = ENGLISH_UTC) -> tuple[str, str]:
+    """Return two moments of one story: the day and the zone stand there once where they are the same.
+
+    ('2026-11-21 06:45:30', '06:46:30 UTC')
+    """
+    first, last = start.astimezone(locale.zone), end.astimezone(locale.zone)
+    shown = "%H:%M:%S" if first.date() == last.date() else _MOMENT
+    same_zone = first.utcoffset() == last.utcoffset()
+    return (
+        first.strftime(_MOMENT) if same_zone else format_moment(start, locale),
+        f"{last.strftime(shown)} {_zone(last)}",
+    )
+
+
+def format_bytes(count: int) -> str:
+    """1288490188 -> '1.2 GiB'."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(size) < 1_024:
+            break
+        size, unit = size / 1_024, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _zone(local: datetime) -> str:
+    """Return 'UTC', 'UTC+8' or 'UTC-3:30', and no abbreviation: CST is the time of China and of Chicago."""
+    offset = local.utcoffset() or timedelta()
+    if not offset:
+        return "UTC"
+    hours, minutes = divmod(abs(offset) // timedelta(minutes=1), 60)
+    return f"UTC{'-' if offset < timedelta() else '+'}{hours}" + (f":{minutes:02}" if minutes else "")
+
+
+class _FigureFormatter(string.Formatter):
+    def __init__(self, locale: Locale) -> None:
+        self._locale = locale
+        self._formats: dict[str, Callable[[Any], str]] = {
+            "messages": format_messages,
+            "duration": lambda duration_ms: format_duration(duration_ms, locale),
+            "moment": lambda moment: format_moment(moment, locale),
+            "bytes": format_bytes,
+            "plural": lambda count: "" if count == 1 else "s",
+            # a word of a command that the reader may paste: RocketMQ allows | and % in names
+            "shell": lambda word: shlex.quote(str(word)),
+        }
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return self._locale.words.unknown
+        if isinstance(value, Readable):
+            return value.read_by(self._locale)
+        if isinstance(value, tuple):
+            return self._locale.words.between.join(self.format_field(one, format_spec) for one in value)
+        figure_format = self._formats.get(format_spec)
+        return str(super().format_field(value, format_spec)) if figure_format is None else figure_format(value)
+
+
+@cache
+def _formatter(locale: Locale) -> _FigureFormatter:
+    return _FigureFormatter(locale)

@@ -1,0 +1,71 @@
+"""Where OffsetGuard keeps its files, and how it finds its configuration: one folder, a few environment variables.
+
+OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working directory)
+OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
+OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
+OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `iceberg_catalog.py`
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from offsetguard.model.records import record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+MANIFEST_FILE_NAME = "manifest.json"
+SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
+
+
+@record
+class Workspace:
+    """The folders below OFFSETGUARD_HOME, the configuration file and the databases. Its `repr` shows no password."""
+
+    home: Path
+    config_file: Path
+    database_url: str = field(repr=False)
+    catalog_url: str = field(default="", repr=False)  # empty: SQLite in the folder
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
+        """Read the variables; relative paths are taken from the working directory."""
+        home = Path(environment.get("OFFSETGUARD_HOME") or ".offsetguard").resolve()
+        config_file = Path(environment.get("OFFSETGUARD_CONFIG") or "config/offsetguard.yml").resolve()
+        database_url = environment.get("OFFSETGUARD_DATABASE_URL") or f"sqlite:///{home / 'offsetguard.db'}"
+        return cls(home, config_file, database_url, environment.get("OFFSETGUARD_CATALOG_URL") or "")
+
+    @property
+    def last_good_config_file(self) -> Path:
+        """The configuration file as it was when it was last found right; `config/in_use.py`."""
+        return self.home / "last_good_config.yml"
+
+    @property
+    def landing_folder(self) -> Path:
+        """Snapshots as the collector wrote them: `<cluster>/<interval>/`."""
+        return self.home / "landing"
+
+    @property
+    def warehouse_folder(self) -> Path:
+        """Data files of the Iceberg tables."""
+        return self.home / "warehouse"
+
+    @property
+    def catalog_file(self) -> Path:
+        """SQLite file of the Iceberg catalog, where `catalog_url` names no other database."""
+        return self.home / "catalog.db"
+
+    @property
+    def spark_server_folder(self) -> Path:
+        """The warm Spark server's token, log and temporary files."""
+        return self.home / "spark-server"
+
+    @property
+    def data_docs_folder(self) -> Path:
+        """Data Docs, one folder per cluster: `<cluster>/index.html` is the newest run."""
+        return self.home / "data_docs"

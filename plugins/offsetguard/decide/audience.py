@@ -1,0 +1,216 @@
+"""Who hears of which open incident in an interval, and what mutes it for whom.
+
+One incident is heard by the receivers of its team's route and, once it was escalated, by those of the teams that its
+escalation reached. Mutes are looked for in the order of `MuteReason`; the first one that holds is the one. Trouble
+that is itself silenced, in maintenance or in quiet hours, and was told to nobody before, mutes nothing below it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence
+from offsetguard.decide.incidents.muting import Inhibitors, can_mute, maintenance_mute, quiet_mute, silence_mute
+from offsetguard.decide.incidents.timing import NOTHING_TOLD, level_due, steps
+from offsetguard.model.incident import EventKind, IncidentEvent, worst_first
+from offsetguard.model.time_zones import zone_of
+from offsetguard.model.told import GroupKey, Mute, MuteReason, ToldKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime, tzinfo
+
+    from offsetguard.config import Config
+    from offsetguard.config.routes import Route
+    from offsetguard.decide.incidents.timing import Step
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.silence import Acknowledgement, Silence
+    from offsetguard.model.told import Told, ToldIncident
+
+_ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What decides beside the incidents: as it was read in the judge's transaction."""
+
+    interval: Interval
+    now: datetime  # silences and quiet hours are about people: they follow the clock
+    silences: Sequence[Silence]
+    acknowledged: Mapping[str, Acknowledgement]  # by incident id
+    told: Mapping[ToldKey, Told]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One open incident as one receiver may hear of it."""
+
+    incident: Incident
+    route: Route  # of the receiver's team
+    mute: Mute | None
+    escalated_from: str | None = None  # the team that did not react; None: the receiver's own incident
+
+
+class Audience:
+    """The receivers of a cluster's open incidents; made once per interval."""
+
+    def __init__(self, config: Config, given: Circumstances, open_incidents: Iterable[Incident]) -> None:
+        """`open_incidents`: all of the cluster; those of severity INFO are heard by nobody."""
+        self._config = config
+        self._given = given
+        sent = [incident for incident in open_incidents if incident.evidence.severity.is_sent]
+        self._zones: dict[str, tzinfo] = {}
+        unheard = {one.incident_id for one in sent if can_mute(one) and self._is_unheard(one)}
+        self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unheard)
+        self._unheard = Inhibitors(one for one in sent if one.incident_id in unheard)
+        self.escalated: list[Incident] = []  # with their new levels
+        self.history: list[IncidentEvent] = []
+        self.muted_by: Counter[str] = Counter()  # incident id -> how many it mutes
+        self.heard: defaultdict[ToldKey, list[Heard]] = defaultdict(list)
+        for incident in sorted(sent, key=worst_first):
+            self._tell(incident)
+
+    def team_of(self, incident: Incident) -> str:
+        """Return the team that an incident belongs to."""
+        group = incident.subject.consumer_group
+        return self._config.default_team if group is None else self._config.policy(incident.subject.cluster, group).team
+
+    def route_of(self, team: str, incident: Incident) -> Route:
+        """Return how a team hears of an incident."""
+        subject = incident.subject
+        return self._config.route(
+            team,
+            subject.cluster,
+            rule_id=subject.rule_id,
+            severity=incident.evidence.severity,
+            consumer_group=subject.consumer_group,
+        )
+
+    def mute_of(self, incident: Incident, route: Route, before: MuteReason | None = None) -> Mute | None:
+        """Return what mutes an incident on a route, whoever looks after it; `before`: what did so an interval ago."""
+        return self._mute_from_above(incident, before) or self._mute_by_people(incident, route)
+
+    def _mute_by_people(self, incident: Incident, route: Route) -> Mute | None:
+        given = self._given
+        return (
+            maintenance_mute(incident, route.maintenance, given.interval.start)
+            or silence_mute(incident, given.silences, given.now)
+            or (quiet_mute(incident, route.quiet_hours, self._zone(route), given.now) if route.quiet_hours else None)
+        )
+
+    def _is_unheard(self, incident: Incident) -> bool:
+        """Whether nobody of its own team hears of an incident or ever did: it cannot speak for what lies below it."""
+        team = self.team_of(incident)
+        route = self.route_of(team, incident)
+        group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
+        keys = (ToldKey(group, channel, receiver) for channel, receiver in route.receivers)
+        known = any(incident.incident_id in self._given.told.get(key, NOTHING_TOLD).firing for key in keys)
+        return not known and self._mute_by_people(incident, route) is not None
+
+    def _tell(self, incident: Incident) -> None:
+        team = self.team_of(incident)
+        route = self.route_of(team, incident)
+        group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
+        own = [ToldKey(group, channel, receiver) for channel, receiver in route.receivers]
+        before = self._muted_before(incident, own)
+        mute = self.mute_of(incident, route, before)
+        if mute is not None and mute.reason is MuteReason.INHIBITION:
+            self.muted_by[mute.by] += 1
+        self._keep_history(incident, mute, before)
+        for key in own:
+            self.heard[key].append(Heard(incident, route, mute or self._acknowledgement(incident, key)))
+        chain = steps(team, lambda name: self.route_of(name, incident)) if route.escalate_to else ()
+        if not chain:
+            return
+        incident = self._escalated(incident, chain, own, muted=mute is not None)
+        heard_by = set(own)
+        for step in chain[: incident.escalation_level]:
+            further = self.route_of(step.team, incident)
+            for channel, receiver in further.receivers:
+                key = ToldKey(group, channel, receiver)
+                if key not in heard_by:
+                    heard_by.add(key)
+                    kept = self.mute_of(incident, further, before) or self._acknowledgement(incident, key)
+                    self.heard[key].append(Heard(incident, further, kept, step.from_team))
+
+    def _mute_from_above(self, incident: Incident, before: MuteReason | None) -> Mute | None:
+        """Return the inhibition, or the wait that follows it: until an interval has shown the incident again."""
+        mute = self._inhibitors.mute(incident)
+        if mute is not None or before not in _ABOVE:
+            return mute
+        if self._unheard.mute(incident) is not None:
+            return None  # the trouble goes on, and nobody hears of it any more
+        unseen = incident.unknown_since is not None or incident.good_count > 0
+        return Mute(MuteReason.UNTIL_SEEN, "", Sentence("muted_until_seen")) if unseen else None
+
+    def _acknowledgement(self, incident: Incident, key: ToldKey) -> Mute | None:
+        """Return the mute of an acknowledgement; it ends when the incident gets worse than it was told."""
+        acknowledgement = self._given.acknowledged.get(incident.incident_id)
+        if acknowledgement is None:
+            return None
+        known = self._given.told.get(key, NOTHING_TOLD).firing.get(incident.incident_id)
+        if known is not None:
+            worse = incident.evidence.severity.rank > known.severity.rank
+            if worse or acknowledgement.at < known.severity_told_at:
+                return None
+        author = acknowledgement.author
+        return Mute(MuteReason.ACKNOWLEDGED, author, Sentence("muted_by_acknowledgement", author=author))
+
+    def _escalated(
+        self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey], *, muted: bool
+    ) -> Incident:
+        """Raise the level of an incident by one when that is due; the next level may be due in the next interval."""
+        if muted or any(self._acknowledgement(incident, key) is not None for key in own):
+            return incident
+        told = self._told_to_last(incident, chain, own)
+        if not told:
+            return incident
+        level = level_due(
+            chain,
+            level=incident.escalation_level,
+            repeats=max(known.repeats for known in told),
+            first_told_at=min(known.first_told_at for known in told),
+            interval=self._given.interval,
+        )
+        if level == incident.escalation_level:
+            return incident
+        incident = replace(incident, escalation_level=level)
+        step = chain[level - 1]
+        self.escalated.append(incident)
+        self._happened(incident, EventKind.ESCALATED, f"escalated from team {step.from_team} to team {step.team}")
+        return incident
+
+    def _told_to_last(self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey]) -> list[ToldIncident]:
+        """Return how the team that the next step leads from knows an incident: by receivers that none before it has."""
+        level = min(incident.escalation_level, len(chain))
+        before: set[ToldKey] = set()
+        heard_by = set(own)
+        for step in chain[:level]:
+            receivers = self.route_of(step.team, incident).receivers
+            further = {ToldKey(own[0].group, channel, receiver) for channel, receiver in receivers} - heard_by - before
+            if further:  # empty: the step added nobody, and those before it go on to count
+                before |= heard_by
+                heard_by = further
+        rows = (self._given.told.get(key, NOTHING_TOLD).firing.get(incident.incident_id) for key in heard_by)
+        return [known for known in rows if known is not None]
+
+    def _muted_before(self, incident: Incident, own: Iterable[ToldKey]) -> MuteReason | None:
+        known = (self._given.told.get(key, NOTHING_TOLD).muted.get(incident.incident_id) for key in own)
+        return next((reason for reason in known if reason is not None), None)
+
+    def _keep_history(self, incident: Incident, mute: Mute | None, before: MuteReason | None) -> None:
+        if mute is not None and mute.reason is not before:
+            self._happened(incident, EventKind.MUTED, mute.text)
+        elif mute is None and before not in (None, MuteReason.ACKNOWLEDGED):
+            self._happened(incident, EventKind.UNMUTED, "nothing mutes it any more")
+
+    def _happened(self, incident: Incident, kind: EventKind, text: str) -> None:
+        self.history.append(IncidentEvent(incident.incident_id, self._given.interval.start, kind, text))
+
+    def _zone(self, route: Route) -> tzinfo:
+        if route.time_zone not in self._zones:
+            self._zones[route.time_zone] = zone_of(route.time_zone)
+        return self._zones[route.time_zone]

@@ -1,0 +1,129 @@
+"""What happened to an incident, one row each, and how it reads in the words of its reader.
+
+What an earlier release kept without its figures, or of a rule that is gone, stays English.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import catalogue
+from offsetguard.catalogue.text import ENGLISH_UTC, Language, named_figures
+from offsetguard.judge.registry import rule_words
+from offsetguard.model.incident import EventKind, IncidentEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from offsetguard.catalogue.text import Locale
+    from offsetguard.decide.incidents.lifecycle import Changes
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.verdicts import Explained, Figure
+
+
+def history_of(before: Iterable[Incident], changes: Changes, interval: Interval) -> tuple[IncidentEvent, ...]:
+    """Return what an interval's judgement did to incidents, by what they were before; nothing changed = no event."""
+    known = {incident.incident_id: incident for incident in before}
+    opened = (IncidentEvent(one.incident_id, interval.start, EventKind.OPENED, _opened(one)) for one in changes.opened)
+    later = (
+        IncidentEvent(after.incident_id, interval.start, kind, text)
+        for after in (*changes.seen_again, *changes.unknown, *changes.calm, *changes.resolved)
+        if after.incident_id in known
+        for kind, text in _differences(known[after.incident_id], after)
+    )
+    return (*opened, *later)
+
+
+def _opened(incident: Incident) -> str:
+    seen = f" (found in {incident.seen_count} intervals)" if incident.seen_count > 1 else ""
+    return f"{incident.evidence.severity.value}: {incident.evidence.summary}{seen}"
+
+
+def _differences(before: Incident, after: Incident) -> Iterator[tuple[EventKind, str]]:
+    was, now = before.evidence.severity, after.evidence.severity
+    if was is not now:
+        kind = EventKind.WORSE if now.rank > was.rank else EventKind.BETTER
+        yield kind, f"{was.value} to {now.value}: {after.evidence.summary}"
+    if after.is_over:
+        yield EventKind.RESOLVED, after.resolution or "resolved"
+    elif before.unknown_since is None and after.unknown_since is not None:
+        yield EventKind.UNKNOWN, after.unknown_because or "its evidence could not be seen"
+    elif before.unknown_since is not None and after.unknown_since is None:
+        yield EventKind.VISIBLE, "its evidence could be seen again"
+
+
+class IncidentWords:
+    """The texts of one incident for one kind of reader."""
+
+    def __init__(self, incident: Incident, locale: Locale = ENGLISH_UTC) -> None:
+        """Nothing is rendered until it is asked for."""
+        self._incident = incident
+        self._evidence = incident.evidence
+        self._locale = locale
+        self._catalogue = catalogue(locale)
+        subject = incident.subject
+        names = {"cluster": subject.cluster, "consumer_group": subject.consumer_group, "topic": subject.topic}
+        self._figures: Mapping[str, Figure] = {**names, **incident.evidence.text_figures}
+
+    @property
+    def summary(self) -> str:
+        """A few words."""
+        return self._said("summary", self._evidence.summary)
+
+    @property
+    def cause(self) -> str:
+        """One sentence with names and figures; why it is not seen any more, where it is not."""
+        cause = self._said("cause", self._evidence.cause)
+        because = self._incident.unknown_because
+        return cause if because is None else self._catalogue.say("not_seen_any_more", because=because, cause=cause)
+
+    @property
+    def do_next(self) -> str:
+        """The next step."""
+        return self._said("do_next", self._evidence.do_next)
+
+    @property
+    def resolution(self) -> str | None:
+        """How it ended; None while it has not."""
+        resolution, rule_id = self._incident.resolution, self._incident.subject.rule_id
+        if resolution is None:
+            return None
+        english, words = rule_words(rule_id, Language.EN), rule_words(rule_id, self._locale.language)
+        if english is not None and words is not None and resolution == english.recovered:
+            return words.recovered
+        return self._catalogue.read(resolution)
+
+    @property
+    def peak(self) -> str | None:
+        """The worst figure so far, with its name."""
+        name, peak = self._incident.peak_figure, self._incident.peak
+        if name is None or peak is None:
+            return None
+        return f"{self._catalogue.figure_label(name)} {self._catalogue.figure(name, peak)}"
+
+    def explains(self) -> Iterator[str]:
+        """Give e.g. `accumulation: billing is 500 messages behind on orders`; the group is named in any case."""
+        for one in self._evidence.explains:
+            name, summary = one.consumer_group or one.topic, self._summary_of(one)
+            yield f"{one.rule_id}: " + (summary if name is None or name in summary else f"{name} · {summary}")
+
+    def cannot_tell(self) -> Iterator[str]:
+        """Give what could not be told about the same group or brokers, each with its rule."""
+        for one in self._evidence.cannot_tell:
+            yield f"{one.rule_id}: {self._catalogue.read(one.because)}"
+
+    def _summary_of(self, one: Explained) -> str:
+        names = {"cluster": self._incident.subject.cluster, "consumer_group": one.consumer_group, "topic": one.topic}
+        return self._render(one.rule_id, one.variant, "summary", {**names, **one.figures}, one.summary)
+
+    def _said(self, field: str, english: str) -> str:
+        rule_id, variant = self._incident.subject.rule_id, self._evidence.variant
+        return self._render(rule_id, variant, field, self._figures, english)
+
+    def _render(self, rule_id: str, variant: str, field: str, figures: Mapping[str, Figure], english: str) -> str:
+        words = rule_words(rule_id, self._locale.language)
+        if self._locale == ENGLISH_UTC or words is None or variant not in words.texts:
+            return english
+        template: str = getattr(words.texts[variant], field)
+        return self._catalogue.render(template, figures) if named_figures(template) <= figures.keys() else english

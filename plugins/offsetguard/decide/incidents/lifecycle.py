@@ -1,0 +1,266 @@
+"""What an interval's findings do to the incidents of before: opened, seen again, calm, unknown, resolved.
+
+    (nothing) --found--> pending --found in `bad_cycles` intervals--> open --not found in `good_cycles`--> resolved
+                            |                                          ^  |
+                not found   |                                    found |  | evidence not seen
+                            v                                          |  v
+                        (nothing)                                  open, unknown
+
+Each interval counts once, as bad (found), as good (looked at and not found) or not at all (its evidence was not seen):
+what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once.
+Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
+What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
+What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
+after the one that showed its end counts as good, unless it explains something that goes on.
+What looks like the rest of a trouble that this interval is the first not to show (`after`) is pending for an interval.
+
+Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from offsetguard.decide.incidents.visibility import GroupRows, Untold, resolution, unseen_because
+from offsetguard.model.digests import digest_of
+from offsetguard.model.incident import Evidence, Incident, Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence, Set
+
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.rule import Finding, Rule
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.verdicts import CannotTell, Figure
+
+EVIDENCE_KEPT = 20  # queues, explained findings, ... kept with an incident, worst first; all of them are counted
+
+
+class Fate(StrEnum):
+    """What becomes of an incident in an interval; the names are the fields of `Changes`."""
+
+    OPENED = "opened"
+    SEEN_AGAIN = "seen_again"
+    UNKNOWN = "unknown"
+    CALM = "calm"
+    RESOLVED = "resolved"
+    PENDING = "pending"
+    VANISHED = "vanished"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The incidents after the interval, each in exactly one place."""
+
+    opened: tuple[Incident, ...] = ()
+    seen_again: tuple[Incident, ...] = ()
+    unknown: tuple[Incident, ...] = ()  # still open; their evidence could not be seen
+    calm: tuple[Incident, ...] = ()  # still open: not found, but not for as long as their rules want
+    resolved: tuple[Incident, ...] = ()
+    pending: tuple[Incident, ...] = ()  # found, but not as often as their rules want: nobody hears of them
+    vanished: tuple[Incident, ...] = ()  # were pending and are not found any more: nothing is kept of them
+
+    @property
+    def open(self) -> tuple[Incident, ...]:
+        """Everything that fires after the interval."""
+        return (*self.opened, *self.seen_again, *self.unknown, *self.calm)
+
+    @property
+    def all(self) -> tuple[Incident, ...]:
+        """Everything that is to be written."""
+        return (*self.open, *self.pending, *self.resolved)
+
+
+def advance(
+    incidents: Iterable[Incident],
+    findings: Iterable[Finding],
+    facts: IntervalFacts,
+    rules: Mapping[str, Rule],
+    *,
+    cannot_tell: Iterable[CannotTell] = (),
+    wider: Iterable[Finding] = (),
+    lately_resolved: Iterable[Incident] = (),
+) -> Changes:
+    """Return what becomes of the incidents of the facts' cluster that are not over, and what the findings begin.
+
+    `rules`: by id, those that looked; an incident of a rule that does not exist any more is resolved.
+    `cannot_tell`: what they could not tell; an incident that this may hide stays open.
+    `lately_resolved`: incidents that ended while rules still look back to what they were about.
+    `wider`: findings that open nothing here and may explain open incidents: those outside of a pattern of groups.
+    Judging again the interval that was counted last changes nothing.
+    """
+    incidents = tuple(incidents)
+    shown_until = {one.subject: one.last_seen_at for one in (*lately_resolved, *incidents)}
+    found = {subject_of(finding): finding for finding in findings if not _is_over(finding, shown_until)}
+    untold = Untold(cannot_tell, facts.unseen_broker_names)
+    life = _Life(facts, rules, untold, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
+    fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
+    just_gone = set()
+    for incident in incidents:
+        finding = found.pop(incident.subject, None)
+        fate, after = life.not_found(incident) if finding is None else life.found(incident, finding)
+        fates[fate].append(after)
+        if fate in (Fate.CALM, Fate.RESOLVED) and incident.last_seen_at == incident.counted_until:
+            just_gone.add(incident.subject)
+    for finding in found.values():
+        began = opened_by(finding, facts.interval, untold.beside(finding))
+        if any(replace(began.subject, rule_id=rule_id) in just_gone for rule_id in finding.rule.after):
+            began = replace(began, is_pending=True)
+        fates[Fate.PENDING if began.is_pending else Fate.OPENED].append(began)
+    return Changes(**{fate.value: tuple(those) for fate, those in fates.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """One interval, and what of it decides on incidents that were there before."""
+
+    facts: IntervalFacts
+    rules: Mapping[str, Rule]
+    untold: Untold
+    rows: GroupRows
+    explained: Set[Subject]
+
+    def found(self, incident: Incident, finding: Finding) -> tuple[Fate, Incident]:
+        """Say what becomes of an incident that the interval shows."""
+        if self._is_counted(incident):
+            return (Fate.PENDING if incident.is_pending else Fate.SEEN_AGAIN), incident
+        after = seen_again(incident, finding, self.facts.interval, self.untold.beside(finding))
+        if not incident.is_pending:
+            return Fate.SEEN_AGAIN, after
+        return (Fate.PENDING if after.is_pending else Fate.OPENED), after
+
+    def not_found(self, incident: Incident) -> tuple[Fate, Incident]:
+        """Say what becomes of an incident that no finding is about."""
+        if self._is_counted(incident):
+            return self._unchanged(incident), incident
+        if incident.is_pending:
+            is_hidden = incident.subject not in self.explained and self._hidden_by(incident) is not None
+            return (Fate.PENDING if is_hidden else Fate.VANISHED), incident
+        if incident.subject in self.explained:
+            return Fate.SEEN_AGAIN, incident.explained(self.facts.interval)
+        return self._good_or_unseen(incident)
+
+    def _good_or_unseen(self, incident: Incident) -> tuple[Fate, Incident]:
+        interval, rule = self.facts.interval, self.rules.get(incident.subject.rule_id)
+        because = self._hidden_by(incident)
+        is_early = rule is not None and interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms)
+        if because is not None:
+            # a rule that wants calm may look at times only: that is no reason to call what it found unknown
+            return (Fate.CALM, incident) if is_early else (Fate.UNKNOWN, incident.unseen(interval, because))
+        good = incident.not_seen(interval)
+        wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
+        if is_early or good.good_count < wanted:
+            return Fate.CALM, good
+        return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows))
+
+    def _hidden_by(self, incident: Incident) -> str | None:
+        rule = self.rules.get(incident.subject.rule_id)
+        return unseen_because(incident, rule, self.facts, self.rows) or self.untold.hides(incident)
+
+    def _is_counted(self, incident: Incident) -> bool:
+        return incident.counted_until >= self.facts.interval.start
+
+    @staticmethod
+    def _unchanged(incident: Incident) -> Fate:
+        if incident.is_pending:
+            return Fate.PENDING
+        return Fate.UNKNOWN if incident.unknown_since is not None else Fate.CALM
+
+
+def _is_over(finding: Finding, shown_until: Mapping[Subject, datetime]) -> bool:
+    """Whether what a finding is about has ended before an interval that showed it already began."""
+    shown_at = shown_until.get(subject_of(finding))
+    if finding.last_event_at is None or finding.explains or shown_at is None:
+        return False
+    return finding.last_event_at <= shown_at
+
+
+def _explained(cluster: str, findings: Iterable[Finding]) -> frozenset[Subject]:
+    return frozenset(
+        Subject(cluster, one.rule_id, one.consumer_group, one.topic) for finding in findings for one in finding.explains
+    )
+
+
+def subject_of(finding: Finding) -> Subject:
+    """Return what a finding is about."""
+    return Subject(finding.cluster, finding.rule.id, finding.consumer_group, finding.topic)
+
+
+def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evidence:
+    """Keep of a finding what readers and the next judgement need."""
+    return Evidence(
+        severity=finding.severity,
+        state=finding.state,
+        variant=finding.variant,
+        summary=finding.summary,
+        cause=finding.cause,
+        do_next=finding.do_next,
+        figures={name: finding.figures.get(name) for name in finding.rule.table},
+        queues=finding.queues[:EVIDENCE_KEPT],
+        queue_count=len(finding.queues),
+        broker_names=finding.all_broker_names,
+        explains=finding.explains[:EVIDENCE_KEPT],
+        explained_count=len(finding.explains),
+        cannot_tell=tuple(cannot_tell[:EVIDENCE_KEPT]),
+        cannot_tell_count=len(cannot_tell),
+        text_figures=finding.text_figures,
+    )
+
+
+def opened_by(finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
+    """Begin an incident; the same finding in the same interval always gets the same id."""
+    subject = subject_of(finding)
+    return Incident(
+        incident_id=digest_of(subject.key, interval.name)[:16],
+        subject=subject,
+        opened_at=interval.start,
+        last_seen_at=interval.start,
+        seen_count=1,
+        evidence=evidence_of(finding, cannot_tell),
+        peak_figure=finding.rule.peak,
+        peak=_peak_of(finding),
+        is_pending=finding.rule.bad_cycles > 1,
+        counted_at=interval.start,
+    )
+
+
+def seen_again(
+    incident: Incident, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()
+) -> Incident:
+    """Take over what a newer finding shows; a pending incident opens when its rule has seen enough.
+
+    Rules look back for half an hour: the first moment of what goes on for longer is the one that was seen first.
+    """
+    finding = replace(finding, figures={**finding.figures, **_first_moments(incident, finding)})
+    peak = _peak_of(finding)
+    return replace(
+        incident,
+        last_seen_at=interval.start,
+        counted_at=interval.start,
+        seen_count=incident.seen_count + 1,
+        good_count=0,
+        is_pending=incident.is_pending and incident.seen_count + 1 < finding.rule.bad_cycles,
+        evidence=evidence_of(finding, cannot_tell),
+        peak=peak if incident.peak is None else max(incident.peak, incident.peak if peak is None else peak),
+        unknown_since=None,
+        unknown_because=None,
+    )
+
+
+def _first_moments(incident: Incident, finding: Finding) -> dict[str, Figure]:
+    known = {**incident.evidence.figures, **incident.evidence.text_figures}
+    return {
+        name: min(before, figure)
+        for name, figure in finding.figures.items()
+        if name.startswith("first_")
+        and isinstance(figure, datetime)
+        and isinstance(before := known.get(name), datetime)
+    }
+
+
+def _peak_of(finding: Finding) -> int | None:
+    figure = finding.figures.get(finding.rule.peak) if finding.rule.peak else None
+    return figure if isinstance(figure, int) else None

@@ -1,0 +1,177 @@
+"""What keeps an incident from being told: open trouble above it, silences, quiet hours, maintenance. Pure.
+
+Inhibition: open trouble of a broker or a cluster mutes the incidents below it. Pure; the pairs are data.
+
+Source: prometheus/alertmanager, inhibit/inhibit.go. Unlike there, what is muted is counted in the message of what
+mutes it, and what was told before it was muted still tells of its end.
+
+Silencing: which of the silences that are active mutes an incident. Pure.
+
+Time windows of a route: quiet hours by the clock on its wall, and maintenance between two moments. Pure.
+
+Quiet hours are spans between two instants. Each begins on one of its days at `from` and ends at the next `to` on the
+clock of the zone, so a night over midnight belongs to the evening on which it began. Where clocks are put back and a
+time comes twice, the first of the two counts for both ends; a time that is left out when they are put forward lies as
+much later as the clocks were moved.
+Source: Alertmanager's timeinterval/timeinterval.go has neither spans over midnight nor a word on clock changes.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence
+from offsetguard.judge.registry import INHIBITIONS, RULES
+from offsetguard.judge.subsumption import Scope
+from offsetguard.model.told import Mute, MuteReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import date, time, tzinfo
+
+    from offsetguard.config.routes import Maintenance, QuietHours
+    from offsetguard.judge.registry import Inhibition
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.silence import Silence
+    from offsetguard.model.verdicts import Severity
+
+
+_MUTING = frozenset(one.muting for one in INHIBITIONS)
+
+
+def can_mute(incident: Incident) -> bool:
+    """Whether an incident is of a kind that mutes others."""
+    return incident.subject.rule_id in _MUTING
+
+
+class Inhibitors:
+    """The open incidents that mute others, highest first."""
+
+    def __init__(self, open_incidents: Iterable[Incident], inhibitions: Sequence[Inhibition] = INHIBITIONS) -> None:
+        """Find them once: thousands of incidents may ask."""
+        found: list[tuple[int, Inhibition, Incident]] = []
+        self._of_topics: dict[tuple[str, str | None, str | None], tuple[int, Inhibition, Incident]] = {}
+        levels: dict[str, list[tuple[int, Inhibition]]] = {}
+        for level, one in enumerate(inhibitions):
+            levels.setdefault(one.muting, []).append((level, one))
+        for incident in open_incidents:
+            for level, one in levels.get(incident.subject.rule_id, ()):
+                if not _mutes_at_all(incident, one):
+                    continue
+                if one.scope is Scope.TOPIC:  # there may be thousands, and each concerns few
+                    self._of_topics[_topic_of(incident)] = (level, one, incident)
+                else:
+                    found.append((level, one, incident))
+        self._found = sorted(found, key=lambda entry: (entry[0], entry[2].incident_id))
+        self._lowest_level = {rule_id: entries[0][0] for rule_id, entries in levels.items()}
+
+    def mute(self, incident: Incident) -> Mute | None:
+        """Return what mutes an open incident; the highest, when several would."""
+        rule = RULES.get(incident.subject.rule_id)
+        if rule is not None and rule.never_muted:
+            return None
+        own_level = self._lowest_level.get(incident.subject.rule_id)
+        of_topic = self._of_topics.get(_topic_of(incident))
+        for level, inhibition, source in (*self._found, *([] if of_topic is None else [of_topic])):
+            if own_level is not None and own_level <= level:
+                return None
+            if _is_below(incident, source, inhibition):
+                return Mute(MuteReason.INHIBITION, source.incident_id, source.evidence.summary)
+        return None
+
+
+def _mutes_at_all(source: Incident, inhibition: Inhibition) -> bool:
+    """Only what is told to somebody may mute; trouble that is no more than INFO is told to nobody.
+
+    What people keep back is left out by the audience, which knows who would hear of it.
+    """
+    said = not inhibition.variants or source.evidence.variant in inhibition.variants
+    return said and source.is_open and source.evidence.severity.is_sent
+
+
+def _is_below(incident: Incident, source: Incident, inhibition: Inhibition) -> bool:
+    if incident.subject.cluster != source.subject.cluster:
+        return False
+    if inhibition.muted and incident.subject.rule_id not in inhibition.muted:
+        return False
+    if inhibition.scope is Scope.CLUSTER:
+        return True
+    if inhibition.scope is Scope.TOPIC:
+        return _topic_of(incident) == _topic_of(source)
+    brokers = incident.evidence.broker_names
+    return bool(brokers) and brokers <= source.evidence.broker_names
+
+
+def _topic_of(incident: Incident) -> tuple[str, str | None, str | None]:
+    subject = incident.subject
+    return subject.cluster, subject.consumer_group, subject.topic
+
+
+def silence_mute(incident: Incident, silences: Iterable[Silence], now: datetime) -> Mute | None:
+    """Return the mute of the first silence, in the order given, that is active at `now` and matches."""
+    for silence in silences:
+        if silence.active_at(now) and silence.matches(incident):
+            text = Sentence("muted_by_silence", author=silence.author, comment=silence.comment)
+            return Mute(MuteReason.SILENCE, "" if silence.id is None else str(silence.id), text)
+    return None
+
+
+_ONE_DAY = timedelta(days=1)
+
+
+def quiet_until(windows: Iterable[QuietHours], zone: tzinfo, severity: Severity, now: datetime) -> datetime | None:
+    """Return until when (UTC) a severity waits; None when it may be told at `now` (aware)."""
+    ends = [
+        end
+        for window in windows
+        if severity.rank < window.severity_below.rank
+        for end in (_end_of(window, zone, now),)
+        if end is not None
+    ]
+    return max(ends, default=None)
+
+
+def quiet_mute(incident: Incident, windows: Iterable[QuietHours], zone: tzinfo, now: datetime) -> Mute | None:
+    """Return the mute of quiet hours at `now`."""
+    until = quiet_until(windows, zone, incident.evidence.severity, now)
+    if until is None:
+        return None
+    return Mute(MuteReason.QUIET_HOURS, until.isoformat(), Sentence("muted_by_quiet_hours", until=until))
+
+
+def maintenance_mute(incident: Incident, windows: Iterable[Maintenance], at: datetime) -> Mute | None:
+    """Return the mute of the first maintenance window that covers `at`: the start of the interval that is judged.
+
+    A window with the pattern `*` for groups also covers what is about no group in particular.
+    """
+    subject = incident.subject
+    for window in windows:
+        if not window.starts_at <= at < window.ends_at:
+            continue
+        group = subject.consumer_group
+        fits = window.consumer_group == "*" if group is None else fnmatch.fnmatchcase(group, window.consumer_group)
+        if fits and fnmatch.fnmatchcase(subject.cluster, window.cluster):
+            why = window.comment
+            text = Sentence("muted_by_maintenance_for", comment=why) if why else Sentence("muted_by_maintenance")
+            return Mute(MuteReason.MAINTENANCE, window.starts_at.isoformat(), text)
+    return None
+
+
+def _end_of(window: QuietHours, zone: tzinfo, now: datetime) -> datetime | None:
+    """Return the end of the span that `now` lies in."""
+    today = now.astimezone(zone).date()
+    for day in (today - _ONE_DAY, today):
+        if day.weekday() not in window.weekdays:
+            continue
+        ends_on = day if window.ends > window.starts else day + _ONE_DAY
+        starts, ends = _instant(day, window.starts, zone), _instant(ends_on, window.ends, zone)
+        if starts <= now < ends:
+            return ends
+    return None
+
+
+def _instant(day: date, at: time, zone: tzinfo) -> datetime:
+    # through UTC: two moments of one zone would be compared by their clocks, whatever the offset
+    return datetime.combine(day, at, zone).astimezone(UTC)

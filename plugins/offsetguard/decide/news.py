@@ -1,0 +1,135 @@
+"""What one receiver is told in one interval, as a view: what fires, what ended and how, what it mutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, catalogue
+from offsetguard.catalogue.text import Locale
+from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.decide.message_views import Telling, message_view
+from offsetguard.model.told import MuteReason
+from offsetguard.store import incidents as incident_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy.orm import Session
+
+    from offsetguard.config import Config
+    from offsetguard.config.routes import Route
+    from offsetguard.decide.audience import Audience, Circumstances, Heard
+    from offsetguard.decide.outlooks import Outlooks
+    from offsetguard.model.incident import Incident
+    from offsetguard.model.told import GroupKey, Mute
+    from offsetguard.model.views import MessageView, NotificationReason
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a message is made of."""
+
+    group: GroupKey
+    reason: NotificationReason
+    thread_key: str
+    repeat_count: int
+    route: Route
+    shown: Sequence[Heard]  # what fires, worst first
+    gone: Sequence[str]  # ids of what was told and fires no more, for this receiver
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for news that read the same in one interval; routes and incidents are told apart as objects."""
+        shown = ((id(one.incident), one.escalated_from) for one in self.shown)
+        return (self.group, self.reason, self.thread_key, self.repeat_count, id(self.route), *shown, *self.gone)
+
+
+class KnownIncidents:
+    """Incidents by id: those of the interval, and of the database whatever is asked for besides."""
+
+    def __init__(self, session: Session, of_the_interval: Iterable[Incident]) -> None:
+        """`of_the_interval`: as they will be written."""
+        self._session = session
+        self._known = {one.incident_id: one for one in of_the_interval}
+
+    def by_id(self, incident_ids: Sequence[str]) -> Mapping[str, Incident]:
+        """Return at least the given ones that are still kept."""
+        missing = [one for one in incident_ids if one not in self._known]
+        self._known.update(incident_store.by_id(self._session, missing))
+        return self._known
+
+
+class Writer:
+    """Writes the views of one interval; receivers of one team mostly read the same one."""
+
+    def __init__(self, config: Config, given: Circumstances, audience: Audience, incidents: KnownIncidents) -> None:
+        """`incidents`: for what ended."""
+        self._config = config
+        self._given = given
+        self._audience = audience
+        self._incidents = incidents
+        self._written: dict[tuple[object, ...], MessageView] = {}
+
+    def view(self, news: News, *, outlooks: Outlooks | None, late: bool) -> MessageView:
+        """Return what the message says."""
+        if news.key not in self._written:
+            self._written[news.key] = self._write(news, outlooks, late=late)
+        return self._written[news.key]
+
+    def _write(self, news: News, outlooks: Outlooks | None, *, late: bool) -> MessageView:
+        endings = list(self._endings(news))
+        return message_view(
+            news.group,
+            firing=[one.incident for one in news.shown],
+            resolved=endings,
+            reason=news.reason,
+            interval_start=self._given.interval.start,
+            thread_key=news.thread_key,
+            config=self._config,
+            telling=self._telling(news, [one for one, _ in endings], outlooks, late=late),
+        )
+
+    def _telling(self, news: News, ended: Sequence[Incident], outlooks: Outlooks | None, *, late: bool) -> Telling:
+        ids = [one.incident.incident_id for one in news.shown]
+        muted_by, acknowledged = self._audience.muted_by, self._given.acknowledged
+        mutes = {one.incident_id: self._audience.mute_of(one, news.route) for one in ended if one.is_over}
+        from_teams = {one.escalated_from for one in news.shown}
+        return Telling(
+            language=news.route.language.value,
+            time_zone=news.route.time_zone,
+            outlooks=outlooks,
+            muted={one: muted_by[one] for one in ids if one in muted_by},
+            muted_when_resolved={
+                one: self._mute_text(mute, news.route) for one, mute in mutes.items() if mute is not None
+            },
+            acknowledged={one: acknowledged[one] for one in ids if one in acknowledged},
+            repeat_count=news.repeat_count,
+            escalated_from=from_teams.pop() if len(from_teams) == 1 else None,
+            late=late,
+        )
+
+    def _mute_text(self, mute: Mute, route: Route) -> str:
+        """Return what mutes: of trouble above it the summary, in the reader's language."""
+        above = self._incidents.by_id([mute.by]).get(mute.by) if mute.reason is MuteReason.INHIBITION else None
+        return mute.text if above is None else IncidentWords(above, _locale(route)).summary
+
+    def _endings(self, news: News) -> Iterator[tuple[Incident, str | None]]:
+        """Give each incident that was told and fires no more for this receiver, with how it ended for it."""
+        found = self._incidents.by_id(news.gone)
+        for incident_id in news.gone:
+            incident = found.get(incident_id)
+            if incident is not None:  # None: housekeeping removed it
+                yield incident, None if incident.is_over else self._still_open(incident, news.group, news.route)
+
+    def _still_open(self, incident: Incident, group: GroupKey, route: Route) -> str:
+        """Say why a receiver hears no more of an incident that goes on."""
+        if not incident.evidence.severity.is_sent:
+            locale = _locale(route)
+            return catalogue(locale).say("needs_nobody", summary=IncidentWords(incident, locale).summary)
+        team = self._audience.team_of(incident)
+        return Sentence("handed_over", team=team) if team != group.team else Sentence("told_to_others")
+
+
+def _locale(route: Route) -> Locale:
+    return Locale.of(route.language, route.time_zone)

@@ -1,0 +1,151 @@
+"""How a backlog came about and what will become of it; and forecasts, written down to be scored.
+
+The curve is made of what the folded windows hold: the newest sample of each queue, the points before it, which reach
+back over the window, the last commit and the last time that nothing waited. Nothing is read for it. Queues have their
+samples at moments of their own: between two samples the lag is taken as straight, and beyond the first and the last as
+it was there.
+
+Forecasts are written down with the interval that they were made of, and scored by the intervals that come after.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from offsetguard.judge.forecasts.forecasts import group_drain, group_loss
+from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_new, seen
+from offsetguard.model.forecast import Kind, Stated
+from offsetguard.model.views import LAG_POINTS, LagPoint
+from offsetguard.store import forecasts as store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy.orm import Session
+
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.model.verdicts import QueueVerdict
+    from offsetguard.tables.facts import OffsetMoveFacts
+    from offsetguard.tables.queue_state import QueueState
+
+
+_Course: TypeAlias = "list[tuple[datetime, int]]"
+
+
+class Outlooks:
+    """Lag curves and forecasts by (consumer group, topic); topic None: over all of the group's."""
+
+    def __init__(self, facts: IntervalFacts) -> None:
+        """`facts`: with the verdicts of `windows.judge_queues`; looked at when the first question comes."""
+        self._facts = facts
+
+    def lag_curve(self, consumer_group: str | None, topic: str | None) -> tuple[LagPoint, ...]:
+        """Return the lag of all suspect queues together, oldest first; empty where nothing waits or it is unknown."""
+        courses = [one for queue in self._queues(consumer_group, topic) if (one := _course(queue.window))]
+        if not any(lag for course in courses for _, lag in course):
+            return ()
+        moments = [at for at, _ in max(courses, key=len)][-LAG_POINTS:]
+        return tuple(LagPoint(at=at, lag=sum(_between(course, at) for course in courses)) for at in moments)
+
+    def drain_ms(self, consumer_group: str | None, topic: str | None) -> tuple[int, int] | None:
+        """Return low and high until the backlog is gone, from the interval's end on; None: not known, or never."""
+        forecast = group_drain(self._verdicts(consumer_group, topic))
+        return None if forecast is None else forecast.range_ms
+
+    def loss_ms(self, consumer_group: str | None, topic: str | None) -> tuple[int, int] | None:
+        """Return low and high until the first message is lost; None: not known, or not in sight."""
+        forecast = group_loss(self._verdicts(consumer_group, topic))
+        return None if forecast is None else forecast.range_ms
+
+    def _verdicts(self, consumer_group: str | None, topic: str | None) -> list[QueueVerdict]:
+        return [one.verdict for one in self._queues(consumer_group, topic) if one.verdict is not None]
+
+    def _queues(self, consumer_group: str | None, topic: str | None) -> Sequence[QueueFacts]:
+        if consumer_group is None:
+            return ()
+        return [one for one in self._by_group.get(consumer_group, ()) if topic in (None, one.message_queue.topic)]
+
+    @cached_property
+    def _by_group(self) -> dict[str, list[QueueFacts]]:
+        found: dict[str, list[QueueFacts]] = defaultdict(list)
+        for queue in self._facts.queues:
+            found[queue.consumer_group].append(queue)
+        return found
+
+
+def _course(window: QueueState | None) -> _Course:
+    """Return what is known of a queue's lag, oldest first.
+
+    Its samples, the last time that nothing waited, and the last commit: as much had been written by then as lies
+    between the samples around it.
+    """
+    if window is None:
+        return []
+    points = [*reversed(window.points), *([window.seen] if window.seen is not None else [])]
+    written = [(one.at, one.max_offset) for one in points]
+    lags = {one.at: max(0, one.max_offset - one.committed_offset) for one in points if one.committed_offset is not None}
+    if not lags:
+        return []
+    rewound = (
+        window.rewind is not None and window.advanced_at is not None and window.rewind.rewound_at >= window.advanced_at
+    )
+    if window.advanced_at is not None and window.committed_offset is not None and not rewound:
+        lags.setdefault(window.advanced_at, max(0, _between(written, window.advanced_at) - window.committed_offset))
+    if window.end_reached_at is not None:
+        lags[window.end_reached_at] = 0
+    first = min(one.at for one in points)
+    return sorted((at, lag) for at, lag in lags.items() if at >= first)
+
+
+def _between(course: _Course, at: datetime) -> int:
+    """Return the value at a moment; `course`: not empty."""
+    after = bisect_left(course, (at, -1))
+    if after == 0:
+        return course[0][1]
+    if after == len(course):
+        return course[-1][1]
+    (start, low), (end, high) = course[after - 1], course[after]
+    return round(low + (high - low) * ((at - start) / (end - start)))
+
+
+_OPEN_PER_SUBJECT = 40  # forecasts of a group, topic and kind; more say nothing more
+
+Pair = tuple[str, str]
+
+
+def keep_score(session: Session, facts: IntervalFacts) -> None:
+    """Score the open forecasts of a cluster by an interval's facts, and state those that it makes.
+
+    `facts`: with verdicts. The caller judges each interval once, in order of time, within one transaction.
+    """
+    shown = _shown(facts)
+    standing: defaultdict[tuple[Pair, Kind], list[Stated]] = defaultdict(list)
+    for row_id, stated in store.still_open(session, facts.cluster).items():
+        pair = stated.consumer_group, stated.topic
+        became = outcome(stated, shown.get(pair), facts.now)
+        if became is None:
+            standing[pair, stated.kind].append(stated)
+        else:
+            store.score(session, row_id, became, now=facts.now)
+    for pair, of_group in shown.items():
+        for kind, forecast in ((Kind.DRAIN, of_group.drain), (Kind.LOSS, of_group.loss)):
+            stand = standing[pair, kind]
+            if forecast is None or len(stand) >= _OPEN_PER_SUBJECT:
+                continue
+            if says_something_new(stand[-1] if stand else None, forecast, facts.now):
+                store.state(session, facts.cluster, Stated(*pair, kind, facts.now, forecast))
+
+
+def _shown(facts: IntervalFacts) -> Mapping[Pair, Seen]:
+    queues: defaultdict[Pair, list[QueueFacts]] = defaultdict(list)
+    moves: defaultdict[Pair, list[OffsetMoveFacts]] = defaultdict(list)
+    for queue in facts.queues:
+        queues[queue.consumer_group, queue.message_queue.topic].append(queue)
+    for move in facts.offset_moves:
+        moves[move.consumer_group, move.topic].append(move)
+    pairs = ((group, (group.consumer_group, group.topic)) for group in facts.groups)
+    return {pair: seen(group, queues[pair], moves[pair], facts.now) for group, pair in pairs}

@@ -1,0 +1,183 @@
+"""Mail over SMTP: one connection per message, bounded in time, every failure classified.
+
+| what happened                               | permanent | why |
+|---------------------------------------------|-----------|-----|
+| nobody listens, name unknown, TLS failed    | no  | the server or the connection can be mended |
+| 4xx anywhere                                | no  | the server says: later (RFC 5321 4.2.1) |
+| refused login (535 and the like)            | no  | our connection is wrong, not the message: mended, all must go |
+| 5xx for the recipient or the text           | yes | this message will be refused again |
+| 5xx for greeting, HELO or sender            | no  | concerns all messages, so it is configuration |
+| no answer in time, closed before the answer | no  | the state is unknown; a repeat carries the same Message-ID |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import smtplib
+import socket
+import ssl
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, TookTooLong, bounded
+from offsetguard.model.errors import DeliveryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from email.message import EmailMessage
+
+    from _typeshed import ReadableBuffer
+
+_CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """One mail, seen by who sends it and by who waits for that."""
+
+    given_up: threading.Event  # set: nobody waits any more, so nothing may be handed over
+    before_data: Callable[[], None] | None
+    session: smtplib.SMTP | None = None  # as soon as there is something to hang up
+    refused: dict[str, tuple[int, bytes]] | None = None  # None: not accepted yet
+
+    def hang_up(self) -> None:
+        """End it, wherever it is."""
+        if self.session is not None and self.session.sock is not None:
+            with contextlib.suppress(OSError):
+                self.session.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Session(smtplib.SMTP):
+    def __init__(self, conversation: _Conversation, host: str, port: int, **options: Any) -> None:
+        self._conversation = conversation
+        conversation.session = self  # before the greeting, which may not come
+        super().__init__(host, port, **options)
+
+    def data(self, msg: ReadableBuffer | str) -> tuple[int, bytes]:
+        """Send the text of the mail, after telling whoever wants to know."""
+        if self._conversation.before_data is not None:
+            self._conversation.before_data()
+        if self._conversation.given_up.is_set():
+            raise TimeoutError
+        return super().data(msg)
+
+
+class _TlsSession(_Session, smtplib.SMTP_SSL):
+    pass
+
+
+class TlsMode(enum.StrEnum):
+    """How the connection is protected."""
+
+    NONE = "none"
+    STARTTLS = "starttls"
+    TLS = "tls"  # from the first byte, usually port 465
+
+
+@dataclass(frozen=True, slots=True)
+class MailChannel:
+    """An SMTP server; `timeout_s` bounds each step of a conversation, `limit_s` the whole of it, greeting included."""
+
+    host: str
+    port: int = 25
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls_mode: TlsMode = TlsMode.NONE
+    timeout_s: float = 10.0
+
+    @property
+    def limit_s(self) -> float:
+        """How long a whole conversation may last: never as long as a claim in the outbox."""
+        return min(_CONVERSATION_STEPS * self.timeout_s, LIMIT_S)
+
+    def send(
+        self, mail: EmailMessage, *, before_data: Callable[[], None] | None = None, waiting_s: float = 0.0
+    ) -> Receipt:
+        """Send to the receivers in `To`; returns the Message-ID once the server has accepted all of the mail.
+
+        `before_data` is called when the receivers were accepted and the text goes out: from then on, until this
+        returns or raises, nobody can know whether the mail was accepted. It may wait for `waiting_s`, for which the
+        server is not to blame.
+        Raises DeliveryError, classified as in the table above.
+        """
+        conversation = _Conversation(threading.Event(), before_data)
+
+        def converse(given_up: threading.Event) -> None:
+            conversation.given_up = given_up
+            with self._session(conversation) as session:
+                conversation.refused = session.send_message(mail)
+
+        with self._failures_told():
+            try:
+                bounded(self.limit_s + waiting_s, converse, f"mail {self.host}")
+            except TookTooLong:
+                conversation.hang_up()
+                if conversation.refused is None:
+                    raise
+                # else only the farewell is missing
+        if conversation.refused:
+            raise _recipients_refused(self._name, conversation.refused)
+        return Receipt(str(mail["Message-ID"]))
+
+    @property
+    def _name(self) -> str:
+        return f"SMTP server {self.host}:{self.port}"
+
+    @contextlib.contextmanager
+    def _session(self, conversation: _Conversation) -> Iterator[_Session]:
+        context = ssl.create_default_context()
+        if self.tls_mode is TlsMode.TLS:
+            session: _Session = _TlsSession(conversation, self.host, self.port, timeout=self.timeout_s, context=context)
+        else:
+            session = _Session(conversation, self.host, self.port, timeout=self.timeout_s)
+        with contextlib.closing(session):
+            if self.tls_mode is TlsMode.STARTTLS:
+                session.starttls(context=context)
+            if self.user:
+                session.login(self.user, self.password or "")
+            yield session
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                session.quit()  # the mail is accepted already: a server that hangs up now changes nothing
+
+    @contextlib.contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        try:
+            yield
+        except smtplib.SMTPRecipientsRefused as error:
+            raise _recipients_refused(self._name, error.recipients) from error
+        except smtplib.SMTPDataError as error:
+            reason = f"{self._name} refused the message: {_answer(error.smtp_code, error.smtp_error)}"
+            raise DeliveryError(reason, permanent=error.smtp_code >= 500) from error
+        except smtplib.SMTPAuthenticationError as error:
+            answer = _answer(error.smtp_code, error.smtp_error)
+            reason = f"{self._name} refused the login {self.user!r}: {answer}; correct the Airflow connection"
+            raise DeliveryError(reason, permanent=False) from error
+        except smtplib.SMTPServerDisconnected as error:
+            reason = f"{self._name} closed the connection or did not answer within {self.timeout_s:g} s: {error}"
+            raise DeliveryError(reason, permanent=False) from error
+        except smtplib.SMTPResponseException as error:
+            reason = f"{self._name} refused to talk to us: {_answer(error.smtp_code, error.smtp_error)}"
+            raise DeliveryError(reason, permanent=False) from error
+        except smtplib.SMTPNotSupportedError as error:
+            reason = f"{self._name} cannot do what the connection asks for ({error}); check TLS mode and login"
+            raise DeliveryError(reason, permanent=False) from error
+        except TookTooLong as error:
+            reason = f"{self._name} took longer than {self.limit_s:g} s for one mail"
+            raise DeliveryError(reason, permanent=False) from error
+        except TimeoutError as error:
+            raise DeliveryError(f"{self._name} did not answer within {self.timeout_s:g} s", permanent=False) from error
+        except (smtplib.SMTPException, OSError) as error:  # refused, unknown host, TLS
+            raise DeliveryError(f"{self._name} cannot be reached: {error}", permanent=False) from error
+
+
+def _recipients_refused(server: str, refused: dict[str, tuple[int, bytes]]) -> DeliveryError:
+    answers = "; ".join(f"{recipient}: {_answer(*answer)}" for recipient, answer in refused.items())
+    permanent = all(code >= 500 for code, _ in refused.values())
+    return DeliveryError(f"{server} refused the receiver {answers}", permanent=permanent)
+
+
+def _answer(code: int, text: bytes | str) -> str:
+    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    return f"{code} {' '.join(words.split())[:300]}".strip()

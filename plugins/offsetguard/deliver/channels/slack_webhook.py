@@ -1,0 +1,118 @@
+"""Slack over an incoming webhook: one message per call, and nothing more.
+
+A webhook cannot edit a message, reply in a thread or look a message up. So every update and the resolution is a
+message of its own, and a message that is sent again after a crash or a time-out can be a duplicate.
+The address is a secret (whoever has it can post): it is in no error, no log and no repr.
+
+Answers are plain text, `ok` or an error code:
+
+| what happened                                  | permanent | why |
+|------------------------------------------------|-----|-----|
+| no_service, invalid_token and the like         | no  | the webhook is gone: with a new address all must go |
+| channel gone or archived, posting prohibited   | yes | the webhook belongs to its channel |
+| any other 4xx                                  | yes | this message will be refused again |
+| 429                                            | no  | after Retry-After |
+| 5xx, no answer in time, an answer not of Slack | no  | whether the message was posted is unknown |
+
+Source: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks#handling_errors
+"""
+
+from __future__ import annotations
+
+import http
+import http.client
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slack_sdk.errors import SlackClientError
+from slack_sdk.webhook import WebhookClient
+
+from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, TookTooLong, bounded
+from offsetguard.deliver.channels.slack_failures import USUAL_WAIT_S, retry_after_s
+from offsetguard.model.errors import DeliveryError
+
+if TYPE_CHECKING:
+    from slack_sdk.webhook import WebhookResponse
+
+    from offsetguard.deliver.messages.slack import SlackMessage
+
+_WEBHOOK_IS_GONE = {"no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token"}
+_DO_NEXT = {
+    "channel_is_archived": "make a webhook for another channel and put its address into the Airflow connection",
+    "channel_not_found": "make a webhook for another channel and put its address into the Airflow connection",
+    "action_prohibited": "ask the workspace's admins: they restrict webhooks",
+    "posting_to_general_channel_denied": "ask the workspace's admins, or make a webhook for another channel",
+    "invalid_blocks": "this is a defect of OffsetGuard, please report it",
+    "invalid_payload": "this is a defect of OffsetGuard, please report it",
+}
+
+_silent = logging.getLogger(f"{__name__}.silent")  # slack_sdk logs the address when a logger lets it
+_silent.setLevel(logging.CRITICAL + 1)
+_silent.propagate = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlackWebhookChannel:
+    """An incoming webhook; `name` is what errors call it: the Airflow connection id.
+
+    `timeout_s` bounds each step of a call, `limit_s` the whole of it.
+    """
+
+    name: str
+    url: str = field(repr=False)
+    timeout_s: int = 10
+    proxy: str | None = field(default=None, repr=False)
+    limit_s: float = LIMIT_S
+
+    def send(self, message: SlackMessage) -> Receipt:
+        """Post a message; the receipt only says through which webhook.
+
+        Raises DeliveryError, classified as in the table above.
+        """
+        body = {"text": message.text, "blocks": message.blocks, "unfurl_links": False, "unfurl_media": False}
+        client = WebhookClient(self.url, timeout=self.timeout_s, proxy=self.proxy, logger=_silent, retry_handlers=[])
+        try:
+            answer = bounded(self.limit_s, lambda _: client.send_dict(body), f"slack webhook {self.name}")
+        except TimeoutError as error:
+            limit_s = error.limit_s if isinstance(error, TookTooLong) else self.timeout_s
+            raise self._unknown(f"Slack did not answer within {limit_s:g} s") from None
+        except OSError as error:  # refused, unknown host, TLS, time-out while connecting: none of them names the path
+            reason = f"{self._name} cannot be reached: {getattr(error, 'reason', None) or error}"
+            raise DeliveryError(reason, permanent=False) from None
+        except http.client.InvalidURL:  # its text has the address
+            raise self._wrong_address() from None
+        except http.client.HTTPException as error:
+            raise self._unknown(f"Slack answered nothing that is HTTP ({type(error).__name__})") from None
+        except (SlackClientError, ValueError):  # their texts have the address
+            raise self._wrong_address() from None
+        if answer.status_code == http.HTTPStatus.OK and answer.body.strip() == "ok":
+            return Receipt(f"webhook {self.name}")
+        raise self._refused(answer)
+
+    @property
+    def _name(self) -> str:
+        return f"the Slack webhook of the Airflow connection {self.name!r}"
+
+    def _wrong_address(self) -> DeliveryError:
+        reason = f"{self._name} has no address of the form https://hooks.slack.com/services/...; correct the connection"
+        return DeliveryError(reason, permanent=False)
+
+    def _unknown(self, what: str) -> DeliveryError:
+        reason = f"{self._name}: {what}; whether the channel has the message is unknown"
+        return DeliveryError(reason, permanent=False)
+
+    def _refused(self, answer: WebhookResponse) -> DeliveryError:
+        status, kind = answer.status_code, " ".join(answer.body.split())[:100]
+        if status == http.HTTPStatus.TOO_MANY_REQUESTS:
+            wait_s = retry_after_s(answer.headers) or USUAL_WAIT_S
+            reason = f"{self._name} may post no more for {wait_s:g} s"
+            return DeliveryError(reason, permanent=False, retry_after_s=wait_s)
+        if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+            return self._unknown(f"Slack failed with HTTP {status}")
+        if status < http.HTTPStatus.BAD_REQUEST:
+            return self._unknown("the answer is not Slack's; a proxy may stand in between")
+        reason = f"{self._name} refused the message: HTTP {status} {kind}"
+        if kind in _WEBHOOK_IS_GONE:
+            return DeliveryError(f"{reason}; put the address of a new webhook into the connection", permanent=False)
+        return DeliveryError(f"{reason}; {_DO_NEXT.get(kind, 'see the Slack API reference')}", permanent=True)

@@ -1,0 +1,230 @@
+"""The daily report of each team: made of the database once its hour has come, and told through the outbox.
+
+A report is about the day that ended last by the team's calendar, from midnight to midnight. Its idempotency key is
+made of team, day and receiver: whoever runs this again, or at the same time, adds nothing. A report whose hour was
+missed by more than `LATEST` is left out: the next one comes before it would be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import catalogue
+from offsetguard.catalogue.text import Locale
+from offsetguard.judge.registry import rule_title
+from offsetguard.model.digests import digest_of
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.page_addresses import incident_url
+from offsetguard.model.receivers import Channel
+from offsetguard.model.time_zones import zone_of
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import (
+    CLUSTERS_LISTED,
+    DAILY_REPORT,
+    INCIDENTS_LISTED,
+    DailyReportView,
+    DataQuality,
+    ForecastQuality,
+    ReportedIncident,
+)
+from offsetguard.store import day_figures, outbox
+from offsetguard.store.database import reading, serialize, writing
+from offsetguard.store.day_figures import CycleSums, JudgedMoments, Span
+from offsetguard.store.outbox import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+    from offsetguard.config import Config
+    from offsetguard.config.routes import Route
+    from offsetguard.model.incident import Incident
+
+LATEST = timedelta(hours=12)
+FORECAST_DAYS = 7  # one day has few forecasts whose outcome became known
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """A report that was put into the outbox."""
+
+    team: str
+    day: date
+    receiver: str
+
+
+def write_daily_reports(engine: Engine, config: Config, *, now: datetime) -> tuple[WrittenReport, ...]:
+    """Put the reports into the outbox whose hour has come; returns those that were not there yet."""
+    written: list[WrittenReport] = []
+    for team in sorted({*config.teams, config.default_team}):
+        route = config.route(team, "", rule_id=DAILY_REPORT, severity=Severity.INFO)
+        at = config.daily_report_at(team)
+        day = None if at is None else day_to_tell(at, route.time_zone, now)
+        receivers = [receiver for channel, receiver in route.receivers if channel is Channel.MAIL]
+        if day is not None and receivers and route.heard_by == team:
+            keys = {digest_of(DAILY_REPORT, team, day.isoformat(), receiver): receiver for receiver in receivers}
+            told = _tell(engine, keys, partial(daily_report, config=config, route=route, day=day), now)
+            written += [WrittenReport(team, day, receiver) for receiver in told]
+    return tuple(written)
+
+
+def day_to_tell(at: time, time_zone: str, now: datetime) -> date | None:
+    """Return the day that is to be told of now; None: its hour is over for longer than LATEST."""
+    zone = zone_of(time_zone)
+    today = now.astimezone(zone).date()
+    for morning in (today, today - timedelta(days=1)):
+        due = datetime.combine(morning, at, zone)
+        if due <= now:
+            return morning - timedelta(days=1) if now - due <= LATEST else None
+    return None
+
+
+def day_span(day: date, time_zone: str) -> Span:
+    """Return a day of a calendar: 23, 24 or 25 hours."""
+    zone = zone_of(time_zone)
+    start, end = (datetime.combine(one, time(), zone) for one in (day, day + timedelta(days=1)))
+    return Span(start.astimezone(UTC), end.astimezone(UTC))
+
+
+def daily_report(session: Session, config: Config, route: Route, day: date) -> DailyReportView:
+    """Return a team's report about a day; the same database gives the same report."""
+    span = day_span(day, route.time_zone)
+    seen = [one for one in day_figures.incidents_of(session, span) if _belongs(one, route.team, config)]
+    ids = {one.incident_id for one in seen}
+    listed = sorted((_reported(one, span, route, config) for one in seen), key=_worst_first)
+    data = sorted(_data(session, config, span), key=_worst_data_first)
+    messages = day_figures.messages_by_status(session, route.team, span, without=DAILY_REPORT)
+    return DailyReportView(
+        team=route.team,
+        severity=listed[0].severity if listed else Severity.INFO.value,
+        interval_start=span.start,
+        ends_at=span.end,
+        day=day,
+        thread_key=digest_of(DAILY_REPORT, route.team, day.isoformat())[:32],
+        language=route.language.value,
+        time_zone=route.time_zone,
+        incidents=tuple(listed[:INCIDENTS_LISTED]),
+        hidden_incidents=max(0, len(listed) - INCIDENTS_LISTED),
+        critical_count=sum(one.severity == Severity.CRITICAL for one in listed),
+        opened_count=sum(one.opened_at >= span.start for one in seen),
+        resolved_count=sum(not _open_at(one, span.end) for one in seen),
+        open_count=sum(_open_at(one, span.end) for one in seen),
+        muted_count=len(ids & day_figures.muted_incidents(session, span)),
+        acknowledged_count=len(ids & day_figures.acknowledged_incidents(session, span)),
+        silence_count=day_figures.silences_in_force(session, span),
+        sent_count=messages[Status.SENT.value],
+        waiting_count=messages[Status.PENDING.value],
+        failed_count=messages[Status.FAILED.value],
+        forecast_days=FORECAST_DAYS,
+        forecasts=tuple(_forecasts(session, span, config)),
+        data=tuple(data[:CLUSTERS_LISTED]),
+        hidden_clusters=max(0, len(data) - CLUSTERS_LISTED),
+        page_url=config.delivery.page_url,
+    )
+
+
+def _tell(
+    engine: Engine, keys: Mapping[str, str], report: Callable[[Session], DailyReportView], now: datetime
+) -> list[str]:
+    """Put a report into the outbox for those who have not got it; `keys`: idempotency key -> receiver.
+
+    It is made before the transaction that writes it: a day's figures take a while, and no judge may wait for them.
+    """
+    with reading(engine) as session:
+        if set(keys) <= outbox.known_keys(session, keys):
+            return []
+        view = report(session)
+    with writing(engine) as session:
+        serialize(session, DAILY_REPORT)
+        told = [
+            receiver
+            for key, receiver in keys.items()
+            if outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=now)
+        ]
+    return sorted(told)
+
+
+def _belongs(incident: Incident, team: str, config: Config) -> bool:
+    if not incident.evidence.severity.is_sent:
+        return False
+    cluster, group = incident.subject.cluster, incident.subject.consumer_group
+    return team == (config.default_team if group is None else config.policy(cluster, group).team)
+
+
+def _open_at(incident: Incident, moment: datetime) -> bool:
+    return incident.resolved_at is None or incident.resolved_at >= moment
+
+
+def _reported(incident: Incident, span: Span, route: Route, config: Config) -> ReportedIncident:
+    words = catalogue(Locale.of(route.language, route.time_zone))
+    subject = incident.subject
+    still_open = _open_at(incident, span.end)
+    end = span.end if incident.resolved_at is None else min(span.end, incident.resolved_at)
+    peak = None
+    if incident.peak_figure is not None and incident.peak is not None:
+        peak = f"{words.figure_label(incident.peak_figure)} {words.figure(incident.peak_figure, incident.peak)}"
+    page_url = config.delivery.page_url
+    return ReportedIncident(
+        cluster=subject.cluster,
+        consumer_group=subject.consumer_group,
+        topic=subject.topic,
+        rule_id=subject.rule_id,
+        title=rule_title(subject.rule_id, route.language),
+        severity=incident.evidence.severity.value,
+        opened_at=incident.opened_at,
+        resolved_at=None if still_open else incident.resolved_at,
+        lasted_ms=max(0, (end - max(span.start, incident.opened_at)) // timedelta(milliseconds=1)),
+        peak=peak,
+        unknown=still_open and incident.unknown_since is not None and incident.unknown_since < span.end,
+        incident_url=None if page_url is None else incident_url(page_url, incident.incident_id),
+    )
+
+
+def _forecasts(session: Session, span: Span, config: Config) -> Iterator[ForecastQuality]:
+    days = Span(span.end - timedelta(days=FORECAST_DAYS), span.end)
+    for (cluster, kind), found in day_figures.forecast_outcomes(session, days).items():
+        if cluster in config.clusters:
+            yield ForecastQuality(
+                cluster=cluster,
+                kind=kind.value,
+                inside=found.inside,
+                early=found.early,
+                late=found.late,
+                void=found.void,
+            )
+
+
+def _data(session: Session, config: Config, span: Span) -> Iterator[DataQuality]:
+    cycles, judged = day_figures.cycle_sums(session, span), day_figures.judged_moments(session, span)
+    for cluster in sorted(config.clusters):
+        sums, seen = cycles.get(cluster, CycleSums(0, 0, 0)), judged.get(cluster, JudgedMoments((), 0))
+        yield DataQuality(
+            cluster=cluster,
+            expected_count=(span.end - span.start) // INTERVAL_LENGTH,
+            judged_count=len(seen.starts),
+            late_count=seen.late,
+            failed_cycle_count=sums.failed,
+            longest_gap_ms=_longest_gap(seen.starts, span) // timedelta(milliseconds=1),
+            violation_count=sums.violations,
+            quarantined_count=sums.quarantined,
+        )
+
+
+def _longest_gap(starts: Sequence[datetime], span: Span) -> timedelta:
+    """Return the longest time without a judged interval."""
+    ends = [span.start, *(start + INTERVAL_LENGTH for start in starts)]
+    return max((start - end for end, start in zip(ends, [*starts, span.end], strict=True)), default=timedelta())
+
+
+def _worst_first(one: ReportedIncident) -> tuple[int, int, str, str, str]:
+    about = (one.cluster, one.rule_id, f"{one.consumer_group or ''} {one.topic or ''}")
+    return (-Severity(one.severity).rank, -one.lasted_ms, *about)
+
+
+def _worst_data_first(one: DataQuality) -> tuple[int, int, int, str]:
+    return (one.judged_count - one.expected_count, -one.failed_cycle_count, -one.quarantined_count, one.cluster)

@@ -1,0 +1,134 @@
+"""Sends what is due in the outbox; a message counts as sent only once its receiver has accepted it.
+
+Goal: nothing lost, nothing sent twice, nobody waits for somebody else's broken receiver.
+Plan: one lane per receiver, lanes side by side in threads, each kind of channel with threads of its own. While any lane
+is busy the outbox is looked at again and again, so that what is written meanwhile does not wait for a slow receiver.
+Not here: no row is deleted, no failure is without its reason in the outbox and in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from offsetguard.deliver.in_doubt import InDoubt
+from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
+from offsetguard.model.receivers import Channel
+from offsetguard.store import outbox_claims
+from offsetguard.store.database import current_time, reading
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from offsetguard.deliver.sending import Channels
+    from offsetguard.store.outbox_claims import Lane
+
+# receivers served at the same time: mail goes through one server, webhooks lead to as many places as there are
+LANES = {Channel.MAIL: 8, Channel.SLACK: 8, Channel.SLACK_WEBHOOK: 16}
+SWEEP_S = 180.0  # no message is begun later: the task has five minutes
+LOOK_EVERY_S = 0.5
+_PAUSE_S = 0.05
+
+_log = logging.getLogger(__name__)
+
+
+def deliver_due(
+    engine: Engine,
+    channels: Channels,
+    *,
+    now: datetime | None = None,
+    claim_ms: int = outbox_claims.CLAIM_MS,
+    sweep_s: float = SWEEP_S,
+) -> DeliveryReport:
+    """Claim and send everything that is due from now on; several deliverers may run at once, on several hosts.
+
+    What is due, and which claims have ended, is told by the database's clock, unless a replay says what time it is.
+    Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
+    """
+    try:
+        clock = Clock(now or _database_time(engine))
+    except SQLAlchemyError as error:
+        return DeliveryReport(troubles=(_trouble(error),))
+    service = LaneService(engine, channels.mail_from, clock, InDoubt(), sweep_s, claim_ms)
+    with ExitStack() as stack:
+        pools = {
+            channel: stack.enter_context(ThreadPoolExecutor(lanes, f"deliver-{channel}"))
+            for channel, lanes in LANES.items()
+        }
+        return _Sweep(service, channels, pools).run()
+
+
+class _Sweep:
+    """Starts lanes until nothing is due and none is busy."""
+
+    def __init__(self, service: LaneService, channels: Channels, pools: dict[Channel, ThreadPoolExecutor]) -> None:
+        self._service = service
+        self._channels = channels
+        self._pools = pools
+        self._busy: dict[Future[list[Delivery]], Lane] = {}
+        self._deliveries: dict[int, Delivery] = {}
+        self._trouble: str | None = None
+
+    def run(self) -> DeliveryReport:
+        while True:
+            self._start_lanes()
+            if not self._busy:
+                break
+            finished, _ = wait(self._busy, LOOK_EVERY_S)
+            for lane in finished:
+                del self._busy[lane]
+                self._collect(lane)
+        in_order = sorted(self._deliveries.values(), key=lambda delivery: delivery.outbox_id)
+        return DeliveryReport(tuple(in_order), (self._trouble,) if self._trouble else ())
+
+    def _start_lanes(self) -> None:
+        service = self._service
+        if self._trouble is not None or service.clock.elapsed_s() > service.sweep_s:
+            return
+        now = service.clock.now()
+        try:
+            lanes = outbox_claims.due_lanes(service.engine, now=now)
+            outbox_claims.say_what_waits_for_whom(service.engine, now=now)
+        except SQLAlchemyError as error:
+            self._stop_looking(error)
+            return
+        for lane in lanes:
+            if lane not in self._busy.values():
+                # opened here and not in the lane: connections are Airflow's, which may want its own thread
+                way = self._channels.way(lane)
+                self._busy[self._pools[lane.channel].submit(service.serve, lane, way)] = lane
+
+    def _collect(self, lane: Future[list[Delivery]]) -> None:
+        try:
+            deliveries = lane.result()
+        except SQLAlchemyError as error:
+            self._stop_looking(error)
+            return
+        self._deliveries |= {delivery.outbox_id: delivery for delivery in deliveries}
+        if any(delivery.result is Result.NOT_LOGGED for delivery in deliveries):
+            self._trouble = self._trouble or "the database did not take what was accepted, so nothing more was begun"
+        if not deliveries:
+            time.sleep(_PAUSE_S)  # another deliverer was faster: its transaction may take a moment
+
+    def _stop_looking(self, error: SQLAlchemyError) -> None:
+        """Claim no more: what could not be claimed stays in the outbox, and the next sweep asks again."""
+        self._trouble = _trouble(error)
+
+
+def _database_time(engine: Engine) -> datetime:
+    with reading(engine) as session:
+        return current_time(session)
+
+
+def _trouble(error: SQLAlchemyError) -> str:
+    said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+    trouble = f"the database did not answer, so messages may wait in the outbox: {said}"
+    _log.error("%s", trouble)
+    return trouble

@@ -1,0 +1,89 @@
+"""One message at a time may be in doubt: handed over, and not yet logged as accepted.
+
+Lanes are served side by side, so a crash could catch each of them there, and each would send its message once more.
+Where a receiver cannot be asked what it has (mail, webhooks), lanes take turns for this short stretch: a crash then
+costs one repeat. But nobody shall wait for somebody else's receiver: one that keeps its answer back loses its turn
+after a moment, and for the rest of the sweep its kind of channel takes turns with itself alone, and short ones. So
+dead webhooks hold mail up once, for one turn. Only then can a crash cost a repeat for each that keeps its answer back.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from offsetguard.model.receivers import Channel
+
+TURN_S = 2.0  # servers answer in a fraction of it
+SHORT_TURN_S = 0.2  # of a kind of channel of which one has kept its answer back
+LONGEST_WAIT_S = 20.0  # with what a message may take, shorter than its claim
+
+
+class InDoubt:
+    """Whose turn it is; used by several threads at once."""
+
+    def __init__(
+        self, turn_s: float = TURN_S, short_turn_s: float = SHORT_TURN_S, longest_wait_s: float = LONGEST_WAIT_S
+    ) -> None:
+        """Let a message keep its turn for `turn_s` seconds when others wait, and none wait for `longest_wait_s`."""
+        self._turn_s = turn_s
+        self._short_turn_s = short_turn_s
+        self._longest_wait_s = longest_wait_s
+        self._changed = threading.Condition()
+        self._holders: dict[Turn, float] = {}  # until when each may have its turn (monotonic)
+        self._slow: set[Channel] = set()
+
+    def turn(self, channel: Channel) -> Turn:
+        """Return the turn of one message, to be entered and left; any thread may do either."""
+        return Turn(self, channel)
+
+    def enter(self, turn: Turn) -> None:
+        """Wait until nobody who concerns it is in doubt, or has been so for too long."""
+        give_up_at = time.monotonic() + self._longest_wait_s
+        with self._changed:
+            while (ends_at := self._in_the_way_until(turn)) is not None:
+                left_s = min(ends_at, give_up_at) - time.monotonic()
+                if left_s <= 0:
+                    break
+                self._changed.wait(left_s)
+            if not turn.over:
+                lasts_s = self._short_turn_s if turn.channel in self._slow else self._turn_s
+                self._holders[turn] = time.monotonic() + lasts_s
+
+    def leave(self, turn: Turn) -> None:
+        """End a turn, if it still is one; it cannot be entered any more."""
+        with self._changed:
+            turn.over = True
+            self._holders.pop(turn, None)
+            self._changed.notify_all()
+
+    def _in_the_way_until(self, turn: Turn) -> float | None:
+        """Return when somebody who is in doubt will lose the turn; who stayed too long loses it here."""
+        now = time.monotonic()
+        for late in [one for one, ends_at in self._holders.items() if ends_at <= now]:
+            del self._holders[late]
+            self._slow.add(late.channel)
+        concerned = (ends_at for one, ends_at in self._holders.items() if self._concerns(one.channel, turn.channel))
+        return None if turn.over else min(concerned, default=None)
+
+    def _concerns(self, one: Channel, other: Channel) -> bool:
+        return one is other or not self._slow & {one, other}
+
+
+class Turn:
+    """The turn of one message."""
+
+    def __init__(self, of: InDoubt, channel: Channel) -> None:
+        self._of = of
+        self.channel = channel
+        self.over = False
+
+    def enter(self) -> None:
+        """Wait for it, for at most `LONGEST_WAIT_S`."""
+        self._of.enter(self)
+
+    def leave(self) -> None:
+        """End it; nothing when it was not entered or was lost."""
+        self._of.leave(self)

@@ -1,0 +1,322 @@
+"""Slack: one message as Block Kit blocks, within Slack's limits whatever the number of groups and queues.
+
+At most 50 blocks, and all of them together about 13,000 characters (msg_blocks_too_long, slackapi/bolt-js 2509); the
+limits of single pieces are in `slack_blocks`. The worst incident is always told, in brief where in full is too long;
+what does not fit is counted, never cut silently.
+A thread's parent shows the newest message; below it stands each message as it was told, and of what has resolved only
+the lines that are new (`channels.slack`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.deliver.messages import slack_blocks as blocks_of
+from offsetguard.deliver.messages import wording
+from offsetguard.deliver.messages.slack_blocks import code, fit, link, quiet, units
+from offsetguard.deliver.messages.wording import harmless_view, shorten
+from offsetguard.model.views import NotificationReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.catalogue import Catalogue
+    from offsetguard.deliver.messages.slack_blocks import Block
+    from offsetguard.model.views import IncidentView, MessageView, QueueView
+
+EVENT_TYPE = "offsetguard_message"
+MAX_BLOCKS = 50
+MAX_TOTAL_UNITS = 12_000  # of the blocks as JSON, keys and punctuation included: well below what Slack counts
+MAX_INCIDENTS = 60  # looked at: not even half as many fit in full or by name
+MAX_LINK = 400  # characters; better no link than no message
+NOTIFIED = 5  # incidents in the notification
+
+_MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵", wording.RESOLVED: "✅"}
+_ENDS = {NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much is shown: counts of lines, and characters of one text."""
+
+    sentence: int = 1_500
+    name: int = 300
+    value: int = 250
+    small: int = 300
+    fields: int = blocks_of.FIELDS_SHOWN
+    queues: int = 5
+    beside: int = 5
+    course: int = blocks_of.CONTEXT_SHOWN
+    names: int = 10  # of incidents that are not told in full
+    notes: int = 5
+
+
+_FULL = _Room()
+_BRIEF = _Room(sentence=400, name=80, value=80, small=120, fields=4, queues=0, beside=0, course=3, names=3, notes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class SlackMessage:
+    """What chat.postMessage takes."""
+
+    text: str  # the notification, and what a screen reader reads
+    blocks: list[Block]
+    metadata: dict[str, Any]  # carries the idempotency key, so that a message can be found again
+    reply_blocks: list[Block] | None = None  # shorter, for a reply below its parent; None: `blocks`
+    in_channel: bool = True  # a reply that is shown in the channel, too: what people must not miss
+
+
+def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
+    """Return the message for one channel: worst incident first, as many in full as fit, the rest by name or count."""
+    safe = harmless_view(_bounded(view))
+    words = wording.reader(safe)
+    writer = _Writer(safe, words, _FULL)
+    blocks, told = writer.blocks()
+    if told == 0:
+        blocks, _ = _Writer(safe, words, _BRIEF).blocks()
+    is_an_end = view.reason in _ENDS
+    return SlackMessage(
+        text=_notification(safe, words),
+        blocks=blocks,
+        metadata={
+            "event_type": EVENT_TYPE,
+            "event_payload": {
+                "idempotency_key": idempotency_key,
+                "thread_key": view.thread_key,
+                "rule_id": safe.rule_id,
+                "cluster": safe.cluster,
+            },
+        },
+        reply_blocks=writer.ends() if is_an_end else None,
+        in_channel=not is_an_end,
+    )
+
+
+def total_units(blocks: list[Block]) -> int:
+    """Return the size of blocks as JSON, in UTF-16 units."""
+    return units(json.dumps(blocks, ensure_ascii=False))
+
+
+def _bounded(view: MessageView) -> MessageView:
+    """Return the view without what cannot be shown anyway, counted: the rest need not be made harmless."""
+    told = view.firing or view.resolved
+    groups = {incident.consumer_group for incident in told}
+    return view.model_copy(
+        update={
+            "firing": tuple(_bounded_incident(incident) for incident in view.firing[:MAX_INCIDENTS]),
+            "resolved": tuple(_bounded_incident(incident) for incident in view.resolved[:MAX_INCIDENTS]),
+            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - MAX_INCIDENTS),
+            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - MAX_INCIDENTS),
+            "group_count": max(view.group_count, len(groups)),
+            "page_url": _short(view.page_url),
+            "data_docs_url": _short(view.data_docs_url),
+        }
+    )
+
+
+def _bounded_incident(incident: IncidentView) -> IncidentView:
+    return incident.model_copy(
+        update={
+            "queues": incident.queues[: _FULL.queues],
+            "explains": incident.explains[: _FULL.beside],
+            "cannot_tell": incident.cannot_tell[: _FULL.beside],
+            "figures": incident.figures[: _FULL.fields],
+            "incident_url": _short(incident.incident_url),
+            "acknowledge_url": _short(incident.acknowledge_url),
+            "silence_url": _short(incident.silence_url),
+        }
+    )
+
+
+def _short(url: str | None) -> str | None:
+    return url if url is not None and len(url) <= MAX_LINK else None
+
+
+def _fits(blocks: list[Block]) -> bool:
+    return len(blocks) <= MAX_BLOCKS and total_units(blocks) <= MAX_TOTAL_UNITS
+
+
+def _notification(view: MessageView, words: Catalogue) -> str:
+    """Return all of it in a few lines without markup: what a notification shows and a screen reader reads."""
+    told = (view.firing or view.resolved)[:NOTIFIED]
+    lines = [wording.announcement(view, words)]
+    lines += [
+        f"{one.consumer_group or view.cluster} ({one.topic or words.say('slack_no_topic')}): {one.cause}"
+        for one in told
+    ]
+    return fit("\n".join(lines), 4_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    view: MessageView
+    words: Catalogue
+    room: _Room
+
+    def blocks(self) -> tuple[list[Block], int]:
+        """Return the blocks, and how many incidents they tell in full.
+
+        Head, incidents in full as many as fit, the others by name, what has resolved, and the foot.
+        """
+        view = self.view
+        incidents, hidden = (view.firing, view.hidden_firing) if view.firing else (view.resolved, view.hidden_resolved)
+        tell = self._story if view.firing else self._ending
+        resolved = self._resolved_in_short() if view.firing else []
+        after = [*([blocks_of.divider()] if resolved else []), *resolved, *self._foot()]
+        alone = len(incidents) + hidden == 1
+        blocks = self._head()
+        told = 0
+        for number, incident in enumerate(incidents):
+            longer = [*blocks, *tell(incident, number, alone=alone)]
+            if not _fits([*longer, *self._not_in_full(incidents[number + 1 :], hidden), *after]):
+                break
+            blocks, told = longer, number + 1
+        return [*blocks, *self._not_in_full(incidents[told:], hidden), *after], told
+
+    def ends(self) -> list[Block]:
+        """Return what has resolved, in a line each: the parent tells the rest."""
+        return [*self._head(), *self._resolved_in_short(), *self._foot()]
+
+    def _head(self) -> list[Block]:
+        view, words = self.view, self.words
+        status = wording.status(view)
+        word = wording.status_word(status, words)
+        title = words.say("slack_header", status=word[:1].upper() + word[1:], news=wording.news(view, words))
+        cluster, team = words.say("slack_cluster"), words.say("slack_team")
+        return [
+            blocks_of.header(f"{_mark(status)} {title}"),
+            blocks_of.context(
+                f"{cluster} {self._code(view.cluster)}", f"{team} {self._code(view.team)}", wording.why_now(view, words)
+            ),
+            *blocks_of.small_print(list(wording.notes(view, words))[: self.room.notes], self.room.small),
+        ]
+
+    def _story(self, incident: IncidentView, number: int, *, alone: bool) -> list[Block]:
+        """Tell one incident that fires; alone, the header has its headline already."""
+        words = self.words
+        story = [] if alone else self._heading(incident.severity, wording.headline(incident))
+        story.append(blocks_of.sentence(incident.cause or words.say("slack_cause_unknown"), self.room.sentence))
+        if incident.do_next:
+            story.append(
+                blocks_of.sentence(words.say("slack_what_to_do", do_next=incident.do_next), self.room.sentence)
+            )
+        if figures := self._figures(incident):
+            story.append(blocks_of.fields(figures))
+        story += self._queues(incident)
+        story += self._beside(incident)
+        story += self._course(incident)
+        acknowledge_url = None if incident.acknowledged_at else incident.acknowledge_url
+        links = (
+            ("acknowledge", words.say("slack_acknowledge"), acknowledge_url),
+            ("silence", words.say("slack_silence"), incident.silence_url),
+            ("open", words.say("slack_open"), incident.incident_url),
+        )
+        return [*story, *blocks_of.buttons(links, number)]
+
+    def _ending(self, incident: IncidentView, number: int, *, alone: bool) -> list[Block]:
+        """Tell one incident that is over."""
+        words = self.words
+        ending = [] if alone else self._heading(wording.RESOLVED, wording.ending(incident, words))
+        ending.append(blocks_of.sentence(words.say("slack_it_was", cause=incident.cause), self.room.sentence))
+        if names := self._names(incident):
+            ending.append(blocks_of.fields(names))
+        ending += self._course(incident)
+        return [*ending, *blocks_of.buttons([("open", words.say("slack_open"), incident.incident_url)], number)]
+
+    def _heading(self, status: str, headline: str) -> list[Block]:
+        return [blocks_of.divider(), blocks_of.section(f"{_mark(status)} *{quiet(headline, self.room.name)}*")]
+
+    def _figures(self, incident: IncidentView) -> list[tuple[str, str]]:
+        """Give names, figures, and forecasts, which are worth more than the last figures."""
+        value = self.room.value
+        forecasts = [(label, quiet(when, value)) for label, when in wording.forecasts(incident, self.words)]
+        figures = [(quiet(wording.label(figure), 100), quiet(figure.value, value)) for figure in incident.figures]
+        room = self.room.fields - len(forecasts)
+        return [*[*self._names(incident), *figures][:room], *forecasts]
+
+    def _names(self, incident: IncidentView) -> list[tuple[str, str]]:
+        named = (("slack_consumer_group", incident.consumer_group), ("slack_topic", incident.topic))
+        return [(self.words.say(key), self._code(name)) for key, name in named if name]
+
+    def _queues(self, incident: IncidentView) -> list[Block]:
+        lines = [self._queue(queue) for queue in incident.queues[: self.room.queues]]
+        hidden = wording.more(incident.queue_count - len(lines), "queue", self.words)
+        return [blocks_of.section("\n".join([*lines, *([hidden] if hidden else [])]))] if lines else []
+
+    def _queue(self, queue: QueueView) -> str:
+        where = self.words.say("slack_queue", broker_name=queue.broker_name, queue_id=queue.queue_id)
+        figures = self._listed([f"{figure.label} {figure.value}" for figure in queue.figures])
+        return f"• {code(where, 200)} {quiet(figures, 250)}" if figures else f"• {code(where, 200)}"
+
+    def _beside(self, incident: IncidentView) -> Iterator[Block]:
+        for head, told, untold in wording.beside(incident, self.room.beside, self.words):
+            lines = [f"{head}:", *(f"• {shorten(line, 120)}" for line in told), *([untold] if untold else [])]
+            yield blocks_of.sentence("\n".join(lines), 700)
+
+    def _course(self, incident: IncidentView) -> list[Block]:
+        lines = [line for line in self._course_lines(incident) if line]
+        return blocks_of.small_print(lines[: self.room.course], self.room.small)
+
+    def _course_lines(self, incident: IncidentView) -> Iterator[str]:
+        """Give since when, how bad at worst, the course of the lag, and who knows of it."""
+        words = self.words
+        over = incident.resolved_at is not None
+        yield words.say("slack_lasted" if over else "slack_since", history=wording.history(incident, words))
+        if incident.peak:
+            yield words.say("slack_peak", peak=incident.peak)
+        yield wording.lag_in_words(incident, words) or ""
+        if muted := wording.mutes(incident, words):
+            yield words.say("slack_mutes", what=muted)
+        if how := wording.acknowledged(incident, words):
+            yield words.say("slack_acknowledged", how=how)
+        if incident.muted_when_resolved:
+            yield words.say("slack_muted_then", by=incident.muted_when_resolved)
+
+    def _resolved_in_short(self) -> list[Block]:
+        """Name what has resolved, with how and when."""
+        resolved, words = self.view.resolved, self.words
+        if not resolved:
+            return []
+        value = min(120, self.room.value)
+        lines = [
+            f"{_mark(wording.RESOLVED)} {self._name(one)} "
+            + self._listed([quiet(wording.resolution(one, words), value), wording.history(one, words)])
+            for one in resolved[: self.room.names]
+        ]
+        hidden = wording.more(len(resolved) + self.view.hidden_resolved - len(lines), "resolved", words)
+        head = f"*{words.say('slack_resolved')}*"
+        return [blocks_of.section("\n".join([head, *lines, *([hidden] if hidden else [])]))]
+
+    def _not_in_full(self, incidents: tuple[IncidentView, ...], hidden: int) -> list[Block]:
+        if not incidents and not hidden:
+            return []
+        names = [self._name(incident) for incident in incidents[: self.room.names]]
+        what = "finding" if self.view.firing else "resolved"
+        rest = wording.more(len(incidents) + hidden - len(names), what, self.words)
+        parts = [f"*{self.words.say('slack_also')}*", self._listed(names), rest]
+        return [blocks_of.section(" ".join(part for part in parts if part))]
+
+    def _foot(self) -> list[Block]:
+        view, words = self.view, self.words
+        named = (("slack_page", view.page_url), ("slack_data_docs", view.data_docs_url))
+        links = [link(url, words.say(key)) for key, url in named if url is not None]
+        rule = words.say("slack_rule", rule_id=self._code(view.rule_id), interval=view.interval_start)
+        return [blocks_of.context(*links, rule)]
+
+    def _name(self, incident: IncidentView) -> str:
+        name = incident.consumer_group or incident.topic or self.words.say("slack_nobody")
+        return code(name, min(120, self.room.name))
+
+    def _listed(self, parts: Sequence[str]) -> str:
+        """Return the parts with the language's comma between them."""
+        return reduce(lambda one, other: self.words.say("slack_and", one=one, other=other), parts) if parts else ""
+
+    def _code(self, name: str) -> str:
+        return code(name, self.room.name)
+
+
+def _mark(status: str) -> str:
+    return _MARKS.get(status, _MARKS["info"])

@@ -1,0 +1,289 @@
+r"""Words that mail and Slack share, and text from brokers, logs and configurations made harmless to show.
+
+A consumer group may be called anything. What could break a line, a header or the reading direction (control
+characters, line ends, bidirectional marks, zero-width characters, lone surrogates) is shown as an escape such as
+`\n` or `\u202e`: visible and harmless, instead of silently gone. What is markup to HTML is left to Jinja2's
+autoescape, what is markup to Slack to `slack_blocks.py`.
+
+`words` is the catalogue of who reads; `reader(view)` gives it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from offsetguard.catalogue import catalogue
+from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_from_to
+from offsetguard.model.errors import ConfigError
+from offsetguard.model.forecast import FURTHEST_MS
+from offsetguard.model.views import LEAST_LAG_POINTS, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from typing import Protocol
+
+    from offsetguard.catalogue import Catalogue
+    from offsetguard.model.views import FigureView, IncidentView, MessageView
+
+    class Read(Protocol):
+        """What says by whom it is read."""
+
+        @property
+        def language(self) -> str:
+            """`en` or `zh`."""
+
+        @property
+        def time_zone(self) -> str:
+            """IANA name."""
+
+
+_View = TypeVar("_View", bound=Record)
+ELLIPSIS = "…"
+_SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
+_LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
+_LIMITS |= {"explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
+_NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
+
+
+def harmless(text: str, limit: int) -> str:
+    """Return one line of at most `limit` characters in which nothing hides."""
+    text = text[: limit + 1]
+    return shorten(text if text.isprintable() else "".join(map(_shown, text)), limit)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut to `limit` characters, the last of them an ellipsis when something is missing."""
+    return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS
+
+
+def harmless_link(url: str | None) -> str | None:
+    """Return an http or https address that can stand in a link, or None: better no link than a strange one."""
+    if url is None or len(url) > 2_000 or any(c in '<>"|\\^`{}' or _shown(c) != c or c.isspace() for c in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        return url if parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc else None
+    except ValueError:
+        return None
+
+
+def harmless_view(view: _View) -> _View:
+    """Return the view with every text made harmless; renderers start from this and cannot forget a field."""
+    return type(view).model_validate(_walk(view.model_dump(), ""))
+
+
+def _walk(value: Any, field: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _walk(below, name) for name, below in value.items()}
+    if isinstance(value, tuple | list):
+        return tuple(_walk(below, field) for below in value)
+    if field.endswith("_url"):
+        return harmless_link(value)
+    return harmless(value, _LIMITS.get(field, _NAME_LIMIT)) if type(value) is str else value
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) in _SHOWN_AS_ESCAPE:
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+RESOLVED = "resolved"
+_ENGLISH = catalogue(ENGLISH_UTC)
+_SEVERITIES = {"critical", "warning", "info"}
+
+
+def reader(view: Read) -> Catalogue:
+    """Return the catalogue of who reads a view; English in UTC where this release does not know their language."""
+    try:
+        return catalogue(Locale.of(view.language, view.time_zone))
+    except (ValueError, ConfigError):
+        return _ENGLISH
+
+
+def status(view: MessageView) -> str:
+    """Return the severity while something fires, else `resolved`: a word for programs, in no language."""
+    return view.severity if view.firing else RESOLVED
+
+
+def status_word(status: str, words: Catalogue = _ENGLISH) -> str:
+    """Return a status or a severity as people read it."""
+    if status == RESOLVED:
+        return words.say("resolved")
+    return words.say(f"severity_{status}") if status in _SEVERITIES else status
+
+
+def subject(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return e.g. `[CRITICAL] orders-cluster · order-group · messages pile up`.
+
+    Without figures: mail programs take mails with another subject for another conversation.
+    """
+    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {about(view, words)}"
+
+
+def announcement(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return e.g. `[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind`."""
+    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {news(view, words)}"
+
+
+def about(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return who is concerned and the rule's title: the whole message in one line that stays the same."""
+    incidents = view.firing or view.resolved
+    if len(incidents) != 1 or _hidden(view):
+        return f"{counted(view, words)} · {view.title}"
+    name = incidents[0].consumer_group or incidents[0].topic
+    return view.title if name is None else f"{name} · {view.title}"
+
+
+def news(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return the whole message in one line: of one incident its headline, of several how many groups and the title."""
+    incidents = view.firing or view.resolved
+    if len(incidents) != 1 or _hidden(view):
+        return f"{counted(view, words)} · {view.title}"
+    return headline(incidents[0]) if view.firing else ending(incidents[0], words)
+
+
+def headline(incident: IncidentView) -> str:
+    """Return the summary, led by the group's name (or the topic's) where the summary does not say it."""
+    name = incident.consumer_group or incident.topic
+    return incident.summary if name is None or name in incident.summary else f"{name} · {incident.summary}"
+
+
+def ending(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
+    """Return e.g. `order-group · caught up after 41 min`."""
+    name = incident.consumer_group or incident.topic or incident.summary
+    how = resolution(incident, words)
+    if incident.resolved_at is None:
+        return words.say("ended", name=name, how=how)
+    lasted_ms = _lasted_ms(incident.opened_at, incident.resolved_at)
+    return words.say("ended_after", name=name, how=how, lasted_ms=lasted_ms)
+
+
+def counted(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return `3 consumer groups`, or `3 findings` where they are not about groups."""
+    incidents = view.firing or view.resolved
+    hidden = _hidden(view)
+    groups = {incident.consumer_group for incident in incidents}
+    if None in groups:
+        return words.say("findings", count=len(incidents) + hidden)
+    return words.say("consumer_groups", count=max(len(groups), view.group_count) if hidden else len(groups))
+
+
+def history(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
+    """Return since when and how often, or from when to when once it has resolved."""
+    opened_at, ended_at = incident.opened_at, incident.resolved_at
+    if ended_at is not None:
+        start, end = format_from_to(opened_at, ended_at, words.locale)
+        return words.say("lasted", lasted_ms=_lasted_ms(opened_at, ended_at), start=start, end=end)
+    if incident.seen_count <= 1:
+        return words.say("seen_once", opened_at=opened_at)
+    lasted_ms = _lasted_ms(opened_at, incident.last_seen_at)
+    return words.say("seen_often", opened_at=opened_at, lasted_ms=lasted_ms, count=incident.seen_count)
+
+
+def resolution(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
+    """Return how it ended, in a few words."""
+    return incident.resolution or words.say("no_longer_found")
+
+
+def label(figure: FigureView) -> str:
+    """Return a figure's label as it stands at the head of a table row."""
+    return _capital(figure.label)
+
+
+def why_now(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+    """Return one sentence that says why this message was sent now; empty for a reason that sends none."""
+    return words.say(f"why_{view.reason.value}") if view.reason.is_sent else ""
+
+
+def notes(view: MessageView, words: Catalogue = _ENGLISH) -> Iterator[str]:
+    """Give what a reader must know before the rest: told late, escalated, told before, what it mutes."""
+    if view.late:
+        yield words.say("told_late")
+    if view.escalated_from is not None:
+        yield words.say("escalated_from", team=view.escalated_from)
+    if view.repeat_count > 0:
+        yield words.say("repeated", count=view.repeat_count)
+    if view.muted_count > 0:
+        yield words.say("not_told", count=view.muted_count)
+
+
+def beside(
+    incident: IncidentView, shown: int, words: Catalogue = _ENGLISH
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Give what stands beside the finding: a heading, at most `shown` lines, and how many more there are."""
+    lists = (
+        ("also_explains", incident.explains, incident.explained_count, "finding"),
+        ("cannot_tell", incident.cannot_tell, incident.cannot_tell_count, "question"),
+    )
+    for head, lines, count, what in lists:
+        if count or lines:
+            yield words.say(head), lines[:shown], more(count - min(len(lines), shown), what, words)
+
+
+def more(hidden: int, what: str, words: Catalogue = _ENGLISH) -> str:
+    """Return `and 12 more queues`, or nothing when nothing is hidden; `what`: queue, finding, question, resolved."""
+    return words.say(f"more_{what}", hidden=hidden) if hidden > 0 else ""
+
+
+def forecasts(incident: IncidentView, words: Catalogue = _ENGLISH) -> Iterator[tuple[str, str]]:
+    """Give (what, when) of what is forecast about the backlog."""
+    for head, stated in (("drained_in", incident.drain_ms), ("lost_in", incident.loss_ms)):
+        if stated is not None:
+            yield _capital(words.say(head)), _range(*stated, words)
+
+
+def acknowledged(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | None:
+    """Return who looks after it; None: nobody said so."""
+    by, at = incident.acknowledged_by, incident.acknowledged_at
+    if by is None or at is None:
+        return None
+    if not incident.acknowledgement:
+        return words.say("acknowledged", by=by, at=at)
+    return words.say("acknowledged_saying", by=by, at=at, comment=incident.acknowledgement)
+
+
+def mutes(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | None:
+    """Return how many others are not told because of it; None: none."""
+    return words.say("mutes", count=incident.muted_count) if incident.muted_count > 0 else None
+
+
+def lag_in_words(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | None:
+    """Return what the picture of the lag shows; None: there is none."""
+    curve = incident.lag_curve
+    if len(curve) < LEAST_LAG_POINTS:
+        return None
+    start, end = format_from_to(curve[0].at, curve[-1].at, words.locale)
+    peak = max(curve, key=lambda point: point.lag)
+    return words.say(
+        "lag_course",
+        name=incident.consumer_group or incident.topic or "",
+        start=start,
+        end=end,
+        first=curve[0].lag,
+        peak=peak.lag,
+        peak_at=f"{peak.at.astimezone(words.locale.zone):%H:%M}",
+        last=curve[-1].lag,
+    )
+
+
+def _range(low_ms: int, high_ms: int, words: Catalogue) -> str:
+    if high_ms >= FURTHEST_MS:
+        return words.say("range_or_later", low_ms=low_ms)
+    key = "range_at_most" if low_ms <= 0 else "range_between"
+    return words.say(key, high_ms=high_ms) if low_ms <= 0 else words.say(key, low_ms=low_ms, high_ms=high_ms)
+
+
+def _hidden(view: MessageView) -> int:
+    return view.hidden_firing if view.firing else view.hidden_resolved
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _lasted_ms(start: datetime, end: datetime) -> float:
+    return max(0.0, (end - start).total_seconds()) * 1_000

@@ -1,0 +1,241 @@
+"""`facts/*.sql` over the rounds that are in memory, on DuckDB.
+
+Many moments at once: `diagnose` judges a bundle after each of its rounds, and a query costs as much for sixty moments
+as for one. `cluster` is part of every key, so each moment is a cluster of its own here, of which the rounds up to it
+are the history. Every table is given to DuckDB once; a view gives each moment its rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsetguard.collect.columns import arrow_array
+from offsetguard.collect.landing import table_of, with_plain_texts
+from offsetguard.facts import texts
+from offsetguard.facts.duckdb_engine import DuckDBEngine
+from offsetguard.facts.interval import record_of
+from offsetguard.facts.parameters import fold_parameters, parameters_of
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.tables import (
+    BROKER_FACTS,
+    BROKER_SNAPSHOTS,
+    LANDED,
+    PUBLISHED,
+    QUEUE_FACTS,
+    QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
+    ColumnType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.config.groups import Judgement
+    from offsetguard.facts.interval import Record
+    from offsetguard.tables import Table
+
+    Tables = Mapping[str, pa.Table | Sequence[Row]]  # by name, as landed; texts may be dictionary-encoded
+
+HISTORY = "_history"
+_TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}
+_READ_AT = ("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at")
+_RATES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("cluster", "consumer_group", "topic", "broker_name")),
+        ("queue_id", pa.int32()),
+        ("produce_tps", pa.float64()),
+        ("consume_tps", pa.float64()),
+    ]
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATER = timedelta(milliseconds=1)
+
+
+class Moment(NamedTuple):
+    """What is looked at: a round, and those before it; ages count up to `now`, windows end there."""
+
+    round_number: int  # of the newest, from 0
+    interval_start: datetime
+    now: datetime
+    base_round_number: int | None = None  # of the round that growing counters are compared with
+
+
+class FactQueries:
+    """The facts of some moments; what a query reads is given to DuckDB when the first one asks for it.
+
+    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one.
+    """
+
+    def __init__(self, rounds: Sequence[Tables], moments: Sequence[Moment], judgement: Judgement) -> None:
+        self._rounds = rounds
+        self._parameters = parameters_of(judgement, moments[-1].interval_start, moments[0].now)
+        self._engine = DuckDBEngine()
+        self._engine.add("intervals", _intervals(moments))
+        self._there = {"intervals"}
+        self._made: dict[str, defaultdict[str, list[Row]]] = {}
+
+    def about(self, moment: int) -> MomentQueries:
+        """Return the queries about one of the moments, by its place."""
+        return MomentQueries(self, moment)
+
+    def rows(self, name: str, moment: int) -> Sequence[Row]:
+        """Return the rows of `facts/NAME.sql` about a moment; the first call makes those of all."""
+        if name not in self._made:
+            self._give(name)
+            made = self._made[name] = defaultdict(list)
+            for row in self._engine.rows(name, self._parameters):
+                made[row["cluster"]].append(row)
+        return self._made[name][str(moment)]
+
+    def rate_queues(self, rates: Sequence[Row]) -> None:
+        """Let groups have these rates of their queues instead of those between the newest two samples.
+
+        `rates`: rows with the key of a queue, `cluster` being a moment's place, `produce_tps` and `consume_tps`.
+        """
+        self.rows(QUEUE_FACTS.name, 0)  # queues keep their own
+        self._engine.rename("queue_figures", "own_figures")
+        self._engine.add("queue_rates", pa.Table.from_pylist(list(rates), schema=_RATES))
+        self._engine.view(
+            "queue_figures",
+            "SELECT one.* REPLACE (rated.produce_tps AS produce_tps, rated.consume_tps AS consume_tps) "
+            "FROM own_figures AS one LEFT JOIN queue_rates AS rated "
+            "USING (cluster, consumer_group, topic, broker_name, queue_id)",
+        )
+
+    def have(self, table: Table) -> bool:
+        """Whether any of the rounds has a row of a table: of most there is nothing to ask about log lines."""
+        return any(len(one.get(table.name, ())) for one in self._rounds)
+
+    def _give(self, name: str) -> None:
+        for relation in texts.relations_of(name):
+            if relation in self._there:
+                continue
+            if relation == QUEUE_STATE.name:
+                self._give_state()
+            elif relation == f"{BROKER_FACTS.name}{HISTORY}":
+                self._give_replicas_before()
+            elif relation in texts.names():
+                self._give(relation)
+                self._engine.keep(relation, self._parameters)
+            else:
+                self._give_table(relation)
+            self._there.add(relation)
+
+    def _give_state(self) -> None:
+        """Fold the queues of each moment's rounds, and leave those that its newest round does not have.
+
+        Rounds of `check` are seconds apart, several in one interval: a round's own moment stands for the interval.
+        """
+        rounds = [_sound(_plain(QUEUE_SNAPSHOTS, one.get(QUEUE_SNAPSHOTS.name, ()))) for one in self._rounds]
+        taken_at = list(_moments_of(rounds))
+        parts = (
+            _numbered(_at(part, at), number) for number, (part, at) in enumerate(zip(rounds, taken_at, strict=True))
+        )
+        self._engine.add("sound_queues", pa.concat_tables(parts))
+        self._engine.view(f"{QUEUE_SNAPSHOTS.name}{HISTORY}", _of_moments("sound_queues", "<="))
+        parameters = fold_parameters(taken_at[-1], first_interval_start=taken_at[0])
+        self._engine.keep(texts.QUEUE_WINDOWS, parameters)
+        self._engine.add("rounds", _rounds(taken_at))
+        self._engine.view(
+            QUEUE_STATE.name,
+            f"SELECT one.* REPLACE (moment.interval_start AS interval_start) FROM {texts.QUEUE_WINDOWS} AS one "
+            "JOIN intervals AS moment USING (cluster) "
+            "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = one.interval_start",
+        )
+
+    def _give_replicas_before(self) -> None:
+        """Give what the base rounds saw of replicas as the facts of an earlier interval."""
+        self._give_table(BROKER_SNAPSHOTS.name)
+        before = self._parameters["interval_start"] - INTERVAL_LENGTH
+        self._engine.view(
+            f"{BROKER_FACTS.name}{HISTORY}",
+            f"SELECT one.* REPLACE (moment.cluster AS cluster, TIMESTAMPTZ '{before.isoformat()}' AS interval_start) "
+            f"FROM {BROKER_SNAPSHOTS.name}_rounds AS one "
+            "JOIN intervals AS moment ON one.round_number = moment.base_round_number",
+        )
+
+    def _give_table(self, relation: str) -> None:
+        name = relation.removesuffix(HISTORY)
+        table, rounds = _TABLES[name], f"{name}_rounds"
+        parts = [_plain(table, one.get(name, ())) for one in self._rounds]
+        self._engine.add(rounds, pa.concat_tables(_numbered(part, number) for number, part in enumerate(parts)))
+        self._engine.view(relation, _of_moments(rounds, "=" if relation == name else "<="))
+
+
+def _of_moments(rounds: str, which: str) -> str:
+    """Return the query that gives each moment its rows of a table of numbered rounds."""
+    return (
+        f"SELECT one.* EXCLUDE (round_number) REPLACE (moment.cluster AS cluster) FROM {rounds} AS one "
+        f"JOIN intervals AS moment ON one.round_number {which} moment.round_number"
+    )
+
+
+def _intervals(moments: Sequence[Moment]) -> pa.Table:
+    columns = {
+        "cluster": arrow_array(ColumnType.STRING, [str(number) for number in range(len(moments))]),
+        "interval_start": arrow_array(ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
+        "now": arrow_array(ColumnType.TIMESTAMP, [one.now for one in moments]),
+        "round_number": arrow_array(ColumnType.INT64, [one.round_number for one in moments]),
+        "base_round_number": arrow_array(ColumnType.INT64, [one.base_round_number for one in moments]),
+    }
+    return pa.Table.from_arrays(list(columns.values()), names=list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class MomentQueries:
+    """The facts of one moment."""
+
+    of_all: FactQueries
+    moment: int
+
+    def rows(self, name: str) -> Sequence[Row]:
+        """Return the rows of `facts/NAME.sql`, or of a step."""
+        return self.of_all.rows(name, self.moment)
+
+    def records(self, table: Table, kind: type[Record]) -> tuple[Record, ...]:
+        """Return the rows of a fact table as typed records."""
+        return tuple(record_of(kind, row) for row in self.rows(table.name))
+
+
+def _sound(rows: pa.Table) -> pa.Table:
+    """Leave out committed offsets of queues that their broker does not have: asked, and no max offset.
+
+    The corrupt invariant "unknown queue" quarantines such rows in the pipeline. A queue whose broker was not asked or
+    did not answer has neither, and stays as an unknown one.
+    """
+    unknown_queue = pc.and_(rows["max_offset"].is_null(), rows["max_offset_read_at"].is_valid())
+    return rows.filter(pc.invert(unknown_queue))
+
+
+def _moments_of(rounds: Sequence[pa.Table]) -> Iterator[datetime]:
+    """Yield when each round took place, later than the one before; of one that read nothing that is all we know."""
+    before = _EPOCH
+    for rows in rounds:
+        read_at = (pc.max(rows[name]).as_py() for name in _READ_AT)
+        before = max((at for at in read_at if at is not None and at > before), default=before + _LATER)
+        yield before
+
+
+def _rounds(taken_at: Sequence[datetime]) -> pa.Table:
+    numbers = arrow_array(ColumnType.INT64, list(range(len(taken_at))))
+    return pa.table({"round_number": numbers, "taken_at": arrow_array(ColumnType.TIMESTAMP, list(taken_at))})
+
+
+def _at(rows: pa.Table, moment: datetime) -> pa.Table:
+    place = rows.schema.get_field_index("interval_start")
+    return rows.set_column(place, "interval_start", arrow_array(ColumnType.TIMESTAMP, [moment] * len(rows)))
+
+
+def _plain(table: Table, rows: pa.Table | Sequence[Row]) -> pa.Table:
+    return with_plain_texts(rows) if isinstance(rows, pa.Table) else table_of(table, rows)
+
+
+def _numbered(rows: pa.Table, number: int) -> pa.Table:
+    return rows.append_column("round_number", arrow_array(ColumnType.INT64, [number] * len(rows)))

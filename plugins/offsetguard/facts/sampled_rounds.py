@@ -1,0 +1,176 @@
+"""Facts of several rounds of one cluster in pure Python: what one snapshot cannot know because it has no history.
+
+Goal: `check` and `diagnose` read what the pipeline's Spark job makes of its tables, of a few rounds in memory.
+Plan: `snapshot_facts` makes what stands in the last round, and what is looked back for: the windows of the queues, what
+was said meanwhile (offset moves, log lines). What grows (offsets, counters, the commit log) is compared with a round
+about a minute back, as the pipeline compares its intervals; a queue whose offset was not known there yet with the first
+round since that knows it.
+Rates of queues are not those of `queue_figures.sql`: these lie between the newest two samples, here seconds apart,
+where brokers count a minute; and each queue has a base of its own, with one time for what was written and another for
+what was committed.
+Not here: baselines of earlier weeks. A few minutes do not know them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.facts.queries import FactQueries, Moment
+from offsetguard.facts.snapshot_facts import facts_from_snapshot, rows_of
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.known_figures import growth, milliseconds_between, per_second, sum_of_known
+from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.collect.landing import Row
+    from offsetguard.collect.snapshot import Snapshot
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.facts.queries import MomentQueries
+    from offsetguard.tables import Table
+    from offsetguard.tables.facts import TopicFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
+_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+_TOPIC_QUEUE = ("topic", "broker_name", "queue_id")
+_Key = tuple[Any, ...]
+
+
+def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime | None = None) -> IntervalFacts:
+    """Return the facts at the end of some rounds of one cluster, oldest first, at least one.
+
+    `now`: the moment up to which ages count; by default the end of the last round.
+    """
+    return next(facts_of_moments(rounds, [(len(rounds), now or rounds[-1].manifest.finished_at)], config))
+
+
+def facts_of_moments(
+    rounds: Sequence[Snapshot], moments: Sequence[tuple[int, datetime]], config: Config
+) -> Iterator[IntervalFacts]:
+    """Yield the facts of each moment: how many of the rounds were over, and up to when ages count; in order of time."""
+    asked = [
+        Moment(count - 1, rounds[count - 1].manifest.interval_start, now, base_round(rounds[:count]))
+        for count, now in moments
+    ]
+    queries = FactQueries([one.tables for one in rounds], asked, config.judgement)
+    rates = (_queue_rates(rounds[:count], queries.about(place)) for place, (count, _) in enumerate(moments))
+    queries.rate_queues([row | {"cluster": str(place)} for place, some in enumerate(rates) for row in some])
+    for place, (count, now) in enumerate(moments):
+        yield _facts_of(rounds[:count], config, now, queries.about(place))
+
+
+def _facts_of(rounds: Sequence[Snapshot], config: Config, now: datetime, queries: MomentQueries) -> IntervalFacts:
+    last = rounds[-1]
+    facts = facts_from_snapshot(
+        last.manifest,
+        last.tables,
+        config,
+        Interval(last.manifest.interval_start),
+        now=now,
+        queries=queries,
+    )
+    base = base_round(rounds)
+    if base is not None:
+        facts = _with_written(facts, rounds[base:-1], last)
+        facts = replace(facts, groups=tuple(_with_counters(facts.groups, rounds[base + 1 :])))
+    return facts
+
+
+def base_round(rounds: Sequence[Snapshot]) -> int | None:
+    """Return the position of the round that the last one is compared with.
+
+    It is the newest that is COUNTED_OVER older, else the first. A round that saw nothing is none; None = no other.
+    """
+    last = rounds[-1].manifest.started_at
+    seen = [(place, one) for place, one in enumerate(rounds[:-1]) if not one.manifest.cluster_unseen]
+    far_back = [place for place, one in seen if last - one.manifest.started_at >= COUNTED_OVER]
+    return far_back[-1] if far_back else next((place for place, _ in seen), None)
+
+
+def _queue_rates(rounds: Sequence[Snapshot], queries: MomentQueries) -> Iterator[Row]:
+    """Yield how fast each queue of the last round was written and consumed since the one that it is compared with."""
+    base = base_round(rounds)
+    if base is None:
+        return
+    since, last = rounds[base:-1], rounds[-1]
+    filtered = {(row["consumer_group"], row["topic"]) for row in queries.rows("subscribed") if row["filtered"]}
+    queues = _by_key(last, QUEUE_SNAPSHOTS, _QUEUE)
+    before = _rows_before(since, queues, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset",))
+    # A group commits some time after it has started. What it consumed and what was written is then of the same time.
+    before |= _rows_before(since, queues, QUEUE_SNAPSHOTS, _QUEUE, ("max_offset", "consumer_offset"))
+    if filtered:  # brokers count a minute of what a filter let through: less time says nothing of its share
+        in_base = _by_key(since[0], QUEUE_SNAPSHOTS, _QUEUE)
+        before |= {queue: in_base.get(queue) for queue in queues if queue[:2] in filtered}
+    consumed = _rates(before, queues, "consumer_offset", "consumer_offset_read_at")
+    produced = _rates(before, queues, "max_offset", "max_offset_read_at")
+    for queue in queues:
+        yield dict(zip(_QUEUE, queue, strict=True)) | {"produce_tps": produced[queue], "consume_tps": consumed[queue]}
+
+
+def _with_written(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapshot) -> IntervalFacts:
+    """Add messages per second of topics; `since`: the rounds from the base round on, without the last."""
+    ends = _by_key(last, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE)
+    ends_before = _rows_before(since, ends, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE, ("max_offset",))
+    written = _added_up(_rates(ends_before, ends, "max_offset", "read_at"), 1)
+    return replace(facts, topics=tuple(_rated_topic(one, written) for one in facts.topics))
+
+
+def _by_key(one: Snapshot, table: Table, key: Sequence[str]) -> dict[_Key, Row]:
+    return {tuple(row[name] for name in key): row for row in rows_of(one.tables[table.name])}
+
+
+def _rows_before(
+    since: Sequence[Snapshot], rows: Collection[_Key], table: Table, key: Sequence[str], figures: Sequence[str]
+) -> dict[_Key, Row | None]:
+    """Return for each key its row of the first of some rounds in which all figures were known, if there is one."""
+    found: dict[_Key, Row | None] = {}
+    for one in since:
+        if len(found) == len(rows):
+            break
+        for place, row in _by_key(one, table, key).items():
+            if place in rows and all(row[name] is not None for name in figures):
+                found.setdefault(place, row)
+    return found
+
+
+def _rates(
+    before: Mapping[_Key, Row | None], rows: Mapping[_Key, Row], figure: str, read_at: str
+) -> dict[_Key, float | None]:
+    """Return by key how much a figure grew per second; `read_at`: the column of when it was read."""
+    return {place: _rate(before.get(place), row, figure, read_at) for place, row in rows.items()}
+
+
+def _rate(before: Row | None, now: Row, figure: str, read_at: str) -> float | None:
+    if before is None:
+        return None
+    return per_second(growth(now[figure], before[figure]), milliseconds_between(before[read_at], now[read_at]))
+
+
+def _added_up(rates: Mapping[_Key, float | None], parts: int) -> dict[_Key, float | None]:
+    """Return the sums over all keys that begin with the same parts."""
+    found: defaultdict[_Key, list[float | None]] = defaultdict(list)
+    for key, rate in rates.items():
+        found[key[:parts]].append(rate)
+    return {key: sum_of_known(some) for key, some in found.items()}
+
+
+def _rated_topic(topic: TopicFacts, produced: Mapping[_Key, float | None]) -> TopicFacts:
+    return replace(topic, produce_tps=produced.get((topic.topic,)))
+
+
+def _with_counters(groups: Iterable[GroupFacts], rounds: Iterable[Snapshot]) -> Iterable[GroupFacts]:
+    """Add up by how much retry and dead-letter topics grew: each round tells its growth since the one before it."""
+    grown: dict[str, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
+    for one in rounds:
+        for row in rows_of(one.tables[GROUP_SNAPSHOTS.name]):
+            for name in ("retry_growth", "dead_letter_growth"):
+                grown[row["consumer_group"]][name].append(row[name])
+    for group in groups:
+        figures = {name: sum_of_known(some) for name, some in grown[group.consumer_group].items()}
+        yield replace(group, **figures)  # type: ignore[arg-type]

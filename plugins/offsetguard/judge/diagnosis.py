@@ -1,0 +1,122 @@
+"""What a support bundle shows: the findings of its end, and those that were true on the way and are over.
+
+Goal: the product's judgement, offline. Whoever sends a bundle asks what went wrong while it was recorded; often that is
+over before the recording is.
+Plan: judge after every round with what was known then, as the pipeline would have, and at the bundle's own end. A
+finding of the end is given as it is; one that is over, as it was when it was seen last, unless it was seen only for a
+moment: what comes and goes within seconds is no trouble.
+Not here: trouble of the bundle. What another recorder did not ask for is no gap of the cluster's: a rule that needs it
+cannot tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from offsetguard.collect.manifest import Outcome
+from offsetguard.facts.sampled_rounds import facts_of_moments
+from offsetguard.judge.registry import judge, worst_first
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.sources.bundle.layout import INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.collect.snapshot import Snapshot
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.rule import Finding
+    from offsetguard.model.gaps import CollectionGap
+    from offsetguard.model.verdicts import CannotTell
+
+MOST_MOMENTS = 60  # of an hour every minute, of five minutes every round
+_Subject = tuple[str, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """A finding, and at which of the judged moments it was true."""
+
+    finding: Finding  # as it was at the last of them
+    first_found_at: datetime
+    last_found_at: datetime
+    times_found: int  # of the judged moments
+    over: bool  # it was not true any more at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a bundle shows, worst first; what rules could not tell at its end."""
+
+    diagnosed: tuple[Diagnosed, ...]
+    cannot_tell: tuple[CannotTell, ...]
+
+
+def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime) -> Diagnosis:
+    """Judge the rounds of one bundle, oldest first, at least one. `end`: the bundle's own end, the last moment."""
+    moments = _judged_moments(rounds, end)
+    found: dict[_Subject, Diagnosed] = {}
+    for (_, now), facts in zip(moments, facts_of_moments(rounds, moments, config), strict=True):
+        judgement = judge(without_own_gaps(facts), config)
+        for finding in judgement.findings:
+            subject = finding.rule.id, finding.consumer_group, finding.topic
+            before = found.get(subject)
+            first, times = (before.first_found_at, before.times_found) if before else (now, 0)
+            found[subject] = Diagnosed(finding, first, now, times_found=times + 1, over=now != moments[-1][1])
+    lasting = [one for one in _without_explained(found) if not _was_momentary(one, [now for _, now in moments])]
+    order = {id(finding): place for place, finding in enumerate(worst_first(one.finding for one in lasting))}
+    return Diagnosis(tuple(sorted(lasting, key=lambda one: order[id(one.finding)])), judgement.cannot_tell)
+
+
+def without_own_gaps(facts: IntervalFacts) -> IntervalFacts:
+    """Return the facts of recorded rounds without the gaps that only the recording has.
+
+    A master is unseen only if it was asked and did not answer, not if nobody asked it.
+    """
+    gaps = tuple(gap for gap in facts.gaps if not _is_of_the_bundle(gap))
+    not_listed = facts.cluster_unseen and any(gap.broker_name is None for gap in gaps)
+    silent = {(gap.broker_name, gap.broker_id) for gap in gaps}
+    unseen = frozenset(name for name in facts.unseen_broker_names if name in {broker for broker, _ in silent})
+    brokers = tuple(
+        replace(one, answered=None) if one.answered is False and (one.broker_name, one.broker_id) not in silent else one
+        for one in facts.brokers
+    )
+    return replace(facts, gaps=gaps, unseen_broker_names=unseen, brokers=brokers, cluster_unseen=not_listed)
+
+
+def _is_of_the_bundle(gap: CollectionGap) -> bool:
+    """Whether nobody asked, or the recorded body is gone: a reason that names a line of the index."""
+    return gap.outcome == Outcome.NOT_RECORDED or (gap.outcome == Outcome.UNDECODABLE and INDEX in gap.reason)
+
+
+def _judged_moments(rounds: Sequence[Snapshot], end: datetime) -> list[tuple[int, datetime]]:
+    """Return (rounds that were over, moment): after each round, at most MOST_MOMENTS of them, and the bundle's end."""
+    last = max(end, rounds[-1].manifest.finished_at)
+    step = (last - rounds[0].manifest.started_at) / MOST_MOMENTS
+    moments: list[tuple[int, datetime]] = []
+    for count, one in enumerate(rounds[:-1], start=1):
+        now = one.manifest.finished_at
+        if not moments or now - moments[-1][1] >= step:
+            moments.append((count, now))
+    return [*moments, (len(rounds), last)]
+
+
+def _was_momentary(one: Diagnosed, moments: Sequence[datetime]) -> bool:
+    """Whether it was found once only, and was over at the next look, within less than an interval."""
+    if not one.over or one.times_found > 1:
+        return False
+    return next(now for now in moments if now > one.last_found_at) - one.last_found_at < INTERVAL_LENGTH
+
+
+def _without_explained(found: Mapping[_Subject, Diagnosed]) -> Iterator[Diagnosed]:
+    """Leave out what a later judgement names under another finding: its cause was seen only then."""
+    known_at = {
+        (explained.rule_id, explained.consumer_group, explained.topic): one.last_found_at
+        for one in sorted(found.values(), key=lambda one: one.last_found_at)
+        for explained in one.finding.explains
+    }
+    for subject, one in found.items():
+        if subject not in known_at or one.last_found_at > known_at[subject]:
+            yield one

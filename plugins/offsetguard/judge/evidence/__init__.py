@@ -1,0 +1,1 @@
+"""What rules share: lookups, figures and conclusions about one group, topic or broker."""

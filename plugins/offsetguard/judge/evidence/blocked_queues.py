@@ -1,0 +1,121 @@
+"""Orderly queues that one message blocks: their committed offset stands still while the other queues go on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.model.offsets import MessageQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+SANE_RETRIES = 16  # of an orderly message: 16 tries in place take 16 s (suspendCurrentQueueTimeMillis = 1 s)
+_FAILING_MS = 30_000  # longer than 16 tries
+_HANGING_MS = 60_000
+_SLOW_MESSAGES = 5  # a listener that needs 20 s for each message stands still for 20 s between two commits
+_BATCH = 32  # a message in the listener's hands is no longer among the cached ones: the oldest of these follows it
+_LEAST_LOOK_MS = 10_000
+_TAKES_OVER = timedelta(seconds=15)  # three commits of a client
+UNLIMITED = -1  # maxReconsumeTimes of an orderly client: never gives up; of a concurrent one: 16
+
+
+class BlockedQueue(NamedTuple):
+    """A queue, and for how long its committed offset has stood still, ms."""
+
+    queue: QueueFacts
+    blocked_ms: int
+
+
+def blocked_queues(group: GroupFacts, suspects: Sequence[QueueFacts], facts: IntervalFacts) -> list[BlockedQueue]:
+    """Return the queues of one (group, topic) that a message blocks, longest first; `suspects`: its suspect queues.
+
+    All queues standing still have another cause: the listener, or what it calls.
+    """
+    if not group.orderly or group.consumption == POP:
+        return []
+    needed_ms, now, taken = _needed_ms(group), facts.now, _just_taken(group.consumer_group, facts)
+    standing = [queue for queue in suspects if _waits(queue) and _stands_ms(queue, now) >= _LEAST_LOOK_MS]
+    moving_count = group.queue_count - len(standing)
+    blocked = [
+        BlockedQueue(queue, blocked_ms)
+        for queue in standing
+        if queue.message_queue not in taken
+        and _is_consumed(queue)
+        and (blocked_ms := _blocked_ms(queue, suspects, now)) >= needed_ms
+    ]
+    alone = group.queue_count == 1 and _fails(group)  # a topic of one queue has no other that could go on
+    if not alone and (moving_count < len(standing) or not _others_go_on(group, suspects, standing)):
+        return []
+    return sorted(blocked, key=lambda one: (-one.blocked_ms, one.queue.message_queue))
+
+
+def _just_taken(consumer_group: str, facts: IntervalFacts) -> set[MessageQueue]:
+    """Return the queues whose lock somebody waited for until a moment ago: their first commit comes within seconds."""
+    return {
+        MessageQueue(wait.topic, wait.broker_name, wait.queue_id)
+        for wait in facts.lock_waits
+        if wait.consumer_group == consumer_group
+        and wait.ended_at is not None
+        and facts.now - wait.ended_at <= _TAKES_OVER
+    }
+
+
+def _needed_ms(group: GroupFacts) -> float:
+    if _fails(group):
+        return _FAILING_MS
+    return max(_HANGING_MS, _SLOW_MESSAGES * (group.consume_rt_ms or 0))
+
+
+def _fails(group: GroupFacts) -> bool:
+    return group.consume_failed_tps is not None and group.consume_failed_tps > 0
+
+
+def _waits(queue: QueueFacts) -> bool:
+    return queue.offsets.consumer_offset is not None and (queue.offsets.effective_lag or 0) > 0
+
+
+def _stands_ms(queue: QueueFacts, now: datetime) -> float:
+    """Return for how long it is certain that nothing was committed; 0 = not known."""
+    window = queue.window
+    if window is None or queue.consume_tps:
+        return 0
+    rewound_at = window.rewind.rewound_at if window.rewind else None  # since then it stands before another message
+    since = max(_known(window.advanced_at, window.end_reached_at, window.first_seen_at, rewound_at), default=now)
+    return (now - since).total_seconds() * 1000
+
+
+def _is_consumed(queue: QueueFacts) -> bool:
+    """Whether a client holds it with its lock, and has the message at the committed offset, or the next ones."""
+    first, committed = queue.cached_min_offset, queue.offsets.consumer_offset
+    if not queue.locked or not queue.cached_message_count or first is None or committed is None:
+        return False
+    return committed <= first <= committed + _BATCH
+
+
+def _blocked_ms(queue: QueueFacts, suspects: Sequence[QueueFacts], now: datetime) -> int:
+    """Return how long it has stood still: as long as was seen; or, if only this queue is late, as its message waits."""
+    seen_ms = int(_stands_ms(queue, now))
+    if queue.window is not None and queue.window.rewind is not None:
+        return seen_ms  # its message was consumed before, and is as old as it is
+    others = [one.lag_ms for one in suspects if one is not queue and not one.holder_count and one.lag_ms is not None]
+    late = [one.lag_ms for one in suspects if one.consume_tps and one.lag_ms is not None] + others
+    if queue.lag_ms is None or any(2 * lag_ms > queue.lag_ms for lag_ms in late):
+        return seen_ms
+    return max(seen_ms, queue.lag_ms)
+
+
+def _others_go_on(group: GroupFacts, suspects: Sequence[QueueFacts], standing: Sequence[QueueFacts]) -> bool:
+    """Whether another queue was committed meanwhile, or has nothing left to consume."""
+    if group.consume_tps or any(queue.consume_tps for queue in suspects):
+        return True
+    return group.queue_count > len(standing)
+
+
+def _known(*moments: datetime | None) -> Iterator[datetime]:
+    return (moment for moment in moments if moment is not None)

@@ -1,0 +1,99 @@
+"""What a consumer group can do at once: its clients and threads, and the queues of all its topics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.windows.windows import above_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+OVERRUN = 1.2  # so many times what is consumed is written
+# Window rules of queues that are consumed and whose lag lasts: not standing still, not set back, not a passing batch.
+_LASTING = frozenset({"growing", "growth_below_floor", "keeps_pace", "shrinking", "loss_ahead"})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCapacity:
+    """One clustering group that does not pop. `topics`: its rows of topics that producers write."""
+
+    consumer_group: str
+    topics: tuple[GroupFacts, ...]
+    queue_count: int
+    orderly: bool | None
+    online_client_count: int | None
+    thread_count: int | None  # None: not every client told
+
+    @property
+    def holding_client_count(self) -> int | None:
+        """Clients that hold a queue, at most; None = not every client told."""
+        if self.thread_count is None:
+            return None
+        return sum(group.holding_client_count or 0 for group in self.topics)
+
+
+def capacities(facts: IntervalFacts) -> Iterator[GroupCapacity]:
+    """Yield every group that has a normal topic, in order of their names."""
+    by_group: defaultdict[str, list[GroupFacts]] = defaultdict(list)
+    for group in facts.groups:
+        classic = group.consumption != POP and group.message_model != "BROADCASTING"
+        if classic and group.topic_kind == "normal" and not group.system_group:
+            by_group[group.consumer_group].append(group)
+    for name, topics in sorted(by_group.items()):
+        first = topics[0]
+        everybody = bool(first.online_client_count) and first.told_client_count == first.online_client_count
+        yield GroupCapacity(
+            consumer_group=name,
+            topics=tuple(topics),
+            queue_count=sum(group.queue_count for group in topics),
+            orderly=first.orderly,
+            online_client_count=first.online_client_count,
+            thread_count=first.thread_count if everybody else None,
+        )
+
+
+def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:
+    """Whether the lag of a group matters and lies on most queues of the topic, all of which are being consumed.
+
+    It matters beyond the group's limits; and before, where producers write clearly more than is consumed: a batch that
+    is just being consumed does not.
+    """
+    policy = config.policy(facts.cluster, group.consumer_group)
+    matters = above_limit(group, policy) or _is_overrun(group, policy)
+    return matters and is_behind_everywhere(facts, config, group)
+
+
+def is_behind_everywhere(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:
+    """Whether a lag that lasts lies on most queues of the topic, all of which are being consumed.
+
+    Where only some queues are behind, more of them would not help: a key stays on its queue, and a queue that stands
+    still has another cause.
+    """
+    policy = config.policy(facts.cluster, group.consumer_group)
+    subject = group.consumer_group, group.topic
+    queues = (queue for queue in facts.queues if (queue.consumer_group, queue.message_queue.topic) == subject)
+    behind_count = sum(_is_behind(queue, group, policy) for queue in queues)
+    return 2 * behind_count >= group.queue_count and group.consume_tps != 0
+
+
+def _is_overrun(group: GroupFacts, policy: EffectivePolicy) -> bool:
+    written, consumed = group.produce_tps, group.consume_tps
+    known = written is not None and consumed is not None and (group.effective_lag or 0) >= policy.lag_floor
+    return known and written > OVERRUN * consumed  # type: ignore[operator]
+
+
+def _is_behind(queue: QueueFacts, group: GroupFacts, policy: EffectivePolicy) -> bool:
+    """Whether a queue that is consumed has its part of the group's lag, and will not have lost it soon."""
+    lag, verdict = queue.offsets.effective_lag or 0, queue.verdict
+    if lag <= 0 or verdict is None or verdict.rule not in _LASTING or queue.consume_tps == 0:
+        return False
+    soon = verdict.drain_ms is not None and verdict.drain_ms[1] <= policy.window_ms
+    return 2 * lag * group.queue_count >= (group.effective_lag or 0) and not soon

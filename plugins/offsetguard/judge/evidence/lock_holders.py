@@ -1,0 +1,176 @@
+"""Waits for rebalance locks as the rules look at them: whether the holder lives, and how long a queue stood still."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence
+from offsetguard.collect.system_names import RETRY_PREFIX
+from offsetguard.judge.evidence.lookups import master_boots
+from offsetguard.judge.windows.pace import paces
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.rebalance_lock import LOCK_SILENCE, REBALANCE_INTERVAL_MS
+from offsetguard.model.verdicts import CannotTell, QueueEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.log_facts import LockWaitFacts
+    from offsetguard.tables.queue_state import QueueState
+
+MEMBERS_COME_BACK = timedelta(seconds=90)
+"""After a broker's start: 30 s until the heartbeats of all clients reach it, and as long until all have rebalanced."""
+
+RESTART_SETTLES = timedelta(minutes=3)
+"""As long, and the longest life of a lock that one of them took too early."""
+
+Subject = tuple[str, str]  # (consumer group, topic)
+_MS = timedelta(milliseconds=1)
+_REBALANCE = REBALANCE_INTERVAL_MS * _MS
+POP = "pop"
+
+
+class Holder(StrEnum):
+    """What is known of the client that held a lock."""
+
+    GONE = "gone"  # not among the group's clients, or its id belongs to a process that was started later
+    ALIVE = "alive"
+    UNKNOWN = "unknown"
+
+
+def holder_of(wait: LockWaitFacts) -> Holder:
+    """Tell whether the holder that refused the lock is the client that is online under its id now."""
+    if wait.holder_online is None:
+        return Holder.UNKNOWN
+    if not wait.holder_online:
+        return Holder.GONE
+    if wait.holder_start_at is not None:
+        return Holder.GONE if wait.holder_start_at > wait.first_refused_at else Holder.ALIVE
+    # `ip@pid#nanoseconds`, made by clients since 4.9, never comes back; a fixed instance name does, after a restart
+    return Holder.ALIVE if wait.holder_client_id and "#" in wait.holder_client_id else Holder.UNKNOWN
+
+
+def waits_for_messages(facts: IntervalFacts) -> Mapping[Subject, list[LockWaitFacts]]:
+    """Return the waits of each (group, topic), but for retry topics and POP groups.
+
+    An orderly group sends nothing back, so its retry queues are empty; their locks change hands late in any join.
+    A wait whose end no log tells is over with the queue's next commit: somebody consumes it.
+    """
+    pop = {group.consumer_group for group in facts.groups if group.consumption == POP}
+    windows = {(one.consumer_group, one.message_queue): one.window for one in facts.queues if one.window is not None}
+    found: defaultdict[Subject, list[LockWaitFacts]] = defaultdict(list)
+    for wait in facts.lock_waits:
+        if not wait.topic.startswith(RETRY_PREFIX) and wait.consumer_group not in pop:
+            window = windows.get((wait.consumer_group, queue_of(wait)))
+            found[wait.consumer_group, wait.topic].append(_until_a_commit(wait, window) if window else wait)
+    return found
+
+
+def _until_a_commit(wait: LockWaitFacts, window: QueueState) -> LockWaitFacts:
+    """Return the wait, ended if the queue was committed since. Who still waited then was refused at each rebalance.
+
+    Between two samples the commit may be older than the refusal; of a holder that lives, it tells that it consumes.
+    """
+    if wait.ended_at is not None or window.advanced_at is None or window.advanced_at <= wait.first_refused_at:
+        return wait
+    alive = holder_of(wait) is Holder.ALIVE
+    moving = [pace for pace in paces(window) if (pace.consumed or 0) > 0]
+    commits = [pace.until for pace in moving if (pace.until if alive else pace.since) > wait.first_refused_at]
+    if not commits:
+        return wait
+    ended_at = min(*commits, wait.last_refused_at + _REBALANCE)
+    return replace(wait, ended_at=ended_at, waited_ms=(ended_at - wait.first_refused_at) // _MS)
+
+
+def goes_on(wait: LockWaitFacts, now: datetime) -> bool:
+    """Whether the client still waits; one that was silent for longer than LOCK_SILENCE has given up."""
+    return wait.ended_at is None and now - wait.last_refused_at <= LOCK_SILENCE
+
+
+def stood_still_ms(wait: LockWaitFacts, now: datetime) -> int:
+    """Return how long the queue had nobody to consume it, until now if it still has not."""
+    return (now - wait.first_refused_at) // _MS if goes_on(wait, now) else wait.waited_ms
+
+
+def by_a_restart(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
+    """Whether the broker's start explains the wait, or has ended it: a lock from before is forgotten.
+
+    So is the lock of a broker that is away now, and when it was started before is not known.
+    """
+    if wait.broker_name in facts.unseen_broker_names:
+        return True
+    boot_at = master_boots(facts).get(wait.broker_name)
+    if boot_at is not None and wait.ended_at is not None and wait.ended_at <= boot_at:
+        return True
+    until = facts.now if goes_on(wait, facts.now) else wait.ended_at or wait.last_refused_at
+    return restart_explains(facts, wait.broker_name, wait.first_refused_at, until)
+
+
+def restart_explains(facts: IntervalFacts, broker_name: str, since: datetime, until: datetime) -> bool:
+    """Whether queues of a broker stood still because it was started: it keeps locks and members in memory.
+
+    After its start each client counts on the members whose heartbeats have come already, until all have.
+    """
+    boot_at = master_boots(facts).get(broker_name)
+    return (
+        boot_at is not None
+        and since - boot_at <= MEMBERS_COME_BACK
+        and timedelta(0) <= until - boot_at <= RESTART_SETTLES
+    )
+
+
+def queue_of(wait: LockWaitFacts) -> MessageQueue:
+    """Return the queue that was waited for."""
+    return MessageQueue(wait.topic, wait.broker_name, wait.queue_id)
+
+
+def evidence_of(
+    waits: Collection[LockWaitFacts], suspects: Sequence[QueueFacts], now: datetime
+) -> tuple[QueueEvidence, ...]:
+    """Return one entry per queue, longest wait first, with the lag that it has now."""
+    lags = {queue.message_queue: queue.offsets.effective_lag for queue in suspects}
+    longest: dict[MessageQueue, LockWaitFacts] = {}
+    for wait in sorted(waits, key=lambda one: (-stood_still_ms(one, now), queue_of(one), one.waiter_client_id or "")):
+        longest.setdefault(queue_of(wait), wait)
+    return tuple(
+        QueueEvidence(
+            queue,
+            {
+                "stood_still_ms": stood_still_ms(wait, now),
+                "holder_client_id": wait.holder_client_id,
+                "waiter_client_id": wait.waiter_client_id,
+                "first_refused_at": wait.first_refused_at,
+                "refusal_count": wait.refusal_count,
+                "effective_lag": lags.get(queue, 0),  # a queue that is no suspect has nothing that waits for long
+            },
+        )
+        for queue, wait in longest.items()
+    )
+
+
+def brokers_of(queues: Collection[QueueEvidence]) -> str:
+    """Return the brokers of some queues as text."""
+    return ", ".join(sorted({one.message_queue.broker_name for one in queues}))
+
+
+def unknown_holders(facts: IntervalFacts, rule_id: str, at_least_ms: int) -> Iterator[CannotTell]:
+    """Say which groups waited for locks of which nobody knows whether the holder lives."""
+    for (group, _), waits in sorted(waits_for_messages(facts).items()):
+        unknown = [
+            one
+            for one in waits
+            if holder_of(one) is Holder.UNKNOWN
+            and one.ended_by != "released"
+            and stood_still_ms(one, facts.now) >= at_least_ms
+        ]
+        if unknown:
+            named = any(one.holder_client_id for one in unknown)
+            brokers = frozenset(one.broker_name for one in unknown)
+            because = Sentence("lock_holders_not_seen" if named else "lock_holders_not_named")
+            yield CannotTell(rule_id, group, brokers, because)

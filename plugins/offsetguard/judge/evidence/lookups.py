@@ -1,0 +1,139 @@
+"""Looking up facts of one group, topic or broker, and the figures that several rules show."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence
+from offsetguard.model.verdicts import CannotTell, QueueEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+
+def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[QueueFacts]]:
+    """Return the suspect queues of each (consumer group, topic)."""
+    found: defaultdict[tuple[str, str], list[QueueFacts]] = defaultdict(list)
+    for queue in facts.queues:
+        found[queue.consumer_group, queue.message_queue.topic].append(queue)
+    return found
+
+
+def last_stored(queue: QueueFacts) -> datetime | str:
+    """Return when the message before the committed offset was stored, or why that is not known; never 1970."""
+    if queue.last_timestamp is not None:
+        return queue.last_timestamp
+    if queue.offsets.consumer_offset is None:
+        return Sentence("never_committed")
+    return Sentence("message_before_deleted")
+
+
+def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    """Return the queues that are behind, worst first."""
+    behind = (queue for queue in queues if (queue.offsets.effective_lag or 0) > 0)
+    return tuple(
+        QueueEvidence(
+            queue.message_queue,
+            {
+                "effective_lag": queue.offsets.effective_lag,
+                "lag_ms": queue.lag_ms,
+                "inflight": queue.offsets.inflight,
+                "cached_message_count": queue.cached_message_count,
+                "last_timestamp": last_stored(queue),
+            },
+        )
+        for queue in sorted(behind, key=lambda one: (-(one.offsets.effective_lag or 0), one.message_queue))
+    )
+
+
+def master_boots(facts: IntervalFacts) -> Mapping[str, datetime]:
+    """Return when each master was started, or took over as one, by broker name; one that did not tell is left out.
+
+    Since then it knows locks, clients and commits; a slave may have run for long before.
+    """
+    found = {}
+    for one in facts.brokers:
+        known = [moment for moment in (one.boot_at, one.master_changed_at) if moment is not None]
+        if one.broker_id == 0 and known:
+            found[one.broker_name] = max(known)
+    return found
+
+
+def master_changes(facts: IntervalFacts, since: datetime) -> Mapping[str, datetime]:
+    """Return by broker name when another replica was first seen as the master, of changes since a moment."""
+    known = ((one.broker_name, one.master_changed_at) for one in facts.brokers if one.broker_id == 0)
+    return {name: at for name, at in known if at is not None and at >= since}
+
+
+def message_models(facts: IntervalFacts) -> Mapping[str, str]:
+    """Return CLUSTERING or BROADCASTING per consumer group; a group of which no client was online is left out."""
+    # a broadcasting group has no offsets, so no row of its topics
+    known: list[OnlineGroupFacts | GroupFacts] = [*facts.online_groups, *facts.groups]
+    return {g.consumer_group: g.message_model for g in known if g.message_model is not None}
+
+
+def online_clients(facts: IntervalFacts) -> Mapping[str, int]:
+    """Return the connected clients per consumer group; a group whose connections were not seen is left out."""
+    known: list[OnlineGroupFacts | GroupFacts] = [*facts.online_groups, *facts.groups]
+    return {g.consumer_group: g.online_client_count for g in known if g.online_client_count is not None}
+
+
+def name_servers_of(config: Config, cluster: str) -> str:
+    """Return the cluster's name servers as mqadmin's -n takes them."""
+    known = config.clusters.get(cluster)
+    return ";".join(known.name_servers) if known is not None else "HOST:PORT"
+
+
+def rocketmq_cluster_of(facts: IntervalFacts) -> str:
+    """Return the cluster's name as mqadmin's -c takes it; CLUSTER where brokers told none, or not all the same."""
+    told = {broker.rocketmq_cluster for broker in facts.brokers if broker.rocketmq_cluster}
+    return told.pop() if len(told) == 1 else "CLUSTER"
+
+
+SILENT_AT_ZERO = frozenset(
+    {"beyond", "lost", "repeated"}
+)  # "lost messages 0" in a message about something else is noise
+
+
+def rounded_rate(tps: float | None) -> int | float | None:
+    """Return a rate without digits that nobody needs: whole from 10 per second on, else tenths."""
+    if tps is None:
+        return None
+    return round(tps) if tps >= 10 or tps == 0 else round(tps, 1)
+
+
+def slave_behind_bytes(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
+    """Return by how much the slave of these brokers that is furthest behind lags; None = not seen."""
+    found = (one.slave_behind_bytes for one in facts.brokers if one.broker_name in broker_names)
+    return max((behind for behind in found if behind is not None), default=None)
+
+
+_OF_NO_GROUP = {"retry_growth": "retries_unknown", "dead_letter_growth": "dead_letters_unknown"}
+_NOT_OF_GROUP = {"retry_growth": "retries_of_group_unknown", "dead_letter_growth": "dead_letters_of_group_unknown"}
+
+
+def each_group(facts: IntervalFacts) -> Iterator[GroupFacts]:
+    """Give one row of each consumer group, RocketMQ's own left out; any row has the group's own figures."""
+    seen: set[str] = set()
+    for group in facts.groups:
+        if not group.system_group and group.consumer_group not in seen:
+            seen.add(group.consumer_group)
+            yield group
+
+
+def growth_unknown(facts: IntervalFacts, rule_id: str, field: str) -> Iterator[CannotTell]:
+    """Give what cannot be told because a growth is not known: once when there is no round before, else by group."""
+    groups = list(each_group(facts))
+    unknown = [group for group in groups if getattr(group, field) is None]
+    if groups and len(unknown) == len(groups):
+        yield CannotTell(rule_id, None, frozenset(), Sentence(_OF_NO_GROUP[field]))
+        return
+    for group in unknown:
+        because = Sentence(_NOT_OF_GROUP[field], consumer_group=group.consumer_group)
+        yield CannotTell(rule_id, group.consumer_group, frozenset(), because)

@@ -1,0 +1,289 @@
+"""Why offsets moved: each move of the look-back window, and each queue that shows one, has one cause and one rule.
+
+not_persisted   the same request again and again: the correction is not kept (offset_store_not_persisting), or in a
+                clustering group something sets the offset back after each one (offset_reset)
+overtaken       asked below the oldest message, once, and went on (offset_moved_by_retention). Where only snapshots show
+                it, its commit jumped further than it consumes: who commits past min at its own pace lost nothing
+reset           moved back, or beyond the end, while the end did not fall; or a log line says so (offset_reset)
+recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
+switched        about when another replica became the master: moved back to what the new one had copied of the commits;
+                beyond the end of what it had copied of the messages (master_switched)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.judge.evidence.client_requests import completed_moves
+from offsetguard.judge.evidence.lookups import (
+    master_boots,
+    master_changes,
+    message_models,
+    online_clients,
+    queues_by_group,
+)
+from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
+from offsetguard.judge.windows.pace import paces
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.log_kinds import MEMBERSHIP, RESETS, SILENCE
+from offsetguard.model.offsets import MessageQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.facts import OffsetMoveFacts
+    from offsetguard.tables.log_facts import LogLineFacts
+    from offsetguard.tables.queue_state import QueueState
+
+LOOPING_MOVES = 3
+"""A correction that is kept comes once, and once more when the min offset moves on meanwhile; the third is a loop."""
+
+LEAST_PERIOD = timedelta(seconds=10)
+"""A client asks once per rebalance (20 s; never less than 10 s are set): faster requests are of several clients."""
+
+RESET_REACHES = timedelta(seconds=90)
+"""Clients take a reset with their next pull or rebalance."""
+
+HANDOVER = timedelta(seconds=60)
+"""Two rebalances and a late one: as long after a client came or went its queues change hands."""
+
+REGAINED_WITHIN = timedelta(seconds=15)
+"""Three commits of a client."""
+
+JUMP = 3
+"""Times as far as a group committed in any interval: so far it did not consume, not even if a round failed."""
+
+UNCOMMITTED = timedelta(seconds=30)
+"""What a handover can take back: clients and the broker's file are late by 5 s each, a slave's copy by 10 more."""
+
+BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
+
+SWITCH_SETTLES = timedelta(minutes=2)
+"""A switch is seen by the round after it (1 min); clients find the new master within 30 s, and rebalance twice."""
+
+
+@dataclass(slots=True)
+class Causes:
+    """What happened to one (consumer group, topic); `model`: None = no client of it was seen."""
+
+    model: str | None
+    not_persisted: list[OffsetMoveFacts] = field(default_factory=list)
+    overtaken: list[OffsetMoveFacts] = field(default_factory=list)
+    moved_back: list[OffsetMoveFacts] = field(default_factory=list)  # reset, by whoever it was
+    beyond_end: list[OffsetMoveFacts] = field(default_factory=list)  # asked; nobody knows why
+    recreated: list[QueueFacts] = field(default_factory=list)  # their end fell
+    committed_beyond: list[QueueFacts] = field(default_factory=list)  # now; nobody knows why
+    set_beyond: list[QueueFacts] = field(default_factory=list)  # now; their end did not fall
+    reset_lines: list[LogLineFacts] = field(default_factory=list)
+    read_again: list[OffsetMoveFacts] = field(default_factory=list)  # from where a new master had the commits
+    cut_requests: list[OffsetMoveFacts] = field(default_factory=list)  # beyond the end of a new master
+    cut_queues: list[QueueFacts] = field(default_factory=list)  # their end fell with it, or lies below the commit
+
+    @property
+    def moves(self) -> list[OffsetMoveFacts]:
+        """All moves."""
+        of_groups = [*self.not_persisted, *self.overtaken, *self.moved_back, *self.beyond_end]
+        return [*of_groups, *self.read_again, *self.cut_requests]
+
+
+def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Causes]:
+    """Return by (consumer group, topic) what happened within the look-back window, in the order of their names."""
+    models, clients, queues = message_models(facts), online_clients(facts), queues_by_group(facts)
+    since = facts.now - timedelta(milliseconds=config.judgement.offset_move_window_ms)
+    changes = membership_changes(facts)
+    boots, switches = master_boots(facts), master_changes(facts, since - SWITCH_SETTLES)
+    tiered = tiered_broker_names(facts)
+    moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
+    for move in completed_moves(facts):
+        pair = (move.consumer_group, move.topic)
+        moments = [
+            *changes.get(move.consumer_group, ()),
+            *([boots[move.broker_name]] if move.broker_name in boots else []),
+        ]
+        if move.broker_name in facts.unseen_broker_names:  # when it was started is not known while it is away
+            moments.append(move.last_moved_at)
+        windows = _windows_of(move, queues.get(pair, ()))
+        if move.origin == "snapshot" and (
+            _is_handover(move, windows, moments, facts.now)
+            or _goes_on_at_its_pace(move, windows)
+            or (move.broker_name in tiered and move.corrected_offset > move.requested_offset)  # consumed from there
+        ):
+            continue
+        if not _first_start(move, clients.get(move.consumer_group)):
+            moves[pair].append(move)
+    lines: dict[tuple[str, str], list[LogLineFacts]] = defaultdict(list)
+    for line in facts.log_lines:
+        if line.kind in RESETS and line.kind != "offsets_removed" and line.topic is not None:
+            lines[line.consumer_group, line.topic].append(line)
+    found = {}
+    for pair in sorted(moves.keys() | lines.keys() | queues.keys()):
+        one = Causes(models.get(pair[0]), reset_lines=lines.get(pair, []))
+        _sort_queues(one, queues.get(pair, ()), since, facts.now, switches)
+        _sort_moves(one, moves.get(pair, ()), clients.get(pair[0]), facts.now, switches)
+        found[pair] = one
+    return found
+
+
+def loops(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
+    """Whether one client asks for the same offset at each rebalance.
+
+    Where the client is not known, as many requests as clients are no loop: after a restart each asks once or twice.
+    """
+    if move.origin == "snapshot":  # it does not show requests
+        return False
+    least = LOOPING_MOVES if move.client_id else max(LOOPING_MOVES, 2 * (online_client_count or 1) + 1)
+    span = move.last_moved_at - move.first_moved_at
+    return move.move_count >= least and span >= (LOOPING_MOVES - 1) * LEAST_PERIOD
+
+
+def _first_start(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
+    """So starts a new group that consumes from the first offset, on a topic whose first messages are deleted."""
+    first = move.requested_offset == 0 < move.corrected_offset
+    return first and move.origin != "reset" and not loops(move, online_client_count)
+
+
+def _sort_queues(
+    one: Causes, queues: Iterable[QueueFacts], since: datetime, now: datetime, switches: Mapping[str, datetime]
+) -> None:
+    if one.model == BROADCASTING:  # what the broker keeps under its name is not where its clients are
+        return
+    for queue in queues:
+        window, broker_name = queue.window, queue.message_queue.broker_name
+        if window is not None and window.recreated_at is not None and window.recreated_at >= since:
+            with_switch = came_with_switch(broker_name, window.recreated_at, switches)
+            (one.cut_queues if with_switch else one.recreated).append(queue)
+        elif _is_beyond(queue) and came_with_switch(broker_name, now, switches) and not one.reset_lines:
+            one.cut_queues.append(queue)  # clients are on their way to be sent to its end
+        elif _is_beyond(queue):
+            was_set = one.reset_lines or (_was_within(queue) and broker_name not in switches)
+            (one.set_beyond if was_set else one.committed_beyond).append(queue)
+
+
+def _sort_moves(
+    one: Causes,
+    moves: Sequence[OffsetMoveFacts],
+    online_client_count: int | None,
+    now: datetime,
+    switches: Mapping[str, datetime],
+) -> None:
+    fallen = (queue.message_queue for queue in (*one.recreated, *one.cut_queues))
+    recreated = {(queue.broker_name, queue.queue_id) for queue in fallen}
+    recreated_brokers = {broker_name for broker_name, _ in recreated}
+    ordered = {move.broker_name for move in moves if move.origin == "reset"}
+    for move in moves:
+        back = move.requested_offset > move.corrected_offset
+        place = (move.broker_name, move.queue_id)
+        if move.origin != "reset" and move.broker_name in ordered and _was_reset(move, one.reset_lines):
+            continue  # what clients asked for then; what the order did is told queue by queue
+        if back and (place in recreated or (move.queue_id is None and move.broker_name in recreated_brokers)):
+            continue  # its queue is told already
+        if loops(move, online_client_count):
+            one.not_persisted.append(move)
+        elif back and _is_of_switch(move, one.reset_lines, switches):
+            (one.read_again if move.origin == "snapshot" else one.cut_requests).append(move)
+        elif move.origin == "reset" or _was_reset(move, one.reset_lines) or (back and move.origin == "snapshot"):
+            one.moved_back.append(move)
+        elif one.model != CLUSTERING and move.origin != "snapshot" and now - move.last_moved_at <= SILENCE:
+            continue  # two rebalances will show whether it asks for the same again
+        elif back:
+            one.beyond_end.append(move)
+        else:
+            one.overtaken.append(move)
+
+
+def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:
+    """5.x prints a correction for a reset as well, in either direction."""
+    begun = timedelta(seconds=1)  # logs tell whole seconds
+    return any(one.first_at - begun <= move.last_moved_at <= one.last_at + RESET_REACHES for one in lines)
+
+
+def came_with_switch(broker_name: str, at: datetime, switches: Mapping[str, datetime]) -> bool:
+    """Whether something of a broker's happened about when another replica became its master.
+
+    `switches`: by broker name, when that was first seen.
+    """
+    return broker_name in switches and abs(at - switches[broker_name]) <= SWITCH_SETTLES
+
+
+def _is_of_switch(move: OffsetMoveFacts, reset_lines: Sequence[LogLineFacts], switches: Mapping[str, datetime]) -> bool:
+    ordered = move.origin == "reset" or _was_reset(move, reset_lines)
+    return not ordered and came_with_switch(move.broker_name, move.last_moved_at, switches)
+
+
+def _is_beyond(queue: QueueFacts) -> bool:
+    consumer, end = queue.offsets.consumer_offset, queue.offsets.max_offset
+    return consumer is not None and end is not None and consumer > end
+
+
+def _was_within(queue: QueueFacts) -> bool:
+    """Whether an earlier sample of the same queue was in order: then the offset was set, the end did not fall."""
+    earlier = queue.window.points if queue.window else ()
+    return any(point.committed_offset is not None and point.committed_offset <= point.max_offset for point in earlier)
+
+
+def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]:
+    """Return by consumer group when clients of it came or went, as far as logs and clients tell."""
+    found: dict[str, list[datetime]] = defaultdict(list)
+    for group in facts.groups:
+        if group.newest_client_start_at is not None:
+            found[group.consumer_group].append(group.newest_client_start_at)
+    for line in facts.log_lines:
+        if line.kind in MEMBERSHIP:
+            found[line.consumer_group] += [line.first_at, line.spell_first_at, line.last_at]
+    return found
+
+
+def _windows_of(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> list[QueueState]:
+    """Return the window of the move's queue, if it is known: one at most."""
+    queue = MessageQueue(move.topic, move.broker_name, move.queue_id) if move.queue_id is not None else None
+    return [one.window for one in queues if one.window and one.message_queue == queue]
+
+
+def _goes_on_at_its_pace(move: OffsetMoveFacts, windows: Iterable[QueueState]) -> bool:
+    """Whether nothing shows that the messages between two commits, which are deleted now, were not consumed before.
+
+    A group that lags by as much as a broker keeps commits past a min offset that has just moved; a group that was
+    overtaken jumps. Its pace is that of before, or of after where nothing is known of before.
+    """
+    if move.requested_offset >= move.corrected_offset:
+        return False
+    for window in windows:
+        known = [pace for pace in paces(window) if pace.consumed is not None]
+        before = [pace for pace in known if pace.until < move.first_moved_at]
+        usual = before or [pace for pace in known if pace.since >= move.last_moved_at]
+        if usual:
+            within_one = max(pace.consumed or 0 for pace in usual) * (INTERVAL_LENGTH / timedelta(milliseconds=1))
+            return move.corrected_offset - move.requested_offset <= JUMP * within_one
+    return True
+
+
+def _is_handover(
+    move: OffsetMoveFacts, windows: Collection[QueueState], changes: Iterable[datetime], now: datetime
+) -> bool:
+    """Whether a queue's old owner committed once more after its new one: the new one's next commit (5 s) regains it.
+
+    So it does after a broker's crash, which loses the commits of its last 5 s. A group that is slow, or has the
+    outage's messages before it, regains it later: for it, the step is what it does within seconds. `changes`: of
+    members, and boots. A step that only the newest sample shows may be regained by the next one.
+    """
+    if move.requested_offset <= move.corrected_offset:
+        return False
+    if not any(abs(move.last_moved_at - at) <= HANDOVER for at in changes):
+        return False
+    regained = all(one.rewind is None or one.rewind.regained_at is not None for one in windows)
+    return regained or any(
+        (one.seen_at or now) - move.last_moved_at < REGAINED_WITHIN
+        or move.requested_offset - move.corrected_offset <= _most_within(one, UNCOMMITTED / timedelta(milliseconds=1))
+        for one in windows
+    )
+
+
+def _most_within(window: QueueState, time_ms: float) -> float:
+    """Return how many messages were written, or committed, in such a time when they were most: between two samples."""
+    return max((max(pace.produced, pace.consumed or 0) for pace in paces(window)), default=0.0) * time_ms

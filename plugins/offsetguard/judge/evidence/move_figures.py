@@ -1,0 +1,184 @@
+"""Figures of offset moves and of ordered resets, for the rules that tell of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from offsetguard.catalogue import Sentence
+from offsetguard.judge.evidence.move_causes import LEAST_PERIOD
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.verdicts import QueueEvidence
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from offsetguard.facts.interval import QueueFacts
+    from offsetguard.model.verdicts import Figure
+    from offsetguard.tables.facts import OffsetMoveFacts
+    from offsetguard.tables.log_facts import LogLineFacts
+
+
+_CLIENTS_SHOWN = 5
+
+
+def move_figures(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
+    """Return the figures of the worst move, and of all of them together; there is at least one."""
+    worst = min(moves, key=worst_first)
+    span_ms = round((worst.last_moved_at - worst.first_moved_at).total_seconds() * 1000)
+    return {
+        "worst_queue": f"{worst.broker_name}/{'?' if worst.queue_id is None else worst.queue_id}",
+        "requested_offset": worst.requested_offset,
+        "corrected_offset": worst.corrected_offset,
+        "move_count": worst.move_count,
+        "span_ms": span_ms,
+        "period_ms": span_ms // (worst.move_count - 1) if worst.move_count > 1 else None,
+        "first_moved_at": min(move.first_moved_at for move in moves),
+        "last_moved_at": max(move.last_moved_at for move in moves),
+        "lost": lost_of(moves),
+        "worst_lost": max(0, worst.corrected_offset - worst.requested_offset),
+        "repeated": sum(max(0, move.requested_offset - move.corrected_offset) for move in moves),
+        # where only log lines tell of moves, how many queues there are is not known
+        "queue_count": None if any(move.queue_id is None for move in moves) else len(_by_queue(moves)),
+        "clients": clients_of(moves),
+    }
+
+
+def moment(figure: Figure) -> datetime | None:
+    """Return a figure as the moment that it is."""
+    return figure if isinstance(figure, datetime) else None
+
+
+def clients_of(moves: Iterable[OffsetMoveFacts]) -> Figure:
+    """Return the clients, or their addresses, that asked; "(id not seen)" when nothing names them."""
+    names = sorted({move.client_id for move in moves if move.client_id})
+    hidden = len(names) - _CLIENTS_SHOWN
+    return ", ".join([*names[:_CLIENTS_SHOWN], *([f"+{hidden}"] if hidden > 0 else [])]) or Sentence("client_not_named")
+
+
+def move_evidence(moves: Iterable[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:
+    """Return the moves whose queue is known, worst first."""
+    return tuple(
+        QueueEvidence(
+            MessageQueue(move.topic, move.broker_name, move.queue_id),
+            {
+                "requested_offset": move.requested_offset,
+                "corrected_offset": move.corrected_offset,
+                "lost": max(0, move.corrected_offset - move.requested_offset),
+                "move_count": move.move_count,
+                "last_moved_at": move.last_moved_at,
+                **({"client_id": move.client_id} if move.client_id else {}),
+            },
+        )
+        for move in sorted(moves, key=worst_first)
+        if move.queue_id is not None
+    )
+
+
+def worst_first(move: OffsetMoveFacts) -> tuple[int, str, int, int]:
+    """Order moves by how far they went."""
+    queue_id = -1 if move.queue_id is None else move.queue_id
+    return -abs(move.corrected_offset - move.requested_offset), move.broker_name, queue_id, move.requested_offset
+
+
+def lost_of(moves: Iterable[OffsetMoveFacts]) -> int:
+    """Return the messages that moves forward skipped; in one queue overlapping moves count once."""
+    return sum(_lost(some) * max(map(_queues_asking, some)) for some in _by_queue(moves).values())
+
+
+def _queues_asking(move: OffsetMoveFacts) -> int:
+    """Return on how many queues one offset was asked for: log lines name none, and who asks again does so later."""
+    at_once = move.last_moved_at - move.first_moved_at < LEAST_PERIOD
+    return move.move_count if at_once and move.origin == "log" else 1
+
+
+def _by_queue(
+    moves: Iterable[OffsetMoveFacts],
+) -> Mapping[tuple[str, int | None, int], list[OffsetMoveFacts]]:
+    """Group by queue; moves of unknown queues stand alone: a group asks for one offset of a queue at a time."""
+    found: dict[tuple[str, int | None, int], list[OffsetMoveFacts]] = defaultdict(list)
+    for move in moves:
+        alone = move.requested_offset if move.queue_id is None else 0
+        found[move.broker_name, move.queue_id, alone].append(move)
+    return found
+
+
+def _lost(moves: Iterable[OffsetMoveFacts]) -> int:
+    lost, counted_to = 0, 0
+    for move in sorted(moves, key=lambda move: move.requested_offset):
+        start = max(counted_to, move.requested_offset)
+        if move.corrected_offset > start:
+            lost += move.corrected_offset - start
+            counted_to = move.corrected_offset
+    return lost
+
+
+TO_THE_END = -1  # AdminBrokerProcessor.resetOffset: timestamp -1 means the max offset
+_LATEST_MS = 253_402_300_799_000  # the year 9999
+
+
+def reset_figures(lines: Sequence[LogLineFacts]) -> dict[str, Figure]:
+    """Return the figures of the newest reset; what no line says is None. There is at least one line."""
+    said: dict[str, Any] = {}
+    for line in sorted(lines, key=lambda one: one.last_at):
+        known = json.loads(line.newest_fields_json)
+        said |= {name: value for name, value in known.items() if value is not None}
+    target_ms = said.get("target_timestamp_ms")
+    target_at = None
+    if isinstance(target_ms, int) and 0 < target_ms <= _LATEST_MS:
+        target_at = datetime.fromtimestamp(target_ms / 1000, UTC)
+    return {
+        "caller": said.get("caller_address"),
+        "target_at": target_at,
+        "first_moved_at": min(line.first_at for line in lines),
+        "last_moved_at": max(line.last_at for line in lines),
+    }
+
+
+def is_to_the_end(lines: Sequence[LogLineFacts]) -> bool:
+    """Whether the newest order that names a target says: to the end."""
+    for line in sorted(lines, key=lambda one: one.last_at, reverse=True):
+        target_ms = json.loads(line.newest_fields_json).get("target_timestamp_ms")
+        if target_ms is not None:
+            return bool(target_ms == TO_THE_END)
+    return False
+
+
+def passed_by(
+    client_ids: Collection[str], queues: Iterable[QueueFacts], since: datetime | None
+) -> Mapping[MessageQueue, int]:
+    """Return by queue that one of the clients holds about how far its committed offset moved since that moment.
+
+    A window keeps few samples: between the last one before the moment and the newest the offset is taken to have moved
+    evenly. Where no sample is as old, it is what the offset moved since the oldest.
+    """
+    passed: dict[MessageQueue, int] = {}
+    for queue in queues:
+        newest = queue.window.seen if queue.window else None
+        if queue.window is None or newest is None or since is None or queue.holder_client_id not in client_ids:
+            continue
+        known = [point for point in queue.window.points if point.committed_offset is not None]
+        earlier = next((point for point in known if point.at <= since), known[-1] if known else None)
+        if earlier is not None and earlier.committed_offset is not None and newest.committed_offset is not None:
+            share = min(1.0, (newest.at - since) / (newest.at - earlier.at))
+            passed[queue.message_queue] = round(share * (newest.committed_offset - earlier.committed_offset))
+    return {queue: count for queue, count in passed.items() if count > 0}
+
+
+def skipped_at_most(passed: Mapping[MessageQueue, int], hit_ratio: float | None) -> int | None:
+    """Return how many of the passed messages brokers kept back; what the clients wanted is among them.
+
+    `hit_ratio`: share of all messages that brokers hand out by the expression that they hold; None = not known.
+    """
+    if hit_ratio is None or not passed:
+        return None
+    return math.ceil(sum(passed.values()) * (1.0 - hit_ratio))
+
+
+def passed_evidence(passed: Mapping[MessageQueue, int]) -> tuple[QueueEvidence, ...]:
+    """Return the queues, worst first."""
+    worst_first = sorted(passed.items(), key=lambda one: (-one[1], one[0]))
+    return tuple(QueueEvidence(queue, {"passed": count}) for queue, count in worst_first)

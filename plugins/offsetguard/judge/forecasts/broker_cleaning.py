@@ -1,0 +1,206 @@
+"""What a broker will delete when: its cleaner, run ahead of time, once as early and once as late as may be.
+
+The cleaner (DefaultMessageStore.CleanCommitLogService, 4.9.8 and 5.3.3) looks every 10 s and deletes whole commit-log
+files, oldest first, at most ten a round, never the newest:
+
+- a file is *expired* when nothing was written to it for `fileReservedTime` hours; expired files go in the hours of
+  `deleteWhen` (in the time zone of the broker's host), or at any hour when the disk is fuller than
+  `diskMaxUsedSpaceRatio`;
+- above `diskSpaceCleanForciblyRatio` (85 %) files go whatever their age, unless `cleanFileForciblyEnable` is false.
+
+So messages go in steps of a file over all topics: one on a quiet broker outlives its time, and a loud topic pushes out
+the messages of others. What is not known is taken early for the one run and late for the other: how fast will be
+written (as yesterday at that hour, and as now), when the bytes were written, the host's zone, the disk's size.
+A broker that was seen to delete younger messages than its settings explain may do so again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve
+from offsetguard.model.forecast import FURTHEST_MS, Basis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from offsetguard.judge.forecasts.byte_curve import WriteRates
+    from offsetguard.judge.forecasts.delete_hours import DeleteHours
+
+ROUND_MS = 10_000
+FILES_PER_ROUND = 10
+_RATIO_SLACK = 0.01  # others write to the disk as well
+_ROUNDED = 0.01  # brokers tell whole percents, rounded up
+_OTHER_FILES = 1.06  # bytes on disk per byte of commit log, at the most: consume queues and indexes
+_STEPS = ((3_600_000, 300_000), (6 * 3_600_000, 1_200_000), (FURTHEST_MS, 1_800_000))  # (up to, length), ms from now
+
+
+def _steps() -> Iterator[tuple[int, int]]:
+    begin = 0
+    for until, length in _STEPS:
+        while begin < until:
+            yield begin, begin + length
+            begin += length
+
+
+_STEPS_AHEAD = tuple(_steps())
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """So many ms from now, messages stored before a moment (ms since 1970) are gone."""
+
+    after_ms: int
+    gone_before_ms: float
+    basis: Basis
+
+
+class BrokerRetention:
+    """What a broker deletes, oldest first: as early as may be, and as late. Found out when somebody asks."""
+
+    def __init__(self, run: Callable[[int], Iterable[Deletion]], oldest_ms: int | None = None) -> None:
+        """Take a run of the cleaner (argument: EARLY or LATE), and the store time of the oldest message kept."""
+        self._run = run
+        self.oldest_ms = oldest_ms
+
+    @cached_property
+    def early(self) -> Iterable[Deletion]:
+        """The deletions as early as they may come."""
+        return _Remembered(self._run(EARLY))
+
+    @cached_property
+    def late(self) -> Iterable[Deletion]:
+        """The deletions at the latest."""
+        return _Remembered(self._run(LATE))
+
+
+class _Remembered:
+    """What a run gives, run only as far as somebody asked: a loss that is near needs no look at next week."""
+
+    def __init__(self, run: Iterable[Deletion]) -> None:
+        self._seen: list[Deletion] = []
+        self._rest = iter(run)
+
+    def __iter__(self) -> Iterator[Deletion]:
+        position = 0
+        while True:
+            while position < len(self._seen):
+                yield self._seen[position]
+                position += 1
+            following = next(self._rest, None)
+            if following is None:
+                return
+            self._seen.append(following)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """A broker's settings and disk. None = not known, but for `forced_ratio`: None = it never deletes by force."""
+
+    reserved_ms: int | None
+    hours: DeleteHours
+    file_bytes: int
+    expired_ratio: float
+    forced_ratio: float | None
+    disk_ratio: float | None
+    disk_bytes: int | None
+    observed_age_ms: int | None = None  # at which it deleted messages that its settings do not explain
+
+
+def run_ahead(cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates) -> BrokerRetention:
+    """Return what the cleaner does to a log whose oldest byte kept is `log_start`."""
+    oldest = log.times[0] if log.positions[0] == log_start else None
+    return BrokerRetention(lambda lean: _Run(cleaner, log, log_start, rates, lean).deletions(), oldest)
+
+
+class _Run:
+    """One run of the cleaner: `lean` EARLY takes everything unknown so that messages go early, LATE the other way."""
+
+    def __init__(self, cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates, lean: int) -> None:
+        self._cleaner, self._lean, self._start = cleaner, lean, log_start
+        self._now_ms, self._end_now, self._rates = log.now_ms, log.end, rates
+        self._times, self._positions = list(log.times), list(log.positions)
+        self._log = ByteCurve(self._times, self._positions)  # grows with every step
+        self._low = log_start  # the oldest byte kept
+        self._disk_bytes = _disk_bytes(cleaner, log.end - log_start, lean)
+        ratio = (cleaner.disk_ratio or 0.0) - (_ROUNDED if lean == LATE else 0.0)
+        self._used = max(0.0, ratio) * (self._disk_bytes or 0)
+
+    def deletions(self) -> Iterator[Deletion]:
+        """Yield every deletion that takes messages which were there before."""
+        gone_before = 0.0
+        end = float(self._end_now)
+        for begin_ms, end_ms in _STEPS_AHEAD:
+            written = self._rates.at(self._now_ms + begin_ms, self._lean) * (end_ms - begin_ms)
+            end += written
+            self._times.append(self._now_ms + end_ms)
+            self._positions.append(int(end))
+            self._used += written * (_OTHER_FILES if self._lean == EARLY else 1.0)
+            for basis, gone in (
+                (Basis.RESERVED_TIME, self._expire(begin_ms, end_ms, end)),
+                (Basis.DISK, self._force(end_ms - begin_ms, end)),
+                (Basis.OBSERVED_AGE, self._observed(end_ms)),
+            ):
+                if gone is not None and gone > gone_before:
+                    gone_before = gone
+                    yield Deletion(begin_ms if self._lean == EARLY else end_ms, gone, basis)
+
+    def _expire(self, begin_ms: int, end_ms: int, end: float) -> float | None:
+        cleaner, lean = self._cleaner, self._lean
+        if cleaner.reserved_ms is None:
+            return None
+        at_any_hour = self._ratio > cleaner.expired_ratio + lean * _RATIO_SLACK
+        if not (at_any_hour or cleaner.hours.contain(self._now_ms + begin_ms, self._now_ms + end_ms, lean)):
+            return None
+        delay_ms = cleaner.hours.late_delay_ms if lean == LATE and not at_any_hour else 0
+        at_ms = self._now_ms + (end_ms if lean == EARLY else begin_ms)
+        expired_at_ms = at_ms - cleaner.reserved_ms - delay_ms
+        self._delete_to(self._log.position(expired_at_ms, lean=-lean), end)
+        return min(self._gone_before(), expired_at_ms)
+
+    def _force(self, length_ms: int, end: float) -> float | None:
+        ratio = self._cleaner.forced_ratio
+        if ratio is None or self._disk_bytes is None:
+            return None
+        before = self._low
+        for _ in range(length_ms // ROUND_MS):
+            if self._ratio <= ratio + self._lean * _RATIO_SLACK:
+                break
+            if not self._delete_to(self._low + FILES_PER_ROUND * self._cleaner.file_bytes, end):
+                break
+        return self._gone_before() if self._low > before else None
+
+    def _observed(self, after_ms: int) -> float | None:
+        age_ms = self._cleaner.observed_age_ms
+        return None if age_ms is None or self._lean == LATE else self._now_ms + after_ms - age_ms
+
+    def _delete_to(self, position: float, end: float) -> bool:
+        """Delete whole files up to a position, but not the newest; whether there was one."""
+        length = self._cleaner.file_bytes
+        files = math.floor((min(position, end - 1) - self._low) / length)
+        if files <= 0:
+            return False
+        self._low += files * length
+        self._used -= files * length
+        return True
+
+    def _gone_before(self) -> float:
+        """Return when the oldest byte kept was written: whatever was stored before is gone."""
+        return self._log.written_at(self._low, lean=-self._lean) if self._low > self._start else 0.0
+
+    @property
+    def _ratio(self) -> float:
+        return self._used / self._disk_bytes if self._disk_bytes else 0.0
+
+
+def _disk_bytes(cleaner: Cleaner, kept: int, lean: int) -> float | None:
+    """Return the disk's size; where it is not told, the least that holds the log, which fills up earliest."""
+    if cleaner.disk_ratio is None or cleaner.disk_ratio <= 0:
+        return None
+    if cleaner.disk_bytes is not None:
+        return float(cleaner.disk_bytes)
+    full = cleaner.forced_ratio is not None and cleaner.disk_ratio >= cleaner.forced_ratio - _RATIO_SLACK
+    return kept / cleaner.disk_ratio if kept > 0 and (lean == EARLY or full) else None

@@ -1,0 +1,155 @@
+"""Messages pile up: a consumer group with clients online is behind, and its queues stand still or fall further behind.
+
+Means: consumers hang, or are slower than producers.
+Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, against the
+group's limits; and the windows of its queues: STALLED, FALLING_BEHIND, or neither. Within the limits it is INFO, unless
+all queues in which messages wait stand still while more come. So is a backlog that shrinks and will be drained within a
+window's time (30 min), or of a newcomer that consumes what was there before it.
+Not judged: a queue whose end was reached a few samples ago (a burst), or that rests within its own rhythm; groups that
+are offline (consumer_offline); broadcasting groups (they keep their offsets on the client), system topics, a lag that
+is not known. Of a POP group the lag is what waits to be handed out.
+Do next: find what hangs or slows the consumers; on 5.x, inflight tells slow consumption from missing pulls.
+Source: ConsumeStats.computeTotalDiff (4.9.8, 5.3.3), which counts deleted messages; we do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.backlog_trend import backlog_trend
+from offsetguard.judge.evidence.judged_groups import judged_groups, longest_ms, longest_silence, unseen_brokers
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.verdicts import CannotTell
+    from offsetguard.tables.group_facts import GroupFacts
+
+_MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
+_BEHIND = "Consumer group {consumer_group} is " + _MESSAGES + " behind on topic {topic}"
+_ONLINE = " with {online_client_count} client{online_client_count:plural} online"
+_ALLOWED = (
+    " (age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})."
+)
+_STACK = "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s"
+_SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener; " + _STACK + " shows its threads."
+_SUMMARY = "{consumer_group} is " + _MESSAGES + " behind on {topic}"
+
+RULE = Rule(
+    id="accumulation",
+    severity=Severity.WARNING,
+    place=240,
+    needs=("groups", "queues"),
+    means="A consumer group is behind by more messages, or for longer, than its policy allows, or gets there.",
+    texts={
+        "default": Texts(
+            summary=_SUMMARY,
+            cause=_BEHIND + _ONLINE + ": it consumes more slowly than producers write, or not at all; what was seen "
+            "does not show which" + _ALLOWED,
+            do_next="Look at the worst queues first: if their consumer offsets move, add clients (or queues, for an "
+            "orderly group) or speed up the listener; if they stand still, take a stack of a client: " + _STACK,
+        ),
+        "growing": Texts(
+            summary=_SUMMARY + ", and falls further behind",
+            cause=_BEHIND + _ONLINE + ", {growth:messages} more than at the window's start: it consumes more slowly "
+            "than producers write" + _ALLOWED,
+            do_next=_SPEED_UP,
+        ),
+        "stalled": Texts(
+            summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
+            cause=_BEHIND + _ONLINE + ", and {stalled_queue_count} of its {queue_count} queues stand still: nothing "
+            "was committed there for {silence}" + _ALLOWED,
+            do_next="Take a stack of a client: " + _STACK + "; a listener that hangs, a message that fails again and "
+            "again, or a queue that no client holds looks like this.",
+        ),
+        "steady": Texts(
+            summary=_SUMMARY + ", and does not catch up",
+            cause=_BEHIND + _ONLINE + ": it keeps pace with the producers, and no more" + _ALLOWED,
+            do_next=_SPEED_UP,
+        ),
+        "draining": Texts(
+            summary="{consumer_group} catches up on {topic}: " + _MESSAGES + " left",
+            cause=_BEHIND + _ONLINE + " and catches up: it will be drained in {drained_ms:duration} at "
+            "the latest if that goes on" + _ALLOWED,
+            do_next="Nothing, if that is soon enough. " + _SPEED_UP,
+        ),
+        "waiting_to_be_popped": Texts(
+            summary=_MESSAGES + " of {topic} wait for {consumer_group}",
+            cause=_MESSAGES + " of topic {topic} wait to be handed out to consumer group {consumer_group} (POP), "
+            "besides those in process at its clients ({pop_inflight:messages}): they take more slowly than producers "
+            "write, or nothing at all" + _ALLOWED,
+            do_next="Add clients or speed up their handlers. Where it is unknown how much is in process, list the "
+            "brokers' metrics pages under metrics_urls in config/offsetguard.yml.",
+        ),
+        "clients_unknown": Texts(
+            summary=_SUMMARY,
+            cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
+            do_next="See whether the consumers run: mqadmin consumerConnection -n {name_servers:shell} "
+            "-g {consumer_group:shell}; start them, or find what slows them. Brokers do not see gRPC clients behind a "
+            "proxy: list its remoting port under proxies of the cluster in config/offsetguard.yml.",
+        ),
+    },
+    title="messages pile up",
+    table=("effective_lag", "lag_ms", "inflight", "available", "online_client_count", "max_lag_messages", "max_lag_ms"),
+    peak="effective_lag",
+    group_needs=("effective_lag", "lag_ms"),
+    recovered="recovered: the lag is within its limits again",
+    after=("consumer_offline",),  # who has just come back stood still because nobody was there
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) above a limit, or in trouble."""
+    for judged in judged_groups(facts, config):
+        trend = backlog_trend(judged, facts.now)
+        if trend is None:
+            continue
+        group, policy = judged.group, judged.policy
+        loud = judged.above_limit or judged.stands_still(facts.now)
+        soon = trend.drained_ms is not None and (trend.drained_ms <= policy.window_ms or judged.is_newcomer)
+        soon = soon or (trend.variant == "default" and judged.is_newcomer)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity if loud and not soon else Severity.INFO,
+            variant=_variant(judged.group, trend.variant),
+            state=trend.state.value,
+            figures={
+                "effective_lag": group.effective_lag,
+                "lag_ms": group.lag_ms,
+                "inflight": group.inflight,
+                "available": group.available,
+                "pop_inflight": group.pop_inflight,
+                "online_client_count": group.online_client_count,
+                "queue_count": group.queue_count,
+                "stalled_queue_count": len(judged.in_state(State.STALLED)),
+                "silence": longest_silence(judged.in_state(State.STALLED)),
+                "silence_ms": longest_ms(judged.in_state(State.STALLED), "silence_ms"),
+                "growth": trend.growth,
+                "drained_ms": trend.drained_ms,
+                "max_lag_messages": policy.max_lag_messages,
+                "max_lag_ms": policy.max_lag_ms,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=lag_evidence(judged.queues),
+        )
+
+
+def _variant(group: GroupFacts, variant: str) -> str:
+    popped = group.consumption == POP and variant != "clients_unknown"
+    return "waiting_to_be_popped" if popped else variant
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)

@@ -1,0 +1,128 @@
+"""A broker does not answer: the groups with queues on it are unknown, and named here instead of one by one.
+
+Means: the process is down, its host is, or this host does not reach it. Clients cannot consume from it either, unless a
+slave of it serves them; producers go on with the other brokers.
+Evidence: masters that gave no offsets and answered nothing else, since when, and the groups that had offsets there when
+the broker was last seen; slaves that did not answer hide no group.
+Not judged: a broker that refuses requests lives (collection_incomplete). Missed for less than 90 s while the rounds
+before saw it, the broker is INFO: a restart is no trouble yet.
+Do next: start it, or find what lies between; then see what the groups missed.
+Source: the manifest of the landed snapshot (`collect/manifest.py`), `collect/broker_rows.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.unseen import GRACE, names, reasons, unanswered
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.evidence.unseen import Unanswered
+    from offsetguard.model.gaps import UnseenBrokerFacts
+
+_DO_NEXT = (
+    "See whether the broker process runs and whether this host reaches its address; then "
+    "mqadmin clusterList -n {name_servers:shell} shows what the name server knows."
+)
+
+RULE = Rule(
+    id="broker_unreachable",
+    severity=Severity.CRITICAL,
+    place=30,
+    needs=("gaps", "unseen_broker_names", "brokers"),
+    means="A broker does not answer: the consumer groups on it are unknown, not healthy, and nobody warns of them.",
+    texts={
+        "default": Texts(
+            summary="{broker_count} broker{broker_count:plural} of {cluster} unreachable: {brokers}",
+            cause="{brokers} of cluster {cluster} did not answer ({reasons}): {group_count} consumer "
+            "group{group_count:plural} with offsets there cannot be judged ({groups}), and no warning about them can "
+            "come.",
+            do_next=_DO_NEXT,
+        ),
+        "groups_unknown": Texts(
+            summary="{broker_count} broker{broker_count:plural} of {cluster} unreachable: {brokers}",
+            cause="{brokers} of cluster {cluster} did not answer ({reasons}): consumer groups with queues there are "
+            "unknown, and no warning about them can come.",
+            do_next=_DO_NEXT,
+        ),
+        "slaves": Texts(
+            summary="{broker_count} slave{broker_count:plural} of {cluster} unreachable: {brokers}",
+            cause="The slave{broker_count:plural} {brokers} of cluster {cluster} did not answer ({reasons}): no group "
+            "is hidden, but nothing can be read there when the master is busy, and nobody takes over when it fails.",
+            do_next=_DO_NEXT,
+        ),
+    },
+    title="a broker does not answer",
+    table=("brokers", "unseen_since", "group_count", "groups", "reasons"),
+    peak="group_count",
+    recovered="the broker answers again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding: about masters, or, where all of them are there, about slaves."""
+    missing = unanswered(facts, config)
+    if facts.cluster_unseen or not (missing.dead_masters or missing.dead_slaves):
+        return
+    if missing.dead_masters:
+        yield _of_masters(facts, config, missing)
+        return
+    noted = [one for one in facts.unseen_brokers if (one.broker_name, one.broker_id) in missing.dead_slaves]
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=Severity.INFO if _just_gone(facts, missing.dead_slaves, noted) else Severity.WARNING,
+        variant="slaves",
+        state="AT_RISK",
+        figures={
+            "brokers": names([f"{name}/{broker_id}" for name, broker_id in missing.dead_slaves]),
+            "broker_count": len(missing.dead_slaves),
+            "reasons": reasons(missing.of_the_dead),
+            "name_servers": name_servers_of(config, facts.cluster),
+        },
+        broker_names=frozenset(name for name, _ in missing.dead_slaves),
+    )
+
+
+def _of_masters(facts: IntervalFacts, config: Config, missing: Unanswered) -> Finding:
+    dead = missing.dead_masters
+    noted = [one for one in facts.unseen_brokers if one.broker_id == 0 and one.broker_name in dead]
+    counts = [one.consumer_group_count for one in noted if one.consumer_group_count is not None]
+    groups = sorted({group for one in noted for group in one.consumer_groups})
+    # a group lies on several brokers: the names tell how many there are, as far as all are named
+    count = max(len(groups), *counts) if counts else None
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=Severity.INFO if _just_gone(facts, dead, noted) else RULE.severity,
+        variant="groups_unknown" if count is None else "default",
+        state="UNKNOWN",
+        figures={
+            "brokers": names(dead),
+            "broker_count": len(dead),
+            "unseen_since": min((one.unseen_since for one in noted if one.unseen_since is not None), default=None),
+            "group_count": count,
+            "groups": None if count is None else names(groups, count),
+            "reasons": reasons(gap for gap in missing.of_the_dead if gap.broker_name in dead),
+            "name_servers": name_servers_of(config, facts.cluster),
+        },
+        broker_names=frozenset(dead),
+    )
+
+
+def _just_gone(facts: IntervalFacts, dead: Sequence[object], noted: Sequence[UnseenBrokerFacts]) -> bool:
+    """Whether every dead one was seen by the rounds before, and is missed for less than the grace."""
+    since = [one.unseen_since for one in noted if one.unseen_since is not None]
+    return len(since) == len(dead) and all(facts.now - moment < GRACE for moment in since)

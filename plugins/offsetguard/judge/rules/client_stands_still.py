@@ -1,0 +1,161 @@
+"""One client of a consumer group stands still while the others go on: nothing is committed on any queue that it holds.
+
+Means: its listener hangs in all its threads, or its process is stopped; its siblings' progress hides that. Its queues
+stay with it as long as it sends heartbeats.
+Evidence: of a clustering group, all queues of one client in which messages wait have stood still for longer than the
+group's rhythm, while more came; another queue of the group moves, or has nothing that waits. Who holds a queue, its
+client says; a client that does not answer while its siblings do is meant where nobody says that he holds them.
+Not judged: a group that stands still as a whole (accumulation); a client some of whose queues move (a message that is
+slow or fails: slow_consumption, poison_message), or that has just taken a queue, which is told as its last consumption;
+clients of a group of which none says what it does.
+Do next: take a stack of that client; restart it.
+Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3): a heartbeat says nothing of listeners.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.judged_groups import (
+    JudgedGroup,
+    is_little,
+    judged_groups,
+    longest_ms,
+    longest_silence,
+    more_came,
+)
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.evidence.window_progress import RECENTLY
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+
+_SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
+_STILL = (
+    "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
+    "{silence}, and {effective_lag:messages} messages wait there; other queues of the group move."
+)
+
+RULE = Rule(
+    id="client_stands_still",
+    severity=Severity.WARNING,
+    place=210,
+    needs=("groups", "queues"),
+    means="One client of a consumer group stands still while the others go on.",
+    texts={
+        "default": Texts(
+            summary=_SUMMARY,
+            cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
+            do_next="Take a stack of that client: mqadmin consumerStatus -n {name_servers:shell} "
+            "-g {consumer_group:shell} -i {client_id:shell} -s; if it hangs, restart it: its queues go to the other "
+            "clients within a minute.",
+        ),
+        "silent": Texts(
+            summary=_SUMMARY,
+            cause="Client {client_id} of consumer group {consumer_group} does not answer, and stands still: on "
+            + _STILL,
+            do_next="See whether its process is stopped, or its host is overloaded. Restart it: its queues go to the "
+            "other clients within a minute.",
+        ),
+    },
+    title="one client stands still",
+    table=("client_id", "still_queue_count", "effective_lag", "silence_ms", "online_client_count"),
+    peak="effective_lag",
+    group_needs=("effective_lag",),
+    recovered="the queues of that client move again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic): of several such clients, about the one with the most that waits."""
+    found = [
+        (judged, standing)
+        for judged in judged_groups(facts, config)
+        if judged.group.consumption != POP and (judged.group.online_client_count or 0) >= 2
+        if (standing := _standing(judged, facts.now))
+    ]
+    # who stands still on one topic holds up the whole of another one, as a retry topic's only queue
+    among_others = {
+        (judged.group.consumer_group, client_id)
+        for judged, standing in found
+        if _others_go_on(judged, facts.now)
+        for client_id in standing
+    }
+    for judged, all_standing in found:
+        group = judged.group
+        standing = {one: all_standing[one] for one in all_standing if (group.consumer_group, one) in among_others}
+        if not standing:
+            continue
+        client_id, queues = max(standing.items(), key=lambda one: (_waiting(one[1]), one[0]))
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity,
+            variant="silent" if client_id in (group.silent_client_ids or ()) else "default",
+            state=State.STALLED.value,
+            figures={
+                "client_id": client_id,
+                "still_queue_count": len(queues),
+                "effective_lag": _waiting(queues),
+                "silence": longest_silence(queues),
+                "silence_ms": longest_ms(queues, "silence_ms"),
+                "online_client_count": group.online_client_count,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=lag_evidence(queues),
+        )
+
+
+def _others_go_on(judged: JudgedGroup, now: datetime) -> bool:
+    """Whether other queues of the group and topic move.
+
+    Queues of the others in which nothing waits are no suspects: only the group's rate tells that they move.
+    """
+    still = [_is_still(queue, now) for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
+    if all(still) and not judged.group.consume_tps:
+        return False
+    return len(judged.in_state(State.STALLED)) < judged.group.queue_count
+
+
+def _standing(judged: JudgedGroup, now: datetime) -> Mapping[str, Sequence[QueueFacts]]:
+    """Return by client its waiting queues, of clients on which none of these moves or was taken just now."""
+    silent = judged.group.silent_client_ids or ()
+    unheld_by = silent[0] if len(silent) == 1 else None
+    held = defaultdict[str, list["QueueFacts"]](list)
+    for queue in judged.queues:
+        if (queue.offsets.effective_lag or 0) > 0 and (holder := queue.holder_client_id or unheld_by):
+            held[holder].append(queue)
+    return {
+        client_id: queues
+        for client_id, queues in held.items()
+        if all(_is_still(queue, now) for queue in queues) and any(map(more_came, queues)) and not is_little(queues)
+    }
+
+
+def _is_still(queue: QueueFacts, now: datetime) -> bool:
+    """Whether nothing was committed for long, also where retention has passed the queue meanwhile."""
+    verdict = queue.verdict
+    if verdict is None or (queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY):
+        return False
+    if verdict.state is not State.LOST:
+        return verdict.state is State.STALLED
+    silence_ms, rhythm_ms = verdict.figures.get("silence_ms"), verdict.figures.get("rhythm_ms")
+    if not isinstance(silence_ms, int) or not isinstance(rhythm_ms, int):
+        return False
+    return silence_ms > max(rhythm_ms, RECENTLY // timedelta(milliseconds=1))
+
+
+def _waiting(queues: Sequence[QueueFacts]) -> int:
+    return sum(queue.offsets.effective_lag or 0 for queue in queues)

@@ -1,0 +1,84 @@
+"""Clients of one group have different versions.
+
+Means: a deployment was not finished, or an old instance was forgotten; versions differ in how they rebalance, lock and
+commit.
+Evidence: versions that the connected clients give with their heartbeats.
+Not judged: languages (their versions cannot be compared), a group that was (re)started within the last half hour: a
+rolling deployment mixes versions for a while.
+Do next: bring all instances to one version.
+Source: ConnectionInfo.version of GET_CONSUMER_CONNECTION_LIST; MQVersion (4.9.8, 5.5.0).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+from offsetguard.sources.rocketmq.codes import version_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+_ROLLING = timedelta(minutes=30)
+
+RULE = Rule(
+    id="client_version_mixed",
+    severity=Severity.INFO,
+    place=350,
+    needs=("groups",),
+    means="Clients of one consumer group have different versions.",
+    texts={
+        "default": Texts(
+            summary="Clients of {consumer_group} have different versions: {versions}",
+            cause="The {online_client_count} clients of consumer group {consumer_group} have different versions: "
+            "{versions}.",
+            do_next="See whether a deployment of {consumer_group} was left unfinished, or an old instance runs on; "
+            "bring all to one version.",
+        ),
+    },
+    title="different client versions",
+    table=("versions", "online_client_count"),
+    recovered="all clients have one version",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group, whatever its topics."""
+    del config
+    seen: set[str] = set()
+    for group in facts.groups:
+        versions = _mixed(group.client_versions or ())
+        rolling = group.newest_client_start_at is not None and facts.now - group.newest_client_start_at < _ROLLING
+        if group.consumer_group in seen or not versions or rolling or group.system_group:
+            continue
+        seen.add(group.consumer_group)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=None,
+            severity=RULE.severity,
+            figures={"versions": ", ".join(versions), "online_client_count": group.online_client_count},
+        )
+
+
+def _mixed(client_versions: Sequence[str]) -> list[str]:
+    """Return the versions of the languages that have several, each with its language; `client_versions` as a fact."""
+    by_language: defaultdict[str, set[int]] = defaultdict(set)
+    for text in client_versions:
+        language, _, version = text.rpartition(" ")
+        if version.isdecimal():
+            by_language[language].add(int(version))
+    return [
+        f"{language} {version_name(version)}".strip()
+        for language, versions in sorted(by_language.items())
+        if len(versions) > 1
+        for version in sorted(versions)
+    ]

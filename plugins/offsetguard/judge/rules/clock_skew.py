@@ -1,0 +1,123 @@
+"""A broker's clock is wrong: ages of messages, delays and retention by time are wrong with it.
+
+Means: its host has no time service. Messages carry the broker's time, so consumers and we misjudge how old they are;
+delayed messages come early or late, and files are deleted early or late.
+Evidence: the broker says when it was started and how long it has run, both by its own clock; beside our clock at the
+moment of its answer. Exact to about a second.
+Not judged: less than judgement.clock_skew_ms (10 s): an answer may take some seconds. When all brokers are off by the
+same, our own clock is.
+Do next: start a time service (chrony, ntpd) on that host.
+Source: StoreStatsService.getFormatRuntime = now - bootTimestamp (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.broker_facts import BrokerFacts
+
+SAME_WITHIN_MS = 3_000  # brokers whose clocks agree
+
+_SO = (
+    " (wrong in all: {broker_count} broker{broker_count:plural} of cluster {cluster}, {brokers}): ages of messages, "
+    "delayed messages and retention there are wrong by as much."
+)
+_MEND = (
+    "Start or mend the time service (chrony, ntpd) on the host of {worst_broker}, and let it correct the clock slowly: "
+    "a jump looks like an outage to brokers and clients."
+)
+
+RULE = Rule(
+    id="clock_skew",
+    severity=Severity.WARNING,
+    place=430,
+    needs=("brokers",),
+    means="The clock of a broker (or of OffsetGuard's own host) is wrong by more than 10 s.",
+    texts={
+        "default": Texts(
+            summary="the clock of {worst_broker} is {skew_ms:duration} ahead",
+            cause="The clock of {worst_broker} is {skew_ms:duration} ahead" + _SO,
+            do_next=_MEND,
+        ),
+        "behind": Texts(
+            summary="the clock of {worst_broker} is {skew_ms:duration} behind",
+            cause="The clock of {worst_broker} is {skew_ms:duration} behind" + _SO,
+            do_next=_MEND,
+        ),
+        "own_clock": Texts(
+            summary="the clock of OffsetGuard's host differs by {skew_ms:duration} from all brokers of {cluster}",
+            cause="All {broker_count} brokers of cluster {cluster} agree with each other and differ by "
+            "{skew_ms:duration} from the clock of OffsetGuard's host: most likely that one is wrong, and with it all "
+            "ages that are told.",
+            do_next="Start or mend the time service (chrony, ntpd) on OffsetGuard's host; if its clock is right, on "
+            "the brokers' hosts.",
+        ),
+    },
+    title="a clock is wrong",
+    table=("brokers", "worst_broker", "skew_ms"),
+    peak="skew_ms",
+    recovered="the clocks agree again",
+    bad_cycles=2,  # a process that was held up for ten seconds between two clocks' looks would do
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding, about all clocks that are wrong."""
+    told = [one for one in facts.brokers if one.clock_ahead_ms is not None]
+    wrong = sorted((one for one in told if abs(_skew(one)) >= config.judgement.clock_skew_ms), key=_worst_first)
+    if not wrong:
+        return
+    worst = wrong[0]
+    own = len(wrong) == len(told) > 1 and _agree(wrong)
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=RULE.severity,
+        variant="own_clock" if own else "default" if _skew(worst) > 0 else "behind",
+        state="ANOMALY",
+        figures={
+            "brokers": names([_name(one) for one in wrong]),
+            "broker_count": len(wrong),
+            "worst_broker": _name(worst),
+            "skew_ms": abs(_skew(worst)),
+        },
+        broker_names=frozenset(one.broker_name for one in wrong),
+    )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the brokers that answered and did not say for how long they have run."""
+    del config
+    for one in facts.brokers:
+        if one.answered and one.clock_ahead_ms is None:
+            because = Sentence("clock_untold", broker=_name(one))
+            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+
+
+def _worst_first(broker: BrokerFacts) -> tuple[int, str, int]:
+    return (-abs(_skew(broker)), broker.broker_name, broker.broker_id)
+
+
+def _skew(broker: BrokerFacts) -> int:
+    return broker.clock_ahead_ms or 0
+
+
+def _agree(brokers: Sequence[BrokerFacts]) -> bool:
+    skews = [_skew(one) for one in brokers]
+    return max(skews) - min(skews) <= SAME_WITHIN_MS
+
+
+def _name(broker: BrokerFacts) -> str:
+    return f"{broker.broker_name}/{broker.broker_id}"

@@ -1,0 +1,81 @@
+"""Something of a cluster could not be seen although its brokers answer: the snapshot is half read.
+
+Means: a broker refused, was too slow, or answered what is not RocketMQ's protocol.
+Evidence: the gaps that the collector counted, with their reasons; masters that answer and gave no offsets.
+Not judged: brokers and name servers that do not answer at all (broker_unreachable, name_server_unreachable). Gaps of
+a kind that the rounds before did not have are INFO for a minute: one late answer is no trouble.
+Do next: by reason; mostly a login, or a broker that is too busy.
+Source: the manifest of the landed snapshot (`collect/manifest.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+RULE = Rule(
+    id="collection_incomplete",
+    severity=Severity.WARNING,
+    place=50,
+    needs=("gaps", "unseen_broker_names"),
+    means="Brokers that answer left something unanswered: what it would have told is unknown, not healthy.",
+    texts={
+        "default": Texts(
+            summary="{gap_count} request{gap_count:plural} to {cluster} unanswered",
+            cause="{gap_count} request{gap_count:plural} to cluster {cluster} gave no usable answer: {reasons}; every "
+            "master gave its offsets, what those requests would have told is unknown.",
+            do_next="Look at the broker's log around the interval; if it only times out, raise request_timeout_ms of "
+            "{cluster} in config/offsetguard.yml.",
+        ),
+        "brokers_unseen": Texts(
+            summary="{broker_count} broker{broker_count:plural} of {cluster} gave no offsets: {brokers}",
+            cause="{brokers} of cluster {cluster} answered, but gave no offsets ({reasons}): consumer groups with "
+            "queues there are unknown, and no warning about them can come.",
+            do_next="If it refuses, give OffsetGuard a login that may read (connection of {cluster} in "
+            "config/offsetguard.yml); if it times out, see whether it is too busy, then raise request_timeout_ms.",
+        ),
+    },
+    title="collection is incomplete",
+    table=("brokers", "gap_count", "reasons"),
+    peak="gap_count",
+    recovered="everything that was asked for answered again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding: whatever is missing, it concerns the cluster."""
+    missing = unanswered(facts, config)
+    brokers = missing.mute_masters
+    if facts.cluster_unseen or not (missing.rest or brokers):
+        return
+    behind = [gap for gap in missing.rest if gap.broker_name in brokers]
+    new = is_new(behind if brokers else missing.rest, facts)
+    severity = Severity.CRITICAL if brokers else RULE.severity
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=Severity.INFO if new else severity,
+        variant="brokers_unseen" if brokers else "default",
+        state="UNKNOWN",
+        figures={
+            "brokers": names(brokers) or None,
+            "broker_count": len(brokers),
+            "gap_count": len(missing.rest),
+            "reasons": reasons(behind or missing.rest),
+            "name_servers": name_servers_of(config, facts.cluster),
+        },
+        broker_names=frozenset(brokers),
+    )

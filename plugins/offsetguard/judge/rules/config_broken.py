@@ -1,0 +1,62 @@
+"""The configuration file cannot be used, so everything goes on with the last one that was right.
+
+Means: somebody changed it and made a mistake; clusters, limits, teams and routes are still those from before.
+Evidence: the file's own mistakes with their lines, as every task sees them when it reads the file.
+Not judged: whether a file that holds is what was meant; `offsetguard config check` says what looks like a mistake.
+Do next: run offsetguard config check, and correct the lines that it names.
+Source: `config/in_use.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+_SHOWN_LENGTH = 500  # of the first mistake
+
+RULE = Rule(
+    id="config_broken",
+    severity=Severity.WARNING,
+    place=10,
+    never_muted=True,
+    needs=("config_problem",),
+    means="The configuration file cannot be used; everything goes on with the last one that was right.",
+    texts={
+        "default": Texts(
+            summary="the configuration file has {problem_count} mistake{problem_count:plural} and is not used",
+            cause="The configuration file was changed and cannot be used ({first_problem}). Cluster {cluster} is "
+            "watched by the last configuration that was right, and nothing that was changed since holds.",
+            do_next="Run offsetguard config check, which names every mistake with its line, and correct them; the "
+            "next tasks read the file again, and nothing needs to be restarted.",
+        ),
+    },
+    title="the configuration file is broken",
+    table=("first_problem", "problem_count"),
+    recovered="the configuration file is right again and in use",
+    bad_cycles=2,  # a file that is being edited may be broken when a task looks
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding for the cluster; `config` is the one from before."""
+    if facts.config_problem is None:
+        return
+    problems = facts.config_problem.splitlines()
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=RULE.severity,
+        state="UNKNOWN",
+        figures={"first_problem": problems[0][:_SHOWN_LENGTH], "problem_count": len(problems)},
+    )

@@ -1,0 +1,206 @@
+"""No client of a consumer group is online while its messages wait.
+
+Means: the consumers are not running, or do not reach the brokers.
+Evidence: no client on any broker (nor on a proxy), effective lag, and a committed offset that has not moved for longer
+than the group's own rhythm. A deployment that starts a client again within that time is not found.
+Not judged: groups whose connections were not seen, as gRPC clients behind a proxy that is not configured; broadcasting
+groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO. A
+group that comes and goes by plan (batches) is INFO while it is away for no longer than before: it went at regular
+times, at least three in the last days. It is WARNING at most while it has been seen to come and go once or twice. Who
+goes at odd times, and often, is no batch. INFO as well where its masters were started less than 60 s ago, and it was
+not silent long before: they forget all clients, and learn of each by its next heartbeat.
+Do next: start the consumers, or delete a group that is retired.
+Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.judged_groups import (
+    JudgedGroup,
+    judged_groups,
+    longest_ms,
+    longest_silence,
+    unseen_brokers,
+)
+from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.move_causes import HANDOVER
+from offsetguard.judge.evidence.unseen import GRACE
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.figures import EVENLY
+from offsetguard.model.verdicts import Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.remembered import Absences
+    from offsetguard.model.verdicts import CannotTell
+
+_WAITING = (
+    "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
+    "{lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})"
+)
+_DO_NEXT = (
+    "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
+    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
+)
+
+RHYTHM = 3  # absences that ended: so many show a rhythm, ...
+_REGULAR, _NEARLY = 0.6, 0.25  # ... if so many of them begin as far apart as the median, but for such a part of it
+_LONGER = 1.25
+_AT_MOST = {"comes_and_goes": Severity.INFO, "came_and_went": Severity.WARNING}  # by variant
+
+RULE = Rule(
+    id="consumer_offline",
+    severity=Severity.CRITICAL,
+    place=230,
+    needs=("groups", "queues"),
+    means="No client of a consumer group is online while its messages wait.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
+            "on {topic}",
+            cause="No client of consumer group {consumer_group} is online and nothing was committed for "
+            "{silence}: " + _WAITING + ".",
+            do_next=_DO_NEXT,
+        ),
+        "one_look": Texts(
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
+            "on {topic}",
+            cause="No client of consumer group {consumer_group} is online: " + _WAITING + ". One look does not show "
+            "since when.",
+            do_next=_DO_NEXT,
+        ),
+        "comes_and_goes": Texts(
+            summary="{consumer_group} is away, as it is now and then; {effective_lag:messages} "
+            "message{effective_lag:plural} of {topic} wait",
+            cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
+            "It has been away {absence_count} times in the last days, for up to {longest_absence_ms:duration}, and "
+            "came back each time.",
+            do_next="Nothing, if it is a batch that starts again by itself; a warning comes when it is away for longer "
+            "than ever.",
+        ),
+        "came_and_went": Texts(
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
+            "on {topic}",
+            cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
+            "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, for up "
+            "to {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",
+            do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
+        ),
+    },
+    title="consumers are offline",
+    table=("effective_lag", "lag_ms", "silence_ms", "stopped_queue_count", "max_lag_messages", "max_lag_ms"),
+    peak="effective_lag",
+    group_needs=("effective_lag", "online_client_count"),
+    recovered="recovered: clients are online, or nothing waits any more",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) with queues that stopped."""
+    for judged in judged_groups(facts, config):
+        stopped = judged.in_state(State.STOPPED)
+        if not judged.offline or not (stopped or _is_above_at_one_look(judged)):
+            continue
+        known = facts.absences.get(judged.group.consumer_group)
+        one_look = len(judged.by_rule("offline")) == len(stopped)
+        silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
+        group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=one_look)
+        at_most = Severity.INFO if _is_not_told_yet(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
+            variant=variant,
+            state=State.STOPPED.value,
+            figures={
+                "effective_lag": group.effective_lag,
+                "lag_ms": group.lag_ms,
+                "silence": None if one_look else longest_silence(stopped),
+                "silence_ms": silence_ms,
+                "stopped_queue_count": len(stopped) or None,
+                "away_since": known.away_since or facts.interval.start if known else None,
+                "absence_count": len(known.began_at) if known else None,
+                "longest_absence_ms": known.longest // timedelta(milliseconds=1) if known else None,
+                "max_lag_messages": policy.max_lag_messages,
+                "max_lag_ms": policy.max_lag_ms,
+                "name_servers": name_servers_of(config, facts.cluster),
+                "rocketmq_cluster": rocketmq_cluster_of(facts),
+            },
+            queues=lag_evidence(stopped or judged.queues),
+        )
+
+
+def _rank(severity: Severity) -> int:
+    return severity.rank
+
+
+def _is_above_at_one_look(judged: JudgedGroup) -> bool:
+    """Whether a limit is exceeded, and no queue was seen to move since the first look, however short ago that was."""
+    windows = [queue.window for queue in judged.queues if queue.verdict is not None and queue.verdict.samples_used > 1]
+    return judged.above_limit and all(window is not None and window.advanced_at is None for window in windows)
+
+
+def _is_not_told_yet(judged: JudgedGroup, silence_ms: int | None, facts: IntervalFacts) -> bool:
+    """Whether all masters of its queues were just started, so that its clients come with their next heartbeats.
+
+    Heartbeats are 30 s apart; one was seen 39 s after its broker was up. Who was silent for longer before than a
+    restart takes is gone all the same.
+    """
+    boots = master_boots(facts)
+    names = {queue.message_queue.broker_name for queue in judged.queues}
+    up_for = [facts.now - boots[name] for name in names if name in boots]
+    if not names or len(up_for) < len(names) or max(up_for) > HANDOVER:
+        return False
+    return timedelta(milliseconds=silence_ms or 0) - max(up_for) <= GRACE
+
+
+def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:
+    """Nobody misses a group of which little waits; a short look may meet a client that is just being started again."""
+    if not judged.above_limit:
+        lasts = silence_ms is not None and silence_ms >= EVENLY * judged.policy.lag_floor_ms
+        is_missed = lasts and judged.stands_still(now)
+        return Severity.WARNING if is_missed else Severity.INFO
+    waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
+    stands_long = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms
+    return RULE.severity if waits_too_long or stands_long else Severity.WARNING
+
+
+def _is_usual(known: Absences, facts: IntervalFacts) -> bool:
+    """Whether it is not away for longer than ever; a batch does not take equally long each time."""
+    away = facts.now - (known.away_since or facts.interval.start)
+    return len(known.began_at) >= RHYTHM and _is_regular(known) and away <= _LONGER * known.longest
+
+
+def _is_regular(known: Absences) -> bool:
+    """Whether it goes at regular times: each hour, each night, but for a weekend."""
+    apart = [
+        (later - one).total_seconds() for one, later in pairwise((*known.began_at, *filter(None, [known.away_since])))
+    ]
+    usual = median(apart)
+    return sum(abs(one - usual) <= _NEARLY * usual for one in apart) >= _REGULAR * len(apart)
+
+
+def _variant(known: Absences | None, facts: IntervalFacts, *, one_look: bool) -> str:
+    if known is not None and _is_usual(known, facts):
+        return "comes_and_goes"
+    if known is not None and 0 < len(known.began_at) < RHYTHM:
+        return "came_and_went"
+    return "one_look" if one_look else "default"
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)

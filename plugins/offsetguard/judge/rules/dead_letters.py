@@ -1,0 +1,94 @@
+"""Messages of a group became dead letters: they failed too often, and nobody tries them again.
+
+Means: the listener fails for them again and again; they lie in %DLQ%group until retention deletes them.
+Evidence: the growth of the group's dead-letter topic since the round before, over all masters, and the store time of
+the oldest message there (GET_EARLIEST_MSG_STORETIME).
+Not judged: dead letters that lie there already: they are history, and only people know whether they matter.
+Do next: find why the listener fails, then send again what matters.
+Source: SendMessageProcessor.consumerSendMsgBack (4.9.8, 5.3.3): %DLQ% once retryMaxTimes is reached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.blocked_queues import UNLIMITED
+from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.verdicts import CannotTell
+    from offsetguard.tables.group_facts import GroupFacts
+
+_DEFAULT_RETRIES = 16  # of a client that sends a message back
+
+RULE = Rule(
+    id="dead_letters",
+    severity=Severity.WARNING,
+    place=360,
+    never_muted=True,
+    needs=("groups",),
+    means="Messages of a consumer group failed too often and were put aside: nobody will try them again.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group}: {dead_letter_growth:messages} new dead letter{dead_letter_growth:plural}",
+            cause="{dead_letter_growth:messages} message{dead_letter_growth:plural} of consumer group "
+            "{consumer_group} went to {dead_letter_topic} since the round before: they failed more often than the "
+            "group's retries allow ({retry_limit}), and nobody will try them again; "
+            "{dead_letter_message_count:messages} lie there, the oldest since {oldest_dead_letter_at:moment}.",
+            do_next="Look in the clients' log for what the listener throws. The messages are kept in the topic until "
+            "retention deletes them: mqadmin topicStatus -n {name_servers:shell} -t {dead_letter_topic:shell} shows "
+            "where; mend the listener, then send again those that matter.",
+        ),
+    },
+    title="new dead letters",
+    table=("dead_letter_growth", "dead_letter_message_count", "oldest_dead_letter_at", "retry_limit"),
+    peak="dead_letter_growth",
+    group_needs=("dead_letter_growth",),
+    recovered="no new dead letter came for 30 min",
+    calm_ms=30 * 60_000,  # they come one by one, each after hours of retries: that is one trouble
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group."""
+    for group in each_group(facts):
+        if (group.dead_letter_growth or 0) > 0:
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=group.consumer_group,
+                topic=None,
+                severity=RULE.severity,
+                state="LOST",
+                figures={
+                    "dead_letter_growth": group.dead_letter_growth,
+                    "dead_letter_message_count": group.dead_letter_message_count,
+                    "oldest_dead_letter_at": group.oldest_dead_letter_at,
+                    "dead_letter_topic": f"%DLQ%{group.consumer_group}",
+                    "retry_limit": _retry_limit(group),
+                    "name_servers": name_servers_of(config, facts.cluster),
+                },
+            )
+
+
+def _retry_limit(group: GroupFacts) -> int | None:
+    """Return how often a message is tried: as clients say, whose request outranks the broker's retryMaxTimes.
+
+    Source: DefaultMQPushConsumerImpl.getMaxReconsumeTimes (-1: 16), SendMessageProcessor.consumerSendMsgBack.
+    """
+    if group.max_reconsume_times is None:
+        return group.retry_max_times
+    return _DEFAULT_RETRIES if group.max_reconsume_times == UNLIMITED else group.max_reconsume_times
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the groups whose dead letters could not be compared with those of the round before."""
+    del config
+    yield from growth_unknown(facts, RULE.id, "dead_letter_growth")

@@ -1,0 +1,125 @@
+"""A filtered group's lag counts messages that will never be delivered to it: the real backlog is smaller.
+
+Means: tags and SQL expressions filter when messages are read, so everything written counts as lag. The share that
+matches is measured queue by queue on what its clients have cached, or of the last minute, on what they finished and
+hold, or on what all replicas handed out, where the lag lies on the queues that were counted.
+Evidence: clients subscribe to a part of the topic; hit ratio and its error range (95 %), and the lag times it.
+Not judged: a share above one half, which hides little; lags too small to speak of; POP groups.
+Do next: judge the group by the real backlog; nothing to do while that is within its limits.
+Source: incident I3; ConsumerLagCalculator (5.1 and later) estimates likewise, for its metrics only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.facts.filter_estimate import estimate_for
+from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import above_limit, states_of
+from offsetguard.model.verdicts import CannotTell, Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts.filter_estimate import FilterEstimate
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+HIDES_LITTLE = 0.5
+_BEHIND = (State.STOPPED, State.STALLED, State.AT_RISK, State.FALLING_BEHIND)
+
+_MATCH = (
+    "About {hit_percent:.3g} % of topic {topic} match the filter of consumer group {consumer_group}, so its lag of "
+    "{effective_lag:messages} is about {matching:messages} real message{matching:plural} ({matching_low:messages} to "
+    "{matching_high:messages})"
+)
+
+RULE = Rule(
+    id="filter_hides_lag",
+    severity=Severity.INFO,
+    place=310,
+    needs=("groups", "queues"),
+    means="Most of a filtered group's lag are messages that do not match its filter.",
+    texts={
+        "default": Texts(
+            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            cause=_MATCH + ": within its limits.",
+            do_next="Nothing to do. The lag that brokers count contains what the group will never get; judge it by "
+            "the real backlog.",
+        ),
+        "behind": Texts(
+            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            cause=_MATCH + "; it is behind all the same.",
+            do_next="Judge how much there is to do by the real backlog; what else is said of the group stands. Reading "
+            "past what does not match takes the broker's time: a topic of its own costs less than a rare tag.",
+        ),
+    },
+    title="filters hide how much waits",
+    table=("effective_lag", "matching", "matching_low", "matching_high", "hit_percent", "lag_ms"),
+    peak="matching",
+    group_needs=("effective_lag",),
+    recovered="its lag is small again, or the share that matches is no longer known",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) of which less than half matches."""
+    queues, topics = queues_by_group(facts), _topic_counts(facts)
+    for group in facts.groups:
+        policy = config.policy(facts.cluster, group.consumer_group)
+        own = queues.get((group.consumer_group, group.topic), [])
+        estimate = _estimate(group, own, topics)
+        if estimate is None or estimate.hit_ratio > HIDES_LITTLE or (group.effective_lag or 0) < policy.lag_floor:
+            continue
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity,
+            variant="behind" if _is_behind(facts, group, estimate, policy) else "default",
+            figures={
+                "effective_lag": group.effective_lag,
+                "lag_ms": group.lag_ms,
+                "hit_percent": 100 * estimate.hit_ratio,
+                "matching": estimate.matching,
+                "matching_low": estimate.low,
+                "matching_high": estimate.high,
+            },
+            queues=lag_evidence(own),
+        )
+
+
+def _estimate(group: GroupFacts, queues: Sequence[QueueFacts], topics: Mapping[str, int]) -> FilterEstimate | None:
+    if group.topic_kind == "system":
+        return None
+    return estimate_for(group, queues, topic_count=topics[group.consumer_group])
+
+
+def _topic_counts(facts: IntervalFacts) -> Counter[str]:
+    """Count the topics of each group, besides its retry topic."""
+    return Counter(one.consumer_group for one in facts.groups if not one.topic.startswith("%RETRY%"))
+
+
+def _is_behind(facts: IntervalFacts, group: GroupFacts, estimate: FilterEstimate, policy: EffectivePolicy) -> bool:
+    """Whether the group is in trouble however few messages match: too many do, they are too old, or it stands still."""
+    states = states_of(facts, group.consumer_group, group.topic)
+    too_old = group.lag_ms is not None and group.lag_ms > policy.max_lag_ms
+    return estimate.high > policy.max_lag_messages or too_old or any(states[state] for state in _BEHIND)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which filtered groups above their limits the share that matches is not known."""
+    queues, topics = queues_by_group(facts), _topic_counts(facts)
+    for group in facts.groups:
+        if not group.filtered or group.consumption == "pop":
+            continue
+        own = queues.get((group.consumer_group, group.topic), [])
+        unknown = _estimate(group, own, topics) is None
+        if unknown and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
+            because = Sentence("hit_ratio_unknown")
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

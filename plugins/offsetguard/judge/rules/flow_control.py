@@ -1,0 +1,144 @@
+"""Clients have as many messages in their caches as they may, and pull no more: they are slow, not stalled.
+
+Means: a client stops pulling a queue above pullThresholdForQueue (1,000) messages, pullThresholdSizeForQueue (100 MiB),
+or consumeConcurrentlyMaxSpan (2,000). So a backlog never fills a client's memory, and brokers see pulls pause.
+Evidence: the clients' running info says that caches have reached their thresholds, or their logs say "so do flow
+control"; messages were finished within the last minute.
+Not judged: full caches whose queue stands still (poison_message, accumulation).
+Do next: nothing about the pausing; the listener is what is slow.
+Source: incident I5; DefaultMQPushConsumerImpl.pullMessage (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.evidence.window_progress import moves
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.log_kinds import FLOW_CONTROL, SILENCE
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.log_facts import LogLineFacts
+
+_SLOW = "it is slow, not stalled, and its memory stays bounded."
+_LISTENER = (
+    "Nothing to do about the pauses. To drain faster speed up the listener; more threads help a concurrent group, more "
+    "queues an orderly one. Raising pullThresholdForQueue only fills the clients' memory."
+)
+
+RULE = Rule(
+    id="flow_control",
+    severity=Severity.INFO,
+    place=300,
+    needs=("groups", "queues", "log_lines"),
+    means="Clients have reached their cache limits and pause pulling while they go on consuming.",
+    texts={
+        "default": Texts(
+            summary="clients of {consumer_group} pause pulling {topic}: their caches are full",
+            cause="Flow control: clients of consumer group {consumer_group} have reached their cache limits on "
+            "{full_queue_count} queue{full_queue_count:plural} of topic {topic} (client {client_id} caches "
+            "{cached_message_count:messages} message{cached_message_count:plural} of queue {worst_queue}) while their "
+            "offsets move: " + _SLOW,
+            do_next=_LISTENER,
+        ),
+        "logged": Texts(
+            summary="clients of {consumer_group} pause pulling {topic}: their caches are full",
+            cause="Flow control: the logs of clients of consumer group {consumer_group} say {line_count:messages} "
+            "time{line_count:plural} since {first_at:moment} that their caches of topic {topic} are full, on "
+            "{full_queue_count} queue{full_queue_count:plural}, while their offsets move: " + _SLOW,
+            do_next=_LISTENER,
+        ),
+    },
+    title="clients pause pulling",
+    table=("full_queue_count", "cached_message_count", "effective_lag", "client_id", "line_count"),
+    peak="cached_message_count",
+    recovered="the clients pull again without pauses",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) with full caches that are worked off."""
+    del config
+    lines, queues = _recent_lines(facts), queues_by_group(facts)
+    pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
+    groups = {(group.consumer_group, group.topic): group for group in facts.groups}
+    for consumer_group, topic in sorted(queues.keys() | lines.keys()):
+        own, said = queues.get((consumer_group, topic), []), lines.get((consumer_group, topic), [])
+        group = groups.get((consumer_group, topic))
+        goes_on = [queue for queue in own if moves(queue, facts.now, group)]
+        full = [queue for queue in goes_on if queue.cache_is_full]
+        stands = {queue.message_queue for queue in own} - {queue.message_queue for queue in goes_on}
+        said = [line for line in said if _queue(line) not in stands]
+        if consumer_group in pop or not (full or said):
+            continue
+        worst = max(full, key=lambda one: (one.cached_message_count or 0, one.message_queue), default=None)
+        queue_count = len({queue.message_queue for queue in full} | {_queue(line) for line in said})
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=topic,
+            severity=RULE.severity,
+            variant="default" if worst else "logged",
+            figures={
+                "full_queue_count": queue_count,
+                "client_id": worst.holder_client_id if worst else None,
+                "cached_message_count": worst.cached_message_count if worst else None,
+                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}" if worst else None,
+                "effective_lag": group.effective_lag if group else None,
+                "line_count": sum(line.line_count for line in said) or None,
+                "first_at": min((line.first_at for line in said), default=None),
+            },
+            queues=_evidence(full) or tuple(QueueEvidence(q, {}) for q in sorted({_queue(line) for line in said})),
+        )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups above their limits of which neither every client nor a log tells whether caches are full."""
+    lines = _recent_lines(facts)
+    for group in facts.groups:
+        policy = config.policy(facts.cluster, group.consumer_group)
+        judged = group.consumption != "pop" and group.message_model == "CLUSTERING" and group.topic_kind == "normal"
+        untold = (group.told_client_count or 0) < (group.online_client_count or 0)
+        said = (group.consumer_group, group.topic) in lines
+        if judged and untold and not said and above_limit(group, policy):
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("caches_untold"))
+
+
+def _recent_lines(facts: IntervalFacts) -> Mapping[tuple[str, str], list[LogLineFacts]]:
+    """Return the lines of queues that clients held back within the last minute or so; 1,000 pauses print one."""
+    found: dict[tuple[str, str], list[LogLineFacts]] = {}
+    for line in facts.log_lines:
+        known = line.topic is not None and line.broker_name is not None and line.queue_id is not None
+        if line.kind in FLOW_CONTROL and known and facts.now - line.last_at <= 2 * SILENCE:
+            found.setdefault((line.consumer_group, line.topic or ""), []).append(line)
+    return found
+
+
+def _queue(line: LogLineFacts) -> MessageQueue:
+    return MessageQueue(line.topic or "", line.broker_name or "", line.queue_id or 0)
+
+
+def _evidence(queues: Sequence[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    worst_first = sorted(queues, key=lambda one: (-(one.cached_message_count or 0), one.message_queue))
+    return tuple(
+        QueueEvidence(
+            queue.message_queue,
+            {
+                "cached_message_count": queue.cached_message_count,
+                "cached_min_offset": queue.cached_min_offset,
+                "client_id": queue.holder_client_id,
+                "effective_lag": queue.offsets.effective_lag,
+            },
+        )
+        for queue in worst_first
+    )

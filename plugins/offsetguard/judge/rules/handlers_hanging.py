@@ -1,0 +1,104 @@
+"""Clients of a POP or gRPC group have messages in process and finish none.
+
+Means: the handlers hang, or forget to acknowledge; the committed offset does not show it, since it moves when messages
+are handed out: lag is 0 meanwhile.
+Evidence: messages in flight at every look for longer than the group's allowed age, and none that was finished: what was
+written, minus what is available and what is in flight, has not grown.
+Not judged: classic groups; a group of which nobody tells what is in flight (see the brokers' metrics page).
+Do next: take a stack of the clients.
+Source: PopMessageProcessor, ConsumerLagCalculator (5.3.3, 5.5.0).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+RULE = Rule(
+    id="handlers_hanging",
+    severity=Severity.WARNING,
+    place=180,
+    needs=("groups",),
+    means="A POP or gRPC group has messages in process for longer than allowed, and finishes none.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} has {pop_inflight:messages} message{pop_inflight:plural} in process and finishes "
+            "none",
+            cause="{pop_inflight:messages} message{pop_inflight:plural} of consumer group {consumer_group} "
+            "(POP) are handed out to its clients, and none was finished for {unfinished_ms:duration} (allowed: "
+            "{max_lag_ms:duration}): their handlers hang, or do not acknowledge; {pop_available:messages} more wait.",
+            do_next="Take a stack of the clients of {consumer_group} and see what the handlers wait for; what is not "
+            "acknowledged is delivered again after its invisible time. If the handlers may take so long, raise "
+            "max_lag_ms of the group in config/offsetguard.yml.",
+        ),
+    },
+    title="handlers hang",
+    table=("pop_inflight", "pop_available", "unfinished_ms", "max_lag_ms", "online_client_count"),
+    peak="pop_inflight",
+    group_needs=("pop_inflight",),
+    recovered="the group finishes messages again, or has none in process",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per POP group, whatever its topics."""
+    for group in _pop_groups(facts):
+        if group.pop_unfinished_since is None or not group.pop_inflight:
+            continue
+        unfinished = facts.now - group.pop_unfinished_since
+        allowed_ms = config.policy(facts.cluster, group.consumer_group).max_lag_ms
+        if unfinished >= timedelta(milliseconds=allowed_ms):
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=group.consumer_group,
+                topic=_topic(facts, group),
+                severity=RULE.severity,
+                state="STALLED",
+                figures={
+                    "pop_inflight": group.pop_inflight,
+                    "pop_available": group.pop_available,
+                    "unfinished_ms": unfinished // timedelta(milliseconds=1),
+                    "max_lag_ms": allowed_ms,
+                    "online_client_count": group.online_client_count,
+                },
+            )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name POP groups of which nobody tells how much is in process; without clients there is nothing to process."""
+    del config
+    for group in _pop_groups(facts):
+        if group.pop_inflight is None and group.online_client_count != 0:
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("pop_in_process_untold"))
+
+
+def _pop_groups(facts: IntervalFacts) -> Iterator[GroupFacts]:
+    """Yield one row of each POP group: the figures stand on each of its topics' rows."""
+    seen: set[str] = set()
+    for group in facts.groups:
+        if group.consumption == POP and not group.system_group and group.consumer_group not in seen:
+            seen.add(group.consumer_group)
+            yield group
+
+
+def _topic(facts: IntervalFacts, group: GroupFacts) -> str | None:
+    """Return the topic of a group that consumes one only."""
+    topics = {
+        one.topic
+        for one in facts.groups
+        if one.consumer_group == group.consumer_group and one.topic_kind not in ("retry", "dead_letter")
+    }
+    return topics.pop() if len(topics) == 1 else None

@@ -1,0 +1,109 @@
+"""A group has more clients than queues, so some clients get none.
+
+Means: each queue belongs to one client; clients beyond the number of queues hold none and do nothing.
+Evidence: clients that all told which queues they hold, and the queues of the group's topics.
+Not judged: broadcasting groups (every client reads all queues), POP groups (no client holds a queue), a client that has
+just joined, members on which the brokers disagree. A warning only when the group is behind beyond its limits: more
+clients will not help it. Else INFO: a spare client is no trouble.
+Do next: add queues (read and write), or stop the clients.
+Source: AllocateMessageQueueAveragely (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+_IDLE = (
+    "{consumer_group} has {online_client_count} clients for {queue_count} queue{queue_count:plural}: "
+    "{idle_client_count} client{idle_client_count:plural} hold none"
+)
+_JOINING = timedelta(minutes=1)
+
+RULE = Rule(
+    id="idle_consumers",
+    severity=Severity.INFO,
+    place=330,
+    needs=("groups", "queues"),
+    means="A group has more clients than its topics have queues: some clients have nothing to do.",
+    texts={
+        "default": Texts(
+            summary="{idle_client_count} client{idle_client_count:plural} of {consumer_group} hold no queue",
+            cause=_IDLE + " and can only stand by.",
+            do_next="Nothing is wrong if they are spare ones; else stop them, or add queues (read and write).",
+        ),
+        "behind": Texts(
+            summary="{consumer_group} falls behind, and {idle_client_count} of its clients hold no queue",
+            cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
+            "no queue.",
+            do_next="Add queues (read and write) instead of clients: mqadmin updateTopic -n {name_servers:shell} "
+            "-c {rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
+        ),
+    },
+    title="clients without a queue",
+    table=("online_client_count", "queue_count", "idle_client_count", "effective_lag"),
+    peak="idle_client_count",
+    recovered="every client holds a queue",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group, over all its topics."""
+    for one in capacities(facts):
+        idle = _idle_client_count(one, facts)
+        if idle <= 0:
+            continue
+        policy = config.policy(facts.cluster, one.consumer_group)
+        short = (group for group in one.topics if is_short_of_queues(facts, config, group))
+        lagging = [group for group in short if above_limit(group, policy)]
+        worst = max(lagging, key=lambda group: group.effective_lag or 0, default=None)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=one.consumer_group,
+            topic=one.topics[0].topic if len(one.topics) == 1 else None,
+            severity=Severity.WARNING if lagging else RULE.severity,
+            variant="behind" if lagging else "default",
+            state="FALLING_BEHIND" if lagging else "OK",
+            figures={
+                "online_client_count": one.online_client_count,
+                "queue_count": one.queue_count,
+                "idle_client_count": idle,
+                "effective_lag": sum(group.effective_lag or 0 for group in lagging) if lagging else None,
+                "lagging_topic": None if worst is None else worst.topic,
+                "name_servers": name_servers_of(config, facts.cluster),
+                "rocketmq_cluster": rocketmq_cluster_of(facts),
+            },
+        )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups that are behind with more clients than queues, of which not every client told what it holds."""
+    for one in capacities(facts):
+        policy = config.policy(facts.cluster, one.consumer_group)
+        matters = any(above_limit(group, policy) for group in one.topics)
+        if matters and one.thread_count is None and (one.online_client_count or 0) > one.queue_count:
+            yield CannotTell(RULE.id, one.consumer_group, frozenset(), Sentence("held_queues_untold"))
+
+
+def _idle_client_count(one: GroupCapacity, facts: IntervalFacts) -> int:
+    """Return how many clients certainly hold no queue of any topic, because there are too few; 0 = none, or unknown."""
+    first = one.topics[0]
+    joins = first.newest_client_start_at is not None and facts.now - first.newest_client_start_at < _JOINING
+    clients, holding = one.online_client_count, one.holding_client_count
+    if clients is None or holding is None or clients <= one.queue_count or joins or first.members_differ:
+        return 0
+    return clients - holding

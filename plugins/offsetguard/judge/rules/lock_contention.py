@@ -1,0 +1,213 @@
+"""Living clients of an orderly group want the same queue for longer than a rebalance takes.
+
+Means: two clients believe that a queue is theirs, since instances share a client id or see different members of the
+group; or its holder gives it up late, because its listener is in one message for so long.
+Evidence: brokers' lock lines "locked by other client" over more than a minute whose holder is connected; clients that
+hold a queue without its lock; without logs: queues that nobody holds for more than a minute, while several instances
+share a client id.
+Not judged: a rebalance in progress (queues change hands within two rounds of 20 s), retry queues, POP groups, holders
+that have gone (see lock_not_released). What began within 90 s after the broker's start, and ends within 3 min, is INFO.
+Do next: compare what each client and each broker take for the group's members.
+Source: RebalanceLockManager, AllocateMessageQueueAveragely, ConsumerGroupInfo#getAllClientId (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lock_holders import (
+    POP,
+    Holder,
+    brokers_of,
+    by_a_restart,
+    evidence_of,
+    goes_on,
+    holder_of,
+    stood_still_ms,
+    unknown_holders,
+    waits_for_messages,
+)
+from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
+from offsetguard.judge.evidence.unheld_queues import unheld_queues
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
+from offsetguard.model.verdicts import QueueEvidence, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.model.verdicts import CannotTell, Figure
+    from offsetguard.tables.group_facts import GroupFacts
+    from offsetguard.tables.log_facts import LockWaitFacts
+
+LONG_MS = 3 * REBALANCE_INTERVAL_MS  # a queue changes hands within one round, at worst within two
+
+_QUEUES = "{queue_count} queue{queue_count:plural} of {on_brokers}"
+_STANDS = "Orderly group {consumer_group} stood still on " + _QUEUES + ", topic {topic}, for {stood_still_ms:duration}"
+_SUMMARY = "{consumer_group}: clients contend for " + _QUEUES
+_MEMBERS = (
+    "Compare the members that each broker lists: mqadmin consumerConnection -n {name_servers:shell} "
+    "-g {consumer_group:shell} -b HOST:PORT; "
+)
+
+RULE = Rule(
+    id="lock_contention",
+    severity=Severity.WARNING,
+    place=190,
+    needs=("lock_waits", "groups", "queues"),
+    means="Living clients of an orderly group contend for a queue's lock for longer than a rebalance takes.",
+    texts={
+        "default": Texts(
+            summary=_SUMMARY,
+            cause=_STANDS + ": {waiter_client_id} asks for the lock and {holder_client_id}, which is connected, holds "
+            "it: the two see different members of the group, or instances share a client id.",
+            do_next=_MEMBERS + "give every instance a client id of its own (instanceName, or distinct host names), and "
+            "restart the client whose list is wrong.",
+        ),
+        "members_differ": Texts(
+            summary=_SUMMARY,
+            cause=_STANDS + ": {waiter_client_id} asks for the lock and {holder_client_id}, which is connected, holds "
+            "it: the brokers list different members of the group, so each client counts on another share of queues.",
+            do_next=_MEMBERS + "find out why a client's heartbeat does not reach all of them.",
+        ),
+        "same_client_id": Texts(
+            summary="Instances of {consumer_group} share a client id",
+            cause=_STANDS + ": several instances share the client id {doubled_client_ids}, so each takes the same "
+            "share of queues, and another share is nobody's.",
+            do_next="Give every instance a client id of its own: set instanceName, or do not run containers with equal "
+            "addresses and process ids (clients before 4.9 make the id of these two).",
+        ),
+        "late_hand_over": Texts(
+            summary="{consumer_group}: " + _QUEUES + " changed hands late",
+            cause=_STANDS + ": {holder_client_id} was to hand over to {waiter_client_id}, and gave the lock back only "
+            "then; its listener was in one message for so long, or it saw the new member late.",
+            do_next="Look for slow messages in the listener of {consumer_group}: a queue changes hands only between "
+            "two messages.",
+        ),
+        "not_locked": Texts(
+            summary="{consumer_group}: " + _QUEUES + " held without the lock",
+            cause=_STANDS + ": {holder_client_id} holds them and does not get their locks, so it may not consume: "
+            "another client has the locks, or the brokers do not answer it.",
+            do_next=_MEMBERS + "the brokers' lock.log (filter.log since 5.1.1) names the client that has the locks.",
+        ),
+    },
+    title="clients contend for queue locks",
+    table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "waiter_client_id", "effective_lag"),
+    peak="stood_still_ms",
+    recovered="over: no clients contend for a queue's lock",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per orderly consumer group and topic: what logs tell comes before what clients tell."""
+    suspects = queues_by_group(facts)
+    groups = {(group.consumer_group, group.topic): group for group in facts.groups}
+    told = set()
+    for subject, waits in sorted(waits_for_messages(facts).items()):
+        long = [one for one in waits if _is_contended(one, facts)]
+        if long:
+            told.add(subject)
+            longest = max(long, key=lambda one: (stood_still_ms(one, facts.now), one.holder_client_id or ""))
+            queues = evidence_of(long, suspects.get(subject, []), facts.now)
+            figures = _of_wait(longest, facts)
+            variant = _variant(longest, groups.get(subject))
+            severity = Severity.INFO if all(by_a_restart(one, facts) for one in long) else RULE.severity
+            ended = [one.ended_at for one in long if one.ended_at is not None]
+            over_at = max(ended) if len(ended) == len(long) else None
+            finding = _finding(facts, config, subject, variant, figures, queues)
+            yield replace(finding, severity=severity, last_event_at=over_at)
+    for unheld in unheld_queues(facts, config):
+        lasts = unheld.stood_still_ms >= LONG_MS
+        if unheld.subject not in told and lasts and unheld.figures["doubled_client_ids"]:
+            told.add(unheld.subject)
+            yield _finding(facts, config, unheld.subject, "same_client_id", unheld.figures, unheld.queues)
+    for subject, group in groups.items():
+        queues = () if subject in told else _not_locked(group, suspects.get(subject, ()))
+        if queues:
+            yield _finding(facts, config, subject, "not_locked", queues[0].figures, queues)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups whose clients waited long for locks of nobody knows whom."""
+    del config
+    yield from unknown_holders(facts, RULE.id, LONG_MS)
+
+
+def _is_contended(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
+    alive = holder_of(wait) is Holder.ALIVE or wait.ended_by == "released"
+    settled = wait.ended_at is not None or goes_on(wait, facts.now)
+    return alive and settled and wait.refusal_count > 0 and stood_still_ms(wait, facts.now) >= LONG_MS
+
+
+def _variant(wait: LockWaitFacts, group: GroupFacts | None) -> str:
+    if group is not None and group.doubled_client_ids:
+        return "same_client_id"
+    if group is not None and group.members_differ:
+        return "members_differ"
+    return "late_hand_over" if wait.ended_by == "released" else "default"
+
+
+def _of_wait(wait: LockWaitFacts, facts: IntervalFacts) -> dict[str, Figure]:
+    return {
+        "stood_still_ms": stood_still_ms(wait, facts.now),
+        "holder_client_id": wait.holder_client_id,
+        "waiter_client_id": wait.waiter_client_id,
+        "first_refused_at": wait.first_refused_at,
+    }
+
+
+def _not_locked(group: GroupFacts, suspects: Sequence[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    """Return the queues that a client of an orderly group holds without their locks, and that wait for long."""
+    if not group.orderly or group.consumption == POP:
+        return ()
+    return tuple(
+        QueueEvidence(
+            queue.message_queue,
+            {
+                "stood_still_ms": queue.lag_ms,
+                "holder_client_id": queue.holder_client_id,
+                "effective_lag": queue.offsets.effective_lag,
+            },
+        )
+        for queue in sorted(suspects, key=lambda one: (-(one.lag_ms or 0), one.message_queue))
+        if queue.holder_client_id is not None
+        and queue.locked is False
+        and (queue.offsets.effective_lag or 0) > 0
+        and (queue.lag_ms or 0) >= LONG_MS
+        and not queue.consume_tps
+    )
+
+
+def _finding(  # noqa: PLR0917 the parts of one finding
+    facts: IntervalFacts,
+    config: Config,
+    subject: tuple[str, str],
+    variant: str,
+    figures: Mapping[str, Figure],
+    queues: tuple[QueueEvidence, ...],
+) -> Finding:
+    group, topic = subject
+    doubled = next((one.doubled_client_ids for one in facts.groups if one.consumer_group == group), None)
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=group,
+        topic=topic,
+        severity=RULE.severity,
+        variant=variant,
+        state="STALLED",
+        figures={
+            "waiter_client_id": None,
+            **figures,
+            "queue_count": len(queues),
+            "on_brokers": brokers_of(queues),
+            "effective_lag": sum(lag for one in queues if isinstance(lag := one.figures["effective_lag"], int)),
+            "doubled_client_ids": ", ".join(doubled or ()) or None,
+            "name_servers": name_servers_of(config, facts.cluster),
+        },
+        queues=queues,
+    )

@@ -1,0 +1,188 @@
+"""A rebalance lock outlived its owner, so an orderly queue stands still.
+
+Means: the client that held the queues' locks has gone without unlocking (it was killed, or its host went away); a
+broker keeps a lock for up to lockMaxLiveTime (60 s) after its last renewal, and nobody consumes the queue meanwhile.
+Evidence: brokers' lock lines "locked by other client" whose holder is no longer among the group's clients, and the
+takeover of the expired lock; without these logs: queues that none of the group's clients holds although all of them
+told, while they hold others.
+Not judged: holders that live, and queues that nobody holds while instances share a client id (see lock_contention),
+retry queues, POP groups; a queue that waits for less than a lock interval, or whose topic nobody writes, is told as
+INFO; without logs also what began when its broker was restarted.
+Do next: stop clients so that they can unlock: SIGTERM, a shutdown hook, enough grace time.
+Source: incident "orderly lock"; RebalanceLockManager, ConsumeMessageOrderlyService#shutdown (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lock_holders import (
+    Holder,
+    brokers_of,
+    evidence_of,
+    goes_on,
+    holder_of,
+    restart_explains,
+    stood_still_ms,
+    unknown_holders,
+    waits_for_messages,
+)
+from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.evidence.unheld_queues import unheld_queues
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.judge.evidence.unheld_queues import UnheldQueues
+    from offsetguard.model.verdicts import CannotTell
+    from offsetguard.tables.log_facts import LockWaitFacts
+
+_QUEUES = "{queue_count} queue{queue_count:plural} of {on_brokers}"
+_GRACE = (
+    "Shut clients of {consumer_group} down gracefully: SIGTERM, a shutdown hook that calls shutdown(), and enough "
+    "terminationGracePeriod; or shorten lock interval and expiry together, for example "
+    "-Drocketmq.client.rebalance.lockInterval=5000 on clients and -Drocketmq.broker.rebalance.lockMaxLiveTime=15000 on "
+    "brokers, never below 3 intervals."
+)
+
+RULE = Rule(
+    id="lock_not_released",
+    severity=Severity.WARNING,
+    place=160,
+    needs=("lock_waits", "groups", "queues", "topics"),
+    means="A client of an orderly group has gone without giving back its queue locks, and the queues stood still.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} stood still on " + _QUEUES + " for {stood_still_ms:duration}",
+            cause="Orderly group {consumer_group} stood still on " + _QUEUES + ", topic {topic}, for "
+            "{stood_still_ms:duration} from {first_refused_at:moment} on: the lock was held by {holder_client_id}, "
+            "which has disconnected without unlocking; it expired at {ended_at:moment} and {next_holder_client_id} "
+            "got it.",
+            do_next=_GRACE,
+        ),
+        "waiting": Texts(
+            summary="{consumer_group} stands still on " + _QUEUES + " for {stood_still_ms:duration}",
+            cause="Orderly group {consumer_group} stands still on " + _QUEUES + ", topic {topic}, for "
+            "{stood_still_ms:duration} so far: the lock is held by {holder_client_id}, which has disconnected without "
+            "unlocking; {waiter_client_id} gets it when it has expired, {lock_max_live_time_ms:duration} after its "
+            "last renewal.",
+            do_next="It ends by itself. " + _GRACE,
+        ),
+        "unheld": Texts(
+            summary="Nobody holds " + _QUEUES + " for {consumer_group}",
+            cause="Orderly group {consumer_group} stands still on " + _QUEUES + ", topic {topic}, for "
+            "{stood_still_ms:duration}: no client holds them (clients online: {online_client_count}, queues that they "
+            "hold: {held_queue_count}); so it is when a client has gone without unlocking, until its lock expires, "
+            "{lock_max_live_time_ms:duration} after its last renewal.",
+            do_next="The brokers' lock.log (filter.log since 5.1.1) names the holder: list these logs in "
+            "config/offsetguard.yml. " + _GRACE,
+        ),
+    },
+    title="queue locks of a client that has gone",
+    table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "first_refused_at", "effective_lag"),
+    peak="stood_still_ms",
+    recovered="over: no client waits for the lock of a client that has gone",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per orderly consumer group and topic."""
+    suspects = queues_by_group(facts)
+    told = set()
+    for subject, waits in sorted(waits_for_messages(facts).items()):
+        dead = [one for one in waits if _was_not_released(one, facts)]
+        if dead:
+            told.add(subject)
+            yield _finding(facts, config, subject=subject, waits=dead, suspects=suspects.get(subject, []))
+    for unheld in unheld_queues(facts, config):
+        of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: lock_contention
+        if unheld.subject not in told and not unheld.outlasts_any_lock and not of_one_id:
+            group, topic = unheld.subject
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=group,
+                topic=topic,
+                severity=Severity.INFO if _is_a_rebalance(unheld, facts) else RULE.severity,
+                variant="unheld",
+                state="STALLED",
+                figures=unheld.figures,
+                queues=unheld.queues,
+            )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups whose clients waited for locks of nobody knows whom."""
+    del config
+    yield from unknown_holders(facts, RULE.id, REBALANCE_INTERVAL_MS)
+
+
+def _is_a_rebalance(unheld: UnheldQueues, facts: IntervalFacts) -> bool:
+    """Whether queues may just change hands, as they do for longer when their brokers were restarted."""
+    since = facts.now - timedelta(milliseconds=unheld.stood_still_ms)
+    names = {one.message_queue.broker_name for one in unheld.queues}
+    restarted = all(restart_explains(facts, name, since, facts.now) for name in names)
+    return restarted or unheld.stood_still_ms < REBALANCE_INTERVAL_MS
+
+
+def _was_not_released(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
+    if not wait.refusal_count or holder_of(wait) is not Holder.GONE:
+        return False
+    return wait.ended_by == "expired" or goes_on(wait, facts.now)
+
+
+def _finding(
+    facts: IntervalFacts,
+    config: Config,
+    *,
+    subject: tuple[str, str],
+    waits: Sequence[LockWaitFacts],
+    suspects: Sequence[QueueFacts],
+) -> Finding:
+    group, topic = subject
+    queues = evidence_of(waits, suspects, facts.now)
+    longest = max(waits, key=lambda one: (stood_still_ms(one, facts.now), one.holder_client_id or ""))
+    ongoing = [one for one in waits if goes_on(one, facts.now)]
+    shown = max(ongoing, key=lambda one: stood_still_ms(one, facts.now)) if ongoing else longest
+    lag = sum(lag for one in queues if isinstance(lag := one.figures["effective_lag"], int))
+    matters = _matters(facts, config, subject=subject, stood_still_ms=stood_still_ms(longest, facts.now), lag=lag)
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=group,
+        topic=topic,
+        severity=RULE.severity if matters else Severity.INFO,
+        variant="waiting" if ongoing else "default",
+        last_event_at=None if ongoing else max((one.ended_at or one.last_refused_at for one in waits), default=None),
+        state="STALLED",
+        figures={
+            "stood_still_ms": stood_still_ms(shown, facts.now),
+            "queue_count": len(queues),
+            "on_brokers": brokers_of(queues),
+            "holder_client_id": shown.holder_client_id,
+            "waiter_client_id": shown.waiter_client_id,
+            "next_holder_client_id": shown.next_holder_client_id,
+            "first_refused_at": shown.first_refused_at,
+            "ended_at": shown.ended_at,
+            "effective_lag": lag,
+            "lock_max_live_time_ms": config.clusters[facts.cluster].lock_max_live_time_ms,
+        },
+        queues=queues,
+    )
+
+
+def _matters(facts: IntervalFacts, config: Config, *, subject: tuple[str, str], stood_still_ms: int, lag: int) -> bool:
+    """Whether messages waited for longer than a rebalance between living clients takes; unknown traffic is traffic."""
+    group, topic = subject
+    if stood_still_ms < config.policy(facts.cluster, group).lock_interval_ms:
+        return False
+    written = next((one for one in facts.topics if one.topic == topic), None)
+    silent = written is not None and 0 in (written.produce_tps, written.put_tps)
+    return lag > 0 or not silent

@@ -1,0 +1,151 @@
+"""Messages will be deleted before a consumer group has consumed them.
+
+Means: the oldest message that the group has not consumed is about to reach the age, or the place in the commit log, at
+which its broker deletes; the group will not be there in time.
+Evidence: the broker's cleaner run ahead, as early and as late as may be: fileReservedTime and deleteWhen, the disk's
+use and how fast the commit log grows, the age at which messages last went; when the oldest unconsumed message was
+stored, and how fast the group goes on.
+Not judged: a group that is through before the earliest loss; one that has lost messages already (messages_lost);
+broadcasting and POP groups; a loss further away than loss_horizon_ms of the group's policy. Brokers with a tiered
+storage: a group reads there what is deleted locally (5.3.3, live).
+Do next: start or speed up the consumers before the earlier of the two times, or keep messages longer.
+Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpiredFileByTime (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.judged_groups import judged_groups, tiered_brokers, unseen_brokers
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.forecast import Basis
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.judge.evidence.judged_groups import JudgedGroup
+    from offsetguard.model.forecast import Forecast
+
+_WHAT = (
+    "Consumer group {consumer_group} ({online_client_count} clients online) will lose messages of topic {topic} on "
+    "{risk_queue_count} of {queue_count} queues, the first in {loss_low_ms:duration} to {loss_high_ms:duration}, "
+)
+_DO = (
+    "Start or speed up the consumers of {consumer_group} within {loss_low_ms:duration}: "
+    "{effective_lag:messages} message{effective_lag:plural} wait. If that takes longer, keep messages longer on "
+    "{brokers} "
+)
+
+RULE = Rule(
+    id="loss_ahead",
+    severity=Severity.CRITICAL,
+    place=110,
+    never_muted=True,
+    needs=("groups", "queues", "brokers"),
+    means="Brokers will delete messages that a consumer group has not consumed, and will not have consumed by then.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
+            "{loss_high_ms:duration}",
+            cause=_WHAT + "when the commit-log file with the oldest of them has passed fileReservedTime "
+            "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            do_next=_DO + "(fileReservedTime; mqadmin updateBrokerConfig -n {name_servers:shell} changes it at once).",
+        ),
+        "disk": Texts(
+            summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
+            "{loss_high_ms:duration}: the disk fills up",
+            cause=_WHAT + "because the disk fills up and the oldest commit-log files go whatever their age "
+            "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            do_next=_DO + "by making room on the disk; the topic that writes most pushes the others out.",
+        ),
+        "observed": Texts(
+            summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
+            "{loss_high_ms:duration}",
+            cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say "
+            "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            do_next=_DO + "and find out why they go early: a full disk, or files deleted by hand.",
+        ),
+    },
+    title="messages will be lost",
+    table=("loss_low_ms", "loss_high_ms", "effective_lag", "lag_ms", "online_client_count", "risk_queue_count"),
+    peak="effective_lag",
+    group_needs=("effective_lag",),
+    recovered="no message is about to be lost any more",
+    calm_ms=15 * 60_000,  # how old the oldest message is, is not asked in every round
+)
+_AT_ONCE_MS = 60_000  # "in 1 min" is what people are told of a loss that may come at any moment
+_VARIANTS = {Basis.RESERVED_TIME: "default", Basis.DISK: "disk"}
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) that loses messages within the horizon of its policy."""
+    for judged in judged_groups(facts, config):
+        risks = sorted(_risks(judged), key=lambda one: (one[0].low_ms, one[1].message_queue))
+        if not risks:
+            continue
+        first, worst = risks[0]
+        brokers = frozenset(queue.message_queue.broker_name for _, queue in risks)
+        place = worst.message_queue
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=judged.group.consumer_group,
+            topic=judged.group.topic,
+            severity=RULE.severity,
+            variant=_VARIANTS.get(first.basis, "observed"),
+            state=State.AT_RISK,
+            figures={
+                "loss_low_ms": max(first.low_ms, _AT_ONCE_MS),
+                "loss_high_ms": max(min(forecast.high_ms for forecast, _ in risks), _AT_ONCE_MS),
+                "loss_basis": str(first.basis),
+                "risk_queue_count": len(risks),
+                "queue_count": judged.group.queue_count,
+                "effective_lag": judged.group.effective_lag,
+                "lag_ms": worst.lag_ms,
+                "online_client_count": judged.group.online_client_count,
+                "worst_queue": f"{place.broker_name}/{place.queue_id}",
+                "brokers": ", ".join(sorted(brokers)),
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=tuple(_evidence(queue, forecast) for forecast, queue in risks),
+        )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the brokers that could not be seen, and masters that did not tell of their commit log."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)
+    yield from tiered_brokers(RULE.id, facts)
+    for broker in facts.brokers:
+        if broker.broker_id == 0 and broker.answered and broker.commit_log_max_offset is None:
+            because = Sentence("commit_log_untold", broker=broker.broker_name)
+            yield CannotTell(RULE.id, None, frozenset({broker.broker_name}), because)
+
+
+def _risks(judged: JudgedGroup) -> Iterator[tuple[Forecast, QueueFacts]]:
+    for queue in judged.queues:
+        if queue.verdict is None or queue.verdict.state is State.LOST:
+            continue
+        loss = forecasts.stated_in(queue.verdict, "loss")
+        drain = forecasts.stated_in(queue.verdict, "drain")
+        near = loss is not None and loss.low_ms <= judged.policy.loss_horizon_ms
+        if loss is not None and near and not forecasts.drained_before(drain, loss):
+            yield loss, queue
+
+
+def _evidence(queue: QueueFacts, forecast: Forecast) -> QueueEvidence:
+    figures = {
+        "loss_low_ms": forecast.low_ms,
+        "loss_high_ms": forecast.high_ms,
+        "effective_lag": queue.offsets.effective_lag,
+        "lag_ms": queue.lag_ms,
+        "consumer_offset": queue.offsets.consumer_offset,
+        "min_offset": queue.offsets.min_offset,
+    }
+    return QueueEvidence(queue.message_queue, figures)

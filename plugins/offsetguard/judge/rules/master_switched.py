@@ -1,0 +1,286 @@
+"""Another replica became the master of a broker: its commits are older, its locks new, and it may lack messages.
+
+Means: the master died or was stopped, and a controller (5.x), DLedger or an operator made a slave the master. It serves
+what it had copied: commits up to 63 s old (5.x), so offsets step back and messages are consumed again until clients
+commit anew; and messages up to the last that was replicated. A client that asks beyond the new end is sent to it and
+drops what it had pulled: what was not consumed of that is skipped, though the broker has it.
+Evidence: broker id 0 has the address that a slave had in the round before. About then: committed offsets that went
+back; ends that fell, requests and commits beyond the end; commits that jumped over messages that had waited, by more
+than three times what the group consumes in the time.
+Not judged: a master that comes back at another address, or a replica at the former one's (a restart); where the end
+was seen to fall, what a group skipped before the next two looks. Where neither samples nor logs show that messages were
+missing, nothing is taken for skipped. An offset that was ordered meanwhile (offset_reset).
+Do next: find out why the former master went; reset groups that skipped messages; send again what was not replicated.
+Source: ReplicasManager, AutoSwitchHAService, RebalanceImpl (5.3.3), staged live: tests/live/incidents.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
+from offsetguard.judge.evidence.lookups import master_changes, message_models, name_servers_of, queues_by_group
+from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, came_with_switch, causes
+from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
+from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.verdicts import QueueEvidence, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.judge.evidence.move_causes import Causes
+    from offsetguard.model.verdicts import Figure
+    from offsetguard.tables.facts import OffsetMoveFacts
+    from offsetguard.tables.queue_state import QueueState
+
+_MS = timedelta(milliseconds=1)
+_CHANGED = "Another replica became the master of {brokers} (now {addresses}; first seen at {changed_at:moment})"
+_WHY = "Find out why the former master of {brokers} went"
+_ACKNOWLEDGE = (
+    "So that it does not happen again, let masters acknowledge only what replicas have: allAckInSyncStateSet=true with "
+    "a controller, else brokerRole=SYNC_MASTER."
+)
+
+RULE = Rule(
+    id="master_switched",
+    severity=Severity.INFO,
+    place=80,
+    never_muted=True,
+    needs=("brokers", "queues", "offset_moves", "log_lines"),
+    means="Another replica became a broker's master; what it had not copied is consumed again, or gone.",
+    texts={
+        "default": Texts(
+            summary="another replica is the master of {brokers}",
+            cause=_CHANGED + ". No consumer group is seen to consume messages again because of it.",
+            do_next=_WHY + ".",
+        ),
+        "read_again": Texts(
+            summary="another replica is the master of {brokers}: {repeated:messages} message{repeated:plural} are "
+            "consumed again",
+            cause=_CHANGED + ". Its copy of the committed offsets was older: {repeated:messages} "
+            "message{repeated:plural} are consumed again, by {group_count} consumer group{group_count:plural} "
+            "({groups}).",
+            do_next=_WHY + ", and see that the consumers can take messages twice.",
+        ),
+        "cut": Texts(
+            summary="{topic} lost {unreplicated:messages} message{unreplicated:plural} when the master of {brokers} "
+            "changed",
+            cause=_CHANGED + ", and ends earlier in topic {topic} (worst: queue {worst_queue}, from "
+            "{recreated_from:messages} to {max_offset:messages}): at least {unreplicated:messages} "
+            "message{unreplicated:plural} had not been replicated and are gone; what consumer group {consumer_group} "
+            "had not consumed of them is lost for it.",
+            do_next="If they matter, send them again from their source: the former master, when it returns, cuts them "
+            "off. " + _ACKNOWLEDGE,
+        ),
+        "skipped": Texts(
+            summary="{consumer_group} skipped {skipped:messages} message{skipped:plural} of {topic} when the master of "
+            "{brokers} changed",
+            cause=_CHANGED + ", and consumer group {consumer_group} went on behind up to {skipped:messages} "
+            "message{skipped:plural} of topic {topic} that it had not consumed (worst: queue {worst_queue}, committed "
+            "{requested_offset:messages}, then {corrected_offset:messages}): clients that ask for more than the new "
+            "master has are sent to its end, and drop what they had pulled.",
+            do_next=_ACKNOWLEDGE + " The broker still has what was skipped: set the group to a moment before the first "
+            "message that it must not miss: mqadmin resetOffsetByTime -n {name_servers:shell} "
+            "-g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'",
+        ),
+    },
+    title="another replica is the master",
+    table=("repeated", "unreplicated", "skipped", "recreated_from", "max_offset", "changed_at"),
+    peak="skipped",
+    recovered="over: the master did not change again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding about all masters that changed, and one per (consumer group, topic) that lost messages by it."""
+    since = facts.now - timedelta(milliseconds=config.judgement.offset_move_window_ms)
+    changed = master_changes(facts, since)
+    if not changed:
+        return
+    found, models = causes(facts, config), message_models(facts)
+    yield _of_masters(facts, config, changed, [one for each in found.values() for one in each.read_again])
+    queues = queues_by_group(facts)
+    cut_topics = {topic for (_, topic), one in found.items() if one.cut_queues or one.cut_requests}
+    for (consumer_group, topic), one in found.items():
+        commits = topic in cut_topics and models.get(consumer_group) != BROADCASTING
+        skipped = _skipped(queues.get((consumer_group, topic), ()), changed) if commits else []
+        if not (skipped or one.cut_queues or one.cut_requests):
+            continue
+        evidence = _skip_evidence(skipped) or beyond_evidence(one.cut_queues) or move_evidence(one.cut_requests)
+        brokers = {queue.message_queue.broker_name for queue in evidence} | {m.broker_name for m in one.cut_requests}
+        concerned = {name: at for name, at in changed.items() if name in brokers}
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=topic,
+            severity=Severity.CRITICAL if skipped else Severity.WARNING,
+            variant="skipped" if skipped else "cut",
+            state="LOST",
+            figures={
+                **_figures(facts, config, concerned or changed),
+                **_cut_figures(one),
+                **(_skip_figures(skipped) if skipped else {}),
+            },
+            queues=evidence,
+            broker_names=frozenset(brokers),
+            last_event_at=max((concerned or changed).values()),
+        )
+
+
+def _of_masters(
+    facts: IntervalFacts, config: Config, changed: Mapping[str, datetime], read_again: Sequence[OffsetMoveFacts]
+) -> Finding:
+    groups = sorted({move.consumer_group for move in read_again})
+    again = {"repeated": move_figures(read_again)["repeated"]} if read_again else {}
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=RULE.severity,
+        variant="read_again" if read_again else "default",
+        figures={
+            **_figures(facts, config, changed),
+            **again,
+            **({"group_count": len(groups), "groups": names(groups)} if groups else {}),
+        },
+        queues=move_evidence(read_again),
+        broker_names=frozenset(changed),
+        last_event_at=max(changed.values()),
+    )
+
+
+def _figures(facts: IntervalFacts, config: Config, changed: Mapping[str, datetime]) -> dict[str, Figure]:
+    masters = [one for one in facts.brokers if one.broker_id == 0 and one.broker_name in changed]
+    return {
+        "brokers": names(sorted(changed)),
+        "addresses": names(sorted(one.address for one in masters if one.address)),
+        "changed_at": max(changed.values()),
+        "name_servers": name_servers_of(config, facts.cluster),
+    }
+
+
+def _cut_figures(one: Causes) -> dict[str, Figure]:
+    """Return what the new master lacks: as samples show it, else as what clients asked for."""
+    if one.cut_queues:
+        shown = fallen_end(one.cut_queues)
+        before = shown["recreated_from"] if shown["recreated_from"] is not None else shown["consumer_offset"]
+        return {
+            "worst_queue": shown["worst_queue"],
+            "recreated_from": before,
+            "max_offset": shown["max_offset"],
+            "unreplicated": sum(map(_unreplicated, one.cut_queues)),
+        }
+    if not one.cut_requests:
+        return {}
+    asked = move_figures(one.cut_requests)
+    # lines name no queue: those that were sent to the same offset may be clients of one queue
+    lacking: dict[tuple[str, int | None, int], int] = {}
+    for move in one.cut_requests:
+        place = move.broker_name, move.queue_id, move.corrected_offset
+        lacking[place] = max(lacking.get(place, 0), move.requested_offset - move.corrected_offset)
+    return {
+        "worst_queue": asked["worst_queue"],
+        "recreated_from": asked["requested_offset"],
+        "max_offset": asked["corrected_offset"],
+        "unreplicated": sum(lacking.values()),
+    }
+
+
+def _unreplicated(queue: QueueFacts) -> int:
+    """Return how many messages of a queue the new master lacks, as far as seen."""
+    one = fallen_end([queue])
+    before, end = one["recreated_from"], one["max_offset"]
+    return before - end if isinstance(before, int) and isinstance(end, int) else beyond(queue)
+
+
+class _Jump(NamedTuple):
+    """A commit that went over messages which had waited: from where, to where, and as how many messages in what time.
+
+    What waited with the earlier sample counts only: what has come since may come in a burst, and is consumed in one.
+    """
+
+    queue: QueueFacts
+    since: datetime
+    until: datetime
+    start: int
+    end: int
+    committed: int
+
+    @property
+    def message_count(self) -> int:
+        """Messages that had waited."""
+        return max(0, self.end - self.start)
+
+
+def _skipped(queues: Iterable[QueueFacts], changed: Mapping[str, datetime]) -> list[_Jump]:
+    """Return the jumps of a group's commits after the master had changed, of all queues that jumped between two looks.
+
+    They are further than three times what the group consumes in that time, or in a minute: a slave's copy of the
+    commits is as old. All queues together: threads that one queue does not need work for the others.
+    """
+    looks: defaultdict[tuple[str, datetime], list[_Jump]] = defaultdict(list)
+    for queue in queues:
+        broker_name = queue.message_queue.broker_name
+        if queue.window is not None and broker_name in changed:
+            for jump in _steps(queue, queue.window):
+                looks[broker_name, jump.until].append(jump)
+    paces = {place: sum(max(0, one.committed) for one in some) / _ms_of(some[0]) for place, some in looks.items()}
+    skipped = []
+    for (broker_name, until), some in looks.items():
+        usual = sorted(pace for place, pace in paces.items() if place != (broker_name, until) and pace > 0)
+        if not usual or not came_with_switch(broker_name, until, changed):
+            continue
+        most = JUMP * usual[(len(usual) - 1) // 2] * max(_ms_of(some[0]), INTERVAL_LENGTH / _MS)
+        if sum(one.message_count for one in some) > most:
+            skipped += [one for one in some if one.message_count * len(some) > most]
+    return skipped
+
+
+def _steps(queue: QueueFacts, window: QueueState) -> Iterator[_Jump]:
+    """Yield how a queue's commit went between the samples that its window keeps, newest first."""
+    seen = [one for one in (window.seen, *window.points) if one is not None]
+    for later, earlier in pairwise(seen):
+        if later.committed_offset is not None and earlier.committed_offset is not None:
+            end = min(later.committed_offset, earlier.max_offset)
+            committed = later.committed_offset - earlier.committed_offset
+            yield _Jump(queue, earlier.at, later.at, earlier.committed_offset, end, committed)
+
+
+def _ms_of(step: _Jump) -> float:
+    return (step.until - step.since) / _MS
+
+
+def _skip_figures(skipped: Sequence[_Jump]) -> dict[str, Figure]:
+    worst = min(skipped, key=_most_first)
+    place = worst.queue.message_queue
+    return {
+        "worst_queue": f"{place.broker_name}/{place.queue_id}",
+        "requested_offset": worst.start,
+        "corrected_offset": worst.end,
+        "skipped": sum(jump.message_count for jump in skipped),
+    }
+
+
+def _skip_evidence(skipped: Iterable[_Jump]) -> tuple[QueueEvidence, ...]:
+    return tuple(
+        QueueEvidence(
+            jump.queue.message_queue,
+            {"skipped": jump.message_count, "requested_offset": jump.start, "corrected_offset": jump.end},
+        )
+        for jump in sorted(skipped, key=_most_first)
+    )
+
+
+def _most_first(jump: _Jump) -> tuple[int, object]:
+    return -jump.message_count, jump.queue.message_queue

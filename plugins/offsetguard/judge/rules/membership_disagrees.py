@@ -1,0 +1,148 @@
+"""Brokers disagree about the members of a consumer group for longer than two rebalance rounds, while nobody joins.
+
+Means: a client's heartbeats do not reach one of the brokers (network, firewall, a route that the client does not know),
+or two clients have one id. Each client divides the queues by what one broker says: some have two owners, some none.
+Evidence: the masters' lists of clients differ, in every round for more than a minute (route refresh and heartbeat); or
+"not in cidAll" / code 25 lines go on for more than 40 s. No client came or went meanwhile, and no broker was started.
+Not judged: the time after each change (rebalance_noise); POP groups, whose clients are not rebalanced.
+Do next: find out why the heartbeat does not arrive at that broker.
+Source: incident I1; RebalanceImpl asks one broker for the members (findConsumerIdList, 4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.rebalance_spells import (
+    LISTS_SETTLE,
+    group_noise,
+    last_boot,
+    last_changes,
+    lasted,
+    line_figures,
+)
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.log_kinds import NOT_IN_MEMBERS
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.evidence.rebalance_spells import GroupNoise
+    from offsetguard.tables.group_facts import GroupFacts
+
+_STABLE = "although no client came or went since {changed_at:moment}"
+_CHECK = (
+    "See which clients each broker lists (mqadmin consumerConnection asks one broker only), and whether the host of "
+    "the client reaches that broker's port and knows its route; look for two clients with one id (same ip@instanceName)"
+)
+
+RULE = Rule(
+    id="membership_disagrees",
+    severity=Severity.WARNING,
+    place=150,
+    needs=("groups", "log_lines", "brokers"),
+    means="Brokers disagree about the members of a consumer group for longer than two rebalance rounds.",
+    texts={
+        "default": Texts(
+            summary="brokers disagree about the members of {consumer_group}",
+            cause="Brokers have disagreed about the members of consumer group {consumer_group} for "
+            "{lasted_ms:duration}, " + _STABLE + "; missing (client, broker): {missing_members}: its heartbeat does "
+            "not reach that broker, so queues have two owners or none.",
+            do_next=_CHECK + ".",
+        ),
+        "not_in_members": Texts(
+            summary="{clients} is not among the members of {consumer_group}",
+            cause="Client {clients} of consumer group {consumer_group} has missed itself in the list of members for "
+            "{lasted_ms:duration} ({line_count:messages} lines 'not in cidAll'), " + _STABLE + ": its heartbeat does "
+            "not reach the broker that it asks, and it gets no queue.",
+            do_next=_CHECK + ".",
+        ),
+        "pulls_refused": Texts(
+            summary="pulls of {consumer_group} have been refused with code 25 for {lasted_ms:duration}",
+            cause="Pulls of consumer group {consumer_group} have been refused with code 25 (subscription not latest) "
+            "for {lasted_ms:duration} ({line_count:messages} lines; brokers: {brokers}), " + _STABLE + ": the broker "
+            "has an older subscription, since the client's heartbeat does not reach it.",
+            do_next=_CHECK + ".",
+        ),
+    },
+    title="brokers disagree about a group's members",
+    table=("lasted_ms", "missing_members", "clients", "line_count", "changed_at"),
+    peak="lasted_ms",
+    recovered="the brokers agree about its members again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group; lists that differ tell more than log lines."""
+    del config
+    changes, boot = last_changes(facts), last_boot(facts)
+    told = set()
+    for group in facts.groups:
+        if group.consumer_group in told or group.consumption == "pop" or group.members_differ_since is None:
+            continue
+        moments = (group.members_differ_since, changes.get(group.consumer_group), boot)
+        since = max(moment for moment in moments if moment is not None)
+        if group.members_differ and facts.now - since > LISTS_SETTLE:
+            told.add(group.consumer_group)
+            yield _differing(facts, group, round((facts.now - since).total_seconds() * 1000))
+    pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
+    for consumer_group, noise in group_noise(facts):
+        if noise.lasting and consumer_group not in told | pop:
+            yield _logged(facts, consumer_group, noise)
+
+
+def _differing(facts: IntervalFacts, group: GroupFacts, lasted_ms: int) -> Finding:
+    missing = group.missing_members or ()
+    changed_at = last_changes(facts).get(group.consumer_group)
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=group.consumer_group,
+        topic=None,
+        severity=RULE.severity,
+        state="UNKNOWN",
+        figures={
+            "lasted_ms": lasted_ms,
+            "missing_members": "; ".join(missing[:5]) or None,
+            "changed_at": changed_at or group.members_differ_since,
+            "online_client_count": group.online_client_count,
+        },
+        broker_names=frozenset(entry.rpartition(" ")[2] for entry in missing),
+    )
+
+
+def _logged(facts: IntervalFacts, consumer_group: str, noise: GroupNoise) -> Finding:
+    lost = [line for line in noise.lasting if line.kind == NOT_IN_MEMBERS]
+    lines = lost or list(noise.lasting)
+    spans = [span for line in lines if (span := lasted(line, noise.changed_at)) is not None]
+    brokers = sorted({line.broker_name for line in lines if line.broker_name})
+    count, clients = line_figures(lines)
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=consumer_group,
+        topic=None,
+        severity=RULE.severity,
+        variant="not_in_members" if lost else "pulls_refused",
+        state="UNKNOWN",
+        figures={
+            "lasted_ms": round(max(spans).total_seconds() * 1000),
+            "line_count": count,
+            "clients": clients or Sentence("client_not_named"),
+            "brokers": ", ".join(brokers) or None,
+            "changed_at": noise.changed_at or min(line.spell_first_at for line in lines),
+        },
+        broker_names=frozenset(brokers),
+    )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which masters the lists of members are not known."""
+    del config
+    if facts.unseen_broker_names:
+        because = Sentence("members_not_seen")
+        yield CannotTell(RULE.id, None, facts.unseen_broker_names, because)

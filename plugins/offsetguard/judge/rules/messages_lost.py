@@ -1,0 +1,182 @@
+"""Retention deleted messages that a consumer group had not consumed.
+
+Means: the committed offset is below the oldest message that the broker keeps; what lay between is gone.
+Evidence: min offset and committed offset of each queue; lost = min - committed, summed over the queues, without what
+was handed out before: by the broker's pull offset (5.1), or a client's cache that reaches from below min on.
+Not judged: broadcasting groups; topics that no client subscribes to; a committed offset 0 unless min was seen to leave
+0 (so starts a new group that consumes from the first offset on, where the first messages are deleted already).
+Nor a commit that is below min by no more than the group commits in 15 s: commits are late by some seconds, and min is
+read after them. Nor queues of brokers with a tiered storage: what they corrected is told by offset_moved_by_retention.
+Where all was handed out, it is said to be in process, not lost: clients still have it.
+Do next: send them again from their source if they matter; then see why the group was so far behind.
+Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-exporter's messages_lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.judged_groups import judged_groups, tiered_brokers, unseen_brokers
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
+from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.pace import most_committed
+from offsetguard.model.verdicts import QueueEvidence, Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.judge.evidence.judged_groups import JudgedGroup
+    from offsetguard.model.verdicts import CannotTell
+
+_GONE = (
+    "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} queues (worst: "
+    "{worst_queue}, committed {consumer_offset:messages}, oldest kept {min_offset:messages})"
+)
+_RESEND = (
+    "These messages are gone from the broker; if they matter, send them again from their source. So that it does not "
+    "go on: "
+)
+
+RULE = Rule(
+    id="messages_lost",
+    severity=Severity.CRITICAL,
+    place=100,
+    never_muted=True,
+    needs=("groups", "queues"),
+    means="Brokers deleted messages that a consumer group had not consumed.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them.",
+            do_next=_RESEND + "speed up the group, or keep messages longer (fileReservedTime, disk space).",
+        ),
+        "partly": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them; "
+            "{in_process:messages} more of the deleted ones are in process at its clients, and lost if these stop now.",
+            do_next="Do not restart the clients before they are done. " + _RESEND + "speed up the group, or keep "
+            "messages longer (fileReservedTime, disk space).",
+        ),
+        "offline": Texts(
+            summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
+            cause="Consumer group {consumer_group} has no client online, and retention deleted " + _GONE + ".",
+            do_next=_RESEND + "start its consumers. If the group is retired, delete it so that it is no longer judged: "
+            "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} "
+            "-r true",
+        ),
+        "in_process": Texts(
+            summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "
+            "deleted",
+            cause="Retention deleted " + _GONE + ", which clients of consumer group {consumer_group} have pulled and "
+            "not finished: they are lost if such a client stops now.",
+            do_next="Do not restart the clients before they are done; speed up the group, or keep messages longer "
+            "(fileReservedTime, disk space).",
+        ),
+    },
+    title="messages were lost",
+    table=("lost", "lost_queue_count", "consumer_offset", "min_offset", "online_client_count"),
+    peak="lost",
+    group_needs=("lost",),
+    recovered="over: the group has gone on behind the gap; what was lost stays lost",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) whose committed offset is below the oldest message now."""
+    tiered = tiered_broker_names(facts)
+    for judged in judged_groups(facts, config):
+        below = [
+            one
+            for one in judged.by_rule("committed_below_min")
+            if not (_first_start(one) or _is_late(one) or one.message_queue.broker_name in tiered)
+        ]
+        if not below:
+            continue
+        group = judged.group
+        counted = [(_not_handed_out(queue, online=bool(group.online_client_count)), queue) for queue in below]
+        gone = [(lost, queue) for lost, queue in counted if lost > 0]
+        handed_out = [(_in_process(queue, lost), queue) for lost, queue in counted]
+        in_process = sum(count for count, _ in handed_out)
+        variant = _variant(judged, lost=bool(gone), in_process=bool(in_process))
+        shown = gone or handed_out
+        shown.sort(key=lambda one: (-one[0], one[1].message_queue))
+        worst = shown[0][1]
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=Severity.WARNING if variant == "in_process" else RULE.severity,
+            variant=variant,
+            state=State.LOST.value,
+            figures={
+                "lost": sum(lost for lost, _ in shown),
+                "lost_queue_count": len(shown),
+                "in_process": in_process,
+                "queue_count": group.queue_count,
+                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
+                "consumer_offset": worst.offsets.consumer_offset,
+                "min_offset": worst.offsets.min_offset,
+                "online_client_count": group.online_client_count,
+                "name_servers": name_servers_of(config, facts.cluster),
+                "rocketmq_cluster": rocketmq_cluster_of(facts),
+            },
+            queues=tuple(_evidence(queue, lost) for lost, queue in shown),
+        )
+
+
+def _first_start(queue: QueueFacts) -> bool:
+    """Whether a new group begins at offset 0 of a queue whose first messages were gone long before."""
+    was_kept = queue.window is not None and queue.window.min_moved_from == 0
+    return queue.offsets.consumer_offset == 0 and not was_kept
+
+
+def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
+    if judged.offline:
+        return "offline"
+    if not lost:
+        return "in_process"
+    return "partly" if in_process else "default"
+
+
+def _is_late(queue: QueueFacts) -> bool:
+    """Whether the commit that was seen is only some seconds old news of a group that goes on."""
+    return queue.window is not None and (queue.offsets.lost or 0) <= most_committed(queue.window, REGAINED_WITHIN)
+
+
+def _not_handed_out(queue: QueueFacts, *, online: bool) -> int:
+    """Return how many of the deleted messages no client has that is there."""
+    low = queue.offsets.min_offset or 0
+    handed_out = [queue.offsets.consumer_offset or 0]
+    if online:
+        handed_out.append(queue.offsets.pull_offset or 0)
+    if queue.cached_min_offset is not None and queue.cached_min_offset < low:  # else it may have been sent beyond
+        handed_out.append((queue.cached_max_offset or 0) + 1)
+    return max(0, low - max(handed_out))
+
+
+def _in_process(queue: QueueFacts, lost: int) -> int:
+    """Return how many of the deleted messages a client has and has not finished: no more than it says that it caches.
+
+    Behind a message that hangs, all others may be finished, and are not committed.
+    """
+    handed_out = (queue.offsets.lost or 0) - lost
+    first, low = queue.cached_min_offset, queue.offsets.min_offset or 0
+    return handed_out if first is None or first >= low else min(handed_out, queue.cached_message_count or handed_out)
+
+
+def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:
+    names = ("consumer_offset", "pull_offset", "min_offset", "max_offset")
+    return QueueEvidence(queue.message_queue, {"lost": lost} | {name: getattr(queue.offsets, name) for name in names})
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known, and which ones' messages may be kept elsewhere."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)
+    yield from tiered_brokers(RULE.id, facts)

@@ -1,0 +1,77 @@
+"""A name server does not answer; when none does, nothing at all is known of the cluster.
+
+Means: running clients go on with the routes that they have, but none can start, and no broker that moves is found.
+Evidence: the name servers of the configuration that were asked, each with its reason. They are asked in order, and the
+first one that lists every broker is enough: one behind it may be dead unseen.
+Not judged: missed for less than 90 s while the rounds before had its answer, it is INFO: a restart is no trouble.
+Do next: see whether the name server runs and whether this host reaches it.
+Source: `collect/name_servers.py`; clients ask name servers every 30 s (pollNameServerInterval, 4.9.8 and 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+RULE = Rule(
+    id="name_server_unreachable",
+    severity=Severity.WARNING,
+    place=20,
+    needs=("gaps", "cluster_unseen"),
+    means="A name server does not answer; when none does, every consumer group of the cluster is unknown.",
+    texts={
+        "default": Texts(
+            summary="{silent_count} name server{silent_count:plural} of {cluster} did not answer: {silent}",
+            cause="{silent_count} of the name servers of cluster {cluster} gave no answer ({reasons}); another one "
+            "did, so the cluster was seen.",
+            do_next="See whether it runs and whether this host reaches it: clients that ask only this one can start "
+            "nothing. If it was removed on purpose, remove it from name_servers of {cluster} in "
+            "config/offsetguard.yml and from the clients' settings.",
+        ),
+        "cluster_unseen": Texts(
+            summary="{cluster} could not be seen at all",
+            cause="No name server of cluster {cluster} answered at {name_servers} ({reasons}): every consumer group "
+            "of it is unknown, and no warning about them can come.",
+            do_next="Check name_servers of {cluster} in config/offsetguard.yml, and that this host reaches them; if "
+            "the name servers are down, running clients go on, but none can start.",
+        ),
+    },
+    title="a name server does not answer",
+    table=("silent", "reasons"),
+    recovered="the name servers answer again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding, about all silent name servers of the cluster."""
+    gaps = unanswered(facts, config).name_servers
+    if not gaps and not facts.cluster_unseen:
+        return
+    silent = sorted({gap.address for gap in gaps})
+    severity = Severity.CRITICAL if facts.cluster_unseen else RULE.severity
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=Severity.INFO if is_new(gaps, facts) else severity,
+        variant="cluster_unseen" if facts.cluster_unseen else "default",
+        state="UNKNOWN" if facts.cluster_unseen else "AT_RISK",
+        figures={
+            "silent": names(silent) or None,
+            "silent_count": len(silent),
+            "reasons": reasons(gaps),
+            "name_servers": name_servers_of(config, facts.cluster),
+        },
+    )

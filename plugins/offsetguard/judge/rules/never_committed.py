@@ -1,0 +1,110 @@
+"""Clients of a consumer group are online, and it has never committed an offset in queues that have messages.
+
+Means: no client holds these queues, or their first message is never finished; nobody sees a lag there.
+Evidence: brokers list the group's commits without these queues, and the queues have messages; clients are online.
+Not judged: groups without clients (they may be retired), topics that no client subscribes to, broadcasting groups, POP
+groups of which nothing was handed out for less than the allowed age. Whoever has just started commits within half a
+minute: it is INFO until the newest client, or our window, is older than the allowed age.
+Do next: see who holds the queues.
+Source: GET_CONSUME_STATS shows such queues as offset 0 (-1 becomes 0), so that dashboards show all messages as lag, and
+mqcloud, which measures the delay by the last consumed message, shows nothing: the worst case is the silent one.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.judged_groups import judged_groups, longest_ms, unseen_brokers
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import is_subscribed
+from offsetguard.model.verdicts import QueueEvidence, Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.judge.evidence.judged_groups import JudgedGroup
+    from offsetguard.model.verdicts import CannotTell
+
+_KEPT = "{kept:messages} message{kept:plural}"
+
+RULE = Rule(
+    id="never_committed",
+    severity=Severity.WARNING,
+    place=260,
+    needs=("groups", "queues"),
+    means="A consumer group with clients online never committed an offset in queues that have messages.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} never committed on {never_committed_queue_count} of {queue_count} queues of "
+            "{topic}",
+            cause="Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online "
+            "and never committed an offset in {never_committed_queue_count} of {queue_count} queues of topic {topic}, "
+            "which hold " + _KEPT + ": no client holds these queues, or none finishes its first message.",
+            do_next="See who holds them: mqadmin consumerProgress -n {name_servers:shell} -g {consumer_group:shell} "
+            "-s true; a queue without a client: compare the clients' subscriptions and the topic's read and write "
+            "queue numbers. A queue with one: take its stack: mqadmin consumerStatus -n {name_servers:shell} -g "
+            "{consumer_group:shell} -s",
+        ),
+    },
+    title="queues without a committed offset",
+    table=("never_committed_queue_count", "queue_count", "kept", "online_client_count", "newest_client_start_at"),
+    peak="kept",
+    group_needs=("online_client_count",),
+    recovered="over: the group has committed an offset in each queue with messages",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic)."""
+    for judged in judged_groups(facts, config):
+        queues, group = judged.by_rule("never_committed"), judged.group
+        if not queues or not group.online_client_count or is_subscribed(group) is False:
+            continue
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity if _lasts(judged, queues, facts) else Severity.INFO,
+            state=State.NEVER_COMMITTED.value,
+            figures={
+                "never_committed_queue_count": len(queues),
+                "queue_count": group.queue_count,
+                "kept": sum(_kept(queue) for queue in queues),
+                "online_client_count": group.online_client_count,
+                "newest_client_start_at": group.newest_client_start_at,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=tuple(
+                QueueEvidence(
+                    queue.message_queue,
+                    {"min_offset": queue.offsets.min_offset, "max_offset": queue.offsets.max_offset},
+                )
+                for queue in sorted(queues, key=lambda one: (-_kept(one), one.message_queue))
+            ),
+        )
+
+
+def _kept(queue: QueueFacts) -> int:
+    low, high = queue.offsets.min_offset, queue.offsets.max_offset
+    return 0 if low is None or high is None else high - low
+
+
+def _lasts(judged: JudgedGroup, queues: Sequence[QueueFacts], facts: IntervalFacts) -> bool:
+    """Whether it has been so for longer than the allowed age, as far back as anything tells."""
+    allowed = timedelta(milliseconds=judged.policy.max_lag_ms)
+    started_at = judged.group.newest_client_start_at
+    seen_ms = longest_ms(queues, "silence_ms") or 0
+    running = started_at is not None and facts.now - started_at > allowed
+    return running or timedelta(milliseconds=seen_ms) > allowed
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say which brokers' queues are not known."""
+    del config
+    yield from unseen_brokers(RULE.id, facts)

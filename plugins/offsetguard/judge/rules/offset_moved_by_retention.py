@@ -1,0 +1,91 @@
+"""A consumer group was overtaken by retention: it asked for messages that its broker had deleted.
+
+Means: the group was off or slow for longer than messages are kept; what lies between the offset asked for and the
+oldest message kept is lost for it. It moves once per queue (twice where the oldest moves on meanwhile) and goes on.
+Evidence: offsets corrected upwards, each counted once, from OFFSET_MOVED_EVENT (4.x), broker.log, the client's log, or
+else the difference of two snapshots. 5.x log lines do not name the queue. While it deletes, 5.x lets pulls skip
+what is gone without a line, until the queue's min offset follows: of that only what two snapshots show is counted.
+Not judged: differences of snapshots where the broker has a tiered storage, from which messages may have been read. A
+request for offset 0 that is corrected upwards once; so starts a new group that consumes from the first
+offset on a topic whose first messages are deleted already. Nor what an operator's reset moved (offset_reset).
+Do next: send the messages again if they matter; speed up the group, or keep messages longer.
+Source: incident "broadcasting", tell apart; PullMessageProcessor (4.9.8, 5.3.3): PULL_OFFSET_MOVED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
+from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
+from offsetguard.judge.evidence.unseen import silent_about_corrections, unread_events
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+_WORST = (
+    "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "
+    "last at {last_moved_at:moment})"
+)
+
+RULE = Rule(
+    id="offset_moved_by_retention",
+    severity=Severity.WARNING,
+    place=120,
+    never_muted=True,
+    needs=("offset_moves", "log_lines", "groups"),
+    means="A consumer group asked for messages that its broker had deleted already: they are lost for it.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic} to retention",
+            cause="Consumer group {consumer_group} was overtaken by retention on topic {topic}: the broker had deleted "
+            "{lost:messages} message{lost:plural} before the group asked for them " + _WORST + ".",
+            do_next="These messages are gone from the broker; if they matter, send them again from their source. So "
+            "that it does not happen again: speed up the group, or keep messages longer (fileReservedTime, disk).",
+        ),
+        "broadcasting": Texts(
+            summary="{consumer_group} skipped {lost:messages} deleted message{lost:plural} of {topic}",
+            cause="Client {clients} of the broadcasting group {consumer_group} asked for deleted messages of topic "
+            "{topic}: {lost:messages} message{lost:plural} were gone before it asked for them " + _WORST + ".",
+            do_next="See which client was away or slow; each keeps its own offsets in localOffsetStoreDir, which must "
+            "outlive a restart (in Docker: a persistent path).",
+        ),
+    },
+    title="messages were deleted before they were consumed",
+    table=("lost", "requested_offset", "corrected_offset", "queue_count", "first_moved_at", "last_moved_at"),
+    peak="lost",
+    recovered="over: no offset of it was moved by retention since; what was lost stays lost",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) that was overtaken within the look-back window."""
+    for (consumer_group, topic), one in causes(facts, config).items():
+        if one.overtaken:
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=consumer_group,
+                topic=topic,
+                severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
+                variant="broadcasting" if one.model == BROADCASTING else "default",
+                state="LOST",
+                figures=(figures := move_figures(one.overtaken)),
+                last_event_at=moment(figures["last_moved_at"]),
+                queues=move_evidence(one.overtaken),
+                broker_names=frozenset(move.broker_name for move in one.overtaken),
+            )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name brokers of whose corrections nobody was told; a clustering group's show between two samples as well."""
+    if unread := unread_events(facts):
+        yield CannotTell(RULE.id, None, unread, Sentence("events_not_read"))
+    if silent := silent_about_corrections(facts, config):
+        yield CannotTell(RULE.id, None, silent, Sentence("overtaken_not_logged"))

@@ -1,0 +1,143 @@
+"""The committed offsets of a consumer group were set: back, forward, or beyond the end; the queues are as they were.
+
+Means: an operator or a tool reset them (mqadmin resetOffsetByTime, skipAccumulatedMessage, a console, code). Back:
+messages are consumed again. Forward: they are skipped. Beyond the end: new ones are skipped until the end passes it.
+Evidence: [reset-offset] and "Reset offset OK" lines of broker.log, "invoke reset offset" of clients, each with its
+target, and where the broker says that the queues went; committed offsets that went back between two snapshots; a
+committed offset beyond an end that did not fall.
+Not judged: steps back of up to 10 messages (two commits overtake each other). Around a rebalance or a broker's restart:
+what is regained, and what the group gets in half a minute at most (commits and a slave's copy are that late). POP
+groups and broadcasting groups do not commit in this way.
+Do next: ask who did it; see that the consumers can take messages twice.
+Source: incident "broadcasting", tell apart; AdminBrokerProcessor, Broker2Client, ConsumerOffsetManager (4.9.7, 5.5.0).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.move_causes import CLUSTERING, causes
+from offsetguard.judge.evidence.move_figures import is_to_the_end, moment, move_evidence, move_figures, reset_figures
+from offsetguard.judge.evidence.unseen import is_first_look
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.evidence.move_causes import Causes
+    from offsetguard.model.verdicts import Figure
+
+_WORST = "(worst: queue {worst_queue}, from {requested_offset:messages} to {corrected_offset:messages})"
+_ORDERED = (
+    " at {first_moved_at:moment}, ordered from {caller}; of its messages {repeated:messages} are consumed again and "
+    "{skipped:messages} are skipped, as far as seen"
+)
+_AGAIN = (
+    "If it was not meant, set the group to the moment where it was: mqadmin resetOffsetByTime "
+    "-n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+)
+
+RULE = Rule(
+    id="offset_reset",
+    severity=Severity.WARNING,
+    place=130,
+    never_muted=True,
+    needs=("queues", "offset_moves", "log_lines", "groups"),
+    means="The committed offsets of a consumer group were set back, forward or beyond the end.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} was reset on {topic}",
+            cause="Consumer group {consumer_group} was reset on topic {topic} to {target_at:moment}" + _ORDERED + ".",
+            do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
+        ),
+        "to_the_end": Texts(
+            summary="{consumer_group} was reset to the end of {topic}",
+            cause="Consumer group {consumer_group} was reset to the end of topic {topic}" + _ORDERED + ".",
+            do_next="What waited will not be consumed. " + _AGAIN,
+        ),
+        "moved_back": Texts(
+            summary="{consumer_group} was set back on {topic}",
+            cause="The committed offset of consumer group {consumer_group} went back on {queue_count} "
+            "queue{queue_count:plural} of topic {topic} " + _WORST + ": {repeated:messages} message{repeated:plural} "
+            "are consumed again.",
+            do_next="Ask who reset the offsets around {first_moved_at:moment}. If nobody did, find out whether a "
+            "replica that was behind took over, or a second application commits as {consumer_group}; see that the "
+            "consumers can take messages twice.",
+        ),
+        "set_beyond": Texts(
+            summary="{consumer_group} was set beyond the end of {topic}",
+            cause="The committed offset of consumer group {consumer_group} was set beyond the end on {queue_count} "
+            "queue{queue_count:plural} of topic {topic}, whose end did not fall (worst: queue {worst_queue}, committed "
+            "{consumer_offset:messages}, end {max_offset:messages}): up to {beyond:messages} new "
+            "message{beyond:plural} will be skipped.",
+            do_next="Ask who set the offsets. " + _AGAIN,
+        ),
+        "set_back_again": Texts(
+            summary="{consumer_group} asks for the same offsets of {topic} again and again",
+            cause="Consumer group {consumer_group} asked for the same offset {requested_offset:messages} of topic "
+            "{topic} on queue {worst_queue} {move_count} times in {span_ms:duration}, every {period_ms:duration}, and "
+            "was sent to {corrected_offset:messages} each time: something sets its offset back after each correction.",
+            do_next="Look for tools or code that reset or commit the offsets of {consumer_group}, and for a second "
+            "application of that name.",
+        ),
+    },
+    title="committed offsets were set",
+    table=("repeated", "skipped", "beyond", "requested_offset", "corrected_offset", "target_at", "first_moved_at"),
+    peak="repeated",
+    recovered="over: no offset of it was set since",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) whose offsets were set within the look-back window."""
+    for (consumer_group, topic), one in causes(facts, config).items():
+        variant = _variant(one)
+        if variant is not None:
+            figures = _figures(one, variant)
+            moves = one.not_persisted if variant == "set_back_again" else one.moved_back
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=consumer_group,
+                topic=topic,
+                severity=Severity.CRITICAL if any(map(beyond, one.set_beyond)) else RULE.severity,
+                variant=variant,
+                state={"set_beyond": "ANOMALY", "to_the_end": "OK"}.get(variant, "REWOUND"),
+                figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
+                queues=beyond_evidence(one.set_beyond) or move_evidence(moves),
+                broker_names=frozenset(move.broker_name for move in moves),
+                last_event_at=None if variant in {"set_beyond", "set_back_again"} else moment(figures["last_moved_at"]),
+            )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say so of a first look: there is nothing yet that it could be compared with."""
+    del config
+    if is_first_look(facts):
+        yield CannotTell(RULE.id, None, frozenset(), Sentence("offsets_seen_once"))
+
+
+def _variant(one: Causes) -> str | None:
+    if one.not_persisted and one.model == CLUSTERING:
+        return "set_back_again"
+    if one.reset_lines:
+        return "to_the_end" if is_to_the_end(one.reset_lines) else "default"
+    if one.set_beyond:
+        return "set_beyond"
+    return "moved_back" if one.moved_back else None
+
+
+def _figures(one: Causes, variant: str) -> dict[str, Figure]:
+    if variant == "set_back_again":
+        return move_figures(one.not_persisted) | {"skipped": None}
+    moved = move_figures(one.moved_back) if one.moved_back else {}
+    both = {"repeated": moved.get("repeated"), "skipped": moved.get("lost")}
+    if variant == "set_beyond":
+        return {**fallen_end(one.set_beyond), **both}
+    return {**moved, **both, **(reset_figures(one.reset_lines) if one.reset_lines else {})}

@@ -1,0 +1,139 @@
+"""A broadcasting client cannot save its offsets: after each rebalance it asks for the same old one again.
+
+Means: the file below localOffsetStoreDir cannot be written (disk full or broken, rights, a container's lost volume). On
+a corrected offset the client drops the queue; the rebalance 20 s later takes it again and reads the old offset.
+Evidence: the same request of one client three times or more, at the rebalance period, from OFFSET_MOVED_EVENT (4.x),
+broker.log or the client's own log; and the client's log line of the write that failed.
+Not judged: requests of clustering groups (offset_reset), and of several clients that each ask once after a restart.
+Do next: check the disk on the client's host; give containers a persistent path.
+Source: incident "broadcasting"; LocalFileOffsetStore, RebalanceImpl (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
+from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
+from offsetguard.judge.evidence.unseen import silent_about_corrections
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.log_kinds import FILE_NOT_WRITTEN
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.verdicts import Figure
+    from offsetguard.tables.log_facts import LogLineFacts
+
+_LOOPED = (
+    "it has asked for the same offset {requested_offset:messages} of topic {topic} on queue {worst_queue} "
+    "{move_count} times in {span_ms:duration}, every {period_ms:duration}, and was sent to {corrected_offset:messages} "
+    "each time; {worst_lost:messages} message{worst_lost:plural} of this queue are gone for it, and it consumes "
+    "nothing from such queues"
+)
+_CHECK = (
+    "Check the disk and the rights of localOffsetStoreDir (~/.rocketmq_offsets, or "
+    "-Drocketmq.client.localOffsetStoreDir) on the client's host; in Docker set it to a persistent path, or a restart "
+    "skips or repeats messages. Switch on the client log: it says 'persist consumer offset exception'."
+)
+
+RULE = Rule(
+    id="offset_store_not_persisting",
+    severity=Severity.WARNING,
+    place=140,
+    never_muted=True,
+    needs=("offset_moves", "log_lines", "groups"),
+    means="A client of a broadcasting group cannot save its offsets, and asks for the same old one again and again.",
+    texts={
+        "default": Texts(
+            summary="{clients} of {consumer_group} cannot persist its local offsets",
+            cause="Client {clients} of {consumer_group} cannot persist its local offsets: " + _LOOPED + ".",
+            do_next=_CHECK,
+        ),
+        "model_unknown": Texts(
+            summary="{clients} of {consumer_group} asks for the same offset again and again",
+            cause="Client {clients} of {consumer_group} does not keep the offset that it is sent to: " + _LOOPED + ".",
+            do_next="If the group broadcasts (its clients could not be seen): " + _CHECK + " Otherwise something sets "
+            "its offset back after each correction: look for tools or code that reset the offsets of {consumer_group}.",
+        ),
+        "not_written": Texts(
+            summary="{clients} of {consumer_group} cannot write its local offsets",
+            cause="The log of client {clients} of {consumer_group} says since {first_moved_at:moment} that its offset "
+            "file cannot be written ({line_count:messages} line{line_count:plural}): after its next restart it will "
+            "skip or repeat messages.",
+            do_next=_CHECK,
+        ),
+    },
+    title="local offsets are not saved",
+    table=("clients", "requested_offset", "corrected_offset", "lost", "move_count", "period_ms", "last_moved_at"),
+    peak="lost",
+    recovered="no client of it asked for the same offset again within the look-back window",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) with a client that loops; per group where only its log tells."""
+    refreshed = {(one.consumer_group, one.topic): one.refreshed_count for one in facts.subscriptions}
+    unwritten = _unwritten(facts)
+    told = set()
+    for (consumer_group, topic), one in causes(facts, config).items():
+        if not one.not_persisted or one.model == CLUSTERING:
+            continue
+        told.add(consumer_group)
+        loses = any(move.corrected_offset > move.requested_offset for move in one.not_persisted)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=topic,
+            # messages are lost, and it goes on until somebody mends the disk
+            severity=Severity.CRITICAL if one.model == BROADCASTING and loses else RULE.severity,
+            variant="default" if one.model == BROADCASTING else "model_unknown",
+            state="LOST" if loses else "STALLED",
+            figures={
+                **move_figures(one.not_persisted),
+                **({"clients": _names(unwritten[consumer_group])} if consumer_group in unwritten else {}),
+                # "subscription changed" lines with another subVersion only: each of these rebalances prints one
+                "refreshed_count": refreshed.get((consumer_group, topic)),
+            },
+            queues=move_evidence(one.not_persisted),
+            broker_names=frozenset(move.broker_name for move in one.not_persisted),
+        )
+    yield from _only_logged(facts, told)
+
+
+def _unwritten(facts: IntervalFacts) -> dict[str, list[LogLineFacts]]:
+    """Return by group what its clients' own logs say of files that cannot be written."""
+    by_group: dict[str, list[LogLineFacts]] = defaultdict(list)
+    for line in facts.log_lines:
+        if line.kind == FILE_NOT_WRITTEN:
+            by_group[line.consumer_group].append(line)
+    return by_group
+
+
+def _names(lines: list[LogLineFacts]) -> str:
+    return ", ".join(sorted({name for line in lines for name in line.client_ids or (line.source,)}))
+
+
+def _only_logged(facts: IntervalFacts, told: set[str]) -> Iterator[Finding]:
+    for consumer_group, lines in sorted(_unwritten(facts).items()):
+        if consumer_group not in told:
+            figures: dict[str, Figure] = {
+                "clients": _names(lines),
+                "line_count": sum(line.line_count for line in lines),
+                "first_moved_at": min(line.first_at for line in lines),
+                "last_moved_at": max(line.last_at for line in lines),
+            }
+            variant, state = "not_written", "AT_RISK"
+            yield Finding(RULE, facts.cluster, consumer_group, None, RULE.severity, figures, (), variant, state)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Where no broker tells of corrections: 5.x writes no event, and nobody reads its log."""
+    if silent := silent_about_corrections(facts, config):
+        yield CannotTell(RULE.id, None, silent, Sentence("no_log_is_read"))

@@ -1,0 +1,176 @@
+"""A consumer group's offsets break min <= consumer <= pull <= max: the row is right and the cluster is not.
+
+Means: worst first, min beyond max (OG-Q05) = the broker's queue is damaged; pull beyond max (OG-Q04) = the queue was
+recreated or its broker lost its tail, seen from the clients; consumer beyond pull (OG-Q02) = the offset was set while
+clients pull elsewhere.
+Evidence: suspect queues whose rows break an invariant after a second reading.
+Not judged: what other rules tell with its cause: committed offsets beyond max (OG-Q03: queue_recreated, offset_reset)
+and below min (OG-Q01: messages_lost); broadcasting groups, for what the broker keeps under their name is not where
+their clients are.
+Do next: by variant, mostly a reset to a moment.
+Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET_OVERFLOW_BADLY and is sent to the end
+(DefaultMessageStore.getMessage, 4.9.8 and 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.beyond_end import beyond
+from offsetguard.judge.evidence.lookups import message_models, name_servers_of, online_clients, queues_by_group
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.offsets import OffsetOrderViolation
+from offsetguard.model.verdicts import QueueEvidence, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.model.verdicts import Figure
+
+_ON_QUEUES = "on {queue_count} queue{queue_count:plural} of topic {topic}"
+_WORST = "(worst: queue {broker_name}/{queue_id}, "
+_RESET = (
+    "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
+    "-s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+)
+
+RULE = Rule(
+    id="offsets_violate_invariant",
+    severity=Severity.CRITICAL,
+    place=60,
+    needs=("queues",),
+    means="The offsets of a consumer group break min <= consumer <= pull <= max.",
+    texts={
+        "default": Texts(
+            summary="{topic}: the oldest offset lies beyond the end",
+            cause="The broker says that the oldest kept message of topic {topic} lies beyond the end of the queue, "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "oldest {min_offset:messages}, end {max_offset:messages}): its consume queue "
+            "is damaged or being rebuilt; consumer group {consumer_group} cannot read there.",
+            do_next="Look at store.log and storeerror.log of {broker_name} for recovery, truncation and consume queue "
+            "errors, and check its disk.",
+        ),
+        "pull_beyond_max": Texts(
+            summary="{consumer_group} pulls beyond the end of {topic}",
+            cause="Clients of consumer group {consumer_group} pull beyond the end "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "next pull {pull_offset:messages}, end {max_offset:messages}): the queue was recreated, or its broker "
+            "lost its tail; up to {beyond:messages} new message{beyond:plural} will be skipped.",
+            do_next="Find out whether the topic was recreated or the broker restored, then set the group to a moment "
+            "before that: " + _RESET,
+        ),
+        "consumer_beyond_pull": Texts(
+            summary="{consumer_group} committed what it did not pull from {topic}",
+            cause="Consumer group {consumer_group} has committed beyond what its clients pulled "
+            + _ON_QUEUES
+            + " "
+            + _WORST
+            + "committed {consumer_offset:messages}, next pull {pull_offset:messages}): the offset was set "
+            "while clients go on from another one.",
+            do_next="If somebody reset the offsets, restart the clients so that they take them; otherwise look for a "
+            "second application that commits as {consumer_group}.",
+        ),
+    },
+    title="offsets are out of order",
+    table=("lost", "beyond", "min_offset", "consumer_offset", "pull_offset", "max_offset", "queue_count"),
+    peak="missing",
+    recovered="recovered: its offsets are in order again",
+)
+
+# Worst first.
+_VARIANTS = (
+    (OffsetOrderViolation.MIN_ABOVE_MAX, "default", "ANOMALY"),
+    (OffsetOrderViolation.PULL_ABOVE_MAX, "pull_beyond_max", "ANOMALY"),
+    (OffsetOrderViolation.CONSUMER_ABOVE_PULL, "consumer_beyond_pull", "ANOMALY"),
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic); the worst of its violations gives the words."""
+    models, clients = message_models(facts), online_clients(facts)
+    for (consumer_group, topic), queues in sorted(queues_by_group(facts).items()):
+        broken = [queue for queue in queues if queue.violated_invariants and not beyond(queue)]
+        worst = _worst_violation(broken)
+        if worst is None or models.get(consumer_group) == "BROADCASTING":
+            continue
+        variant, state, telling = worst
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=topic,
+            severity=Severity.WARNING if variant == "consumer_beyond_pull" else RULE.severity,
+            variant=variant,
+            state=state,
+            figures={
+                **_figures(telling),
+                "online_client_count": clients.get(consumer_group),
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=_evidence(broken),
+        )
+
+
+def _worst_violation(broken: Sequence[QueueFacts]) -> tuple[str, str, list[QueueFacts]] | None:
+    """Return variant, state and the queues that show it; None when no violation of ours is among them."""
+    for violation, variant, state in _VARIANTS:
+        telling = [queue for queue in broken if violation.value in queue.violated_invariants]
+        if telling:
+            return variant, state, telling
+    return None
+
+
+def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:
+    worst = min(telling, key=_worst_first)
+    lost = sum(queue.offsets.lost or 0 for queue in telling)
+    past_end = sum(_beyond(queue) for queue in telling)
+    return {
+        "queue_count": len(telling),
+        "broker_name": worst.message_queue.broker_name,
+        "queue_id": worst.message_queue.queue_id,
+        "min_offset": worst.offsets.min_offset,
+        "consumer_offset": worst.offsets.consumer_offset,
+        "pull_offset": worst.offsets.pull_offset,
+        "max_offset": worst.offsets.max_offset,
+        "lost": lost,
+        "beyond": past_end,
+        "missing": lost + past_end,
+    }
+
+
+def _evidence(queues: Sequence[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    return tuple(
+        QueueEvidence(
+            queue.message_queue,
+            {
+                "lost": queue.offsets.lost,
+                "beyond": _beyond(queue),
+                "min_offset": queue.offsets.min_offset,
+                "consumer_offset": queue.offsets.consumer_offset,
+                "pull_offset": queue.offsets.pull_offset,
+                "max_offset": queue.offsets.max_offset,
+                "violated_invariants": ", ".join(queue.violated_invariants),
+            },
+        )
+        for queue in sorted(queues, key=_worst_first)
+    )
+
+
+def _worst_first(queue: QueueFacts) -> tuple[int, int, object]:
+    ranks = [rank for rank, (violation, _, _) in enumerate(_VARIANTS) if violation.value in queue.violated_invariants]
+    return (min(ranks, default=len(_VARIANTS)), -_beyond(queue) - (queue.offsets.lost or 0), queue.message_queue)
+
+
+def _beyond(queue: QueueFacts) -> int:
+    """Return how far the committed or pulled offset lies beyond the end, messages."""
+    positions = [p for p in (queue.offsets.consumer_offset, queue.offsets.pull_offset) if p is not None]
+    if not positions or queue.offsets.max_offset is None:
+        return 0
+    return max(0, max(positions) - queue.offsets.max_offset)

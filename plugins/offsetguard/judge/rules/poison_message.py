@@ -1,0 +1,135 @@
+"""One message blocks an orderly queue: it fails, or never ends, and is tried again in place.
+
+Means: an orderly message that fails is retried in place and blocks its queue, without end by default.
+Evidence: the committed offset of the queue stands still while the group's other queues go on; its client has the lock
+and cached messages from that offset on.
+Not judged: concurrent groups (a slow message blocks nobody there), a queue that nobody holds or without its lock (see
+lock_not_released), all queues at once (the listener, or what it calls), a full cache whose offset moves (flow control).
+Do next: look at the message; limit the retries.
+Source: incident "orderly consumption"; ConsumeMessageOrderlyService#processConsumeResult (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+_BLOCKED = (
+    "Queue {worst_queue} of topic {topic} is blocked for orderly group {consumer_group} by one message at offset "
+    "{blocked_offset:messages} for {blocked_ms:duration}"
+)
+_OTHERS = "{other_queue_count} other queue{other_queue_count:plural}"
+_LOOK = (
+    "Look at that message (id, keys): mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
+    "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}; retries: {retries}; "
+)
+
+RULE = Rule(
+    id="poison_message",
+    severity=Severity.WARNING,
+    place=170,
+    needs=("groups", "queues", "lock_waits"),
+    means="One message that cannot be consumed blocks its queue of an orderly group, while the other queues go on.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} is blocked on {worst_queue} by one message",
+            cause=_BLOCKED + ": it fails and is tried again in place ({consume_failed_tps:.1f} failures per second, "
+            "retries: {retries}); " + _OTHERS + " of the group advance, and {effective_lag:messages} messages wait "
+            "behind it.",
+            do_next=_LOOK + "set maxReconsumeTimes of the consumer to {sane_retries}, so that it goes to %DLQ% then.",
+        ),
+        "hanging": Texts(
+            summary="{consumer_group} is blocked on {worst_queue} by one message",
+            cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
+            "the group advance, and {effective_lag:messages} messages wait behind it.",
+            do_next=_LOOK + "see what the listener waits for: mqadmin consumerStatus -n {name_servers:shell} "
+            "-g {consumer_group:shell} -i {holder_client_id:shell} -s",
+        ),
+    },
+    title="a message blocks an orderly queue",
+    table=("worst_queue", "blocked_offset", "blocked_ms", "effective_lag", "retries", "holder_client_id"),
+    peak="blocked_ms",
+    recovered="the queue's committed offset moves again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group and topic."""
+    suspects = queues_by_group(facts)
+    for group in facts.groups:
+        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
+        if blocked:
+            yield _finding(facts, config, group, blocked)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name groups with queues that stand still, of whose clients nobody knows what they do."""
+    del config
+    stalled = {
+        (queue.consumer_group, queue.message_queue.topic)
+        for queue in facts.queues
+        if queue.verdict is not None and queue.verdict.state is State.STALLED
+    }
+    for group in facts.groups:
+        untold = group.told_client_count is None and bool(group.online_client_count) and group.consumption != POP
+        if untold and group.orderly is not False and (group.consumer_group, group.topic) in stalled:
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("blocked_untold"))
+
+
+def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: Sequence[BlockedQueue]) -> Finding:
+    worst, blocked_ms = blocked[0]
+    place = worst.message_queue
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=group.consumer_group,
+        topic=group.topic,
+        severity=RULE.severity,
+        variant="default" if group.consume_failed_tps else "hanging",
+        state="STALLED",
+        figures={
+            "worst_queue": f"{place.broker_name}/{place.queue_id}",
+            "broker_name": place.broker_name,
+            "queue_id": place.queue_id,
+            "blocked_offset": worst.offsets.consumer_offset,
+            "blocked_ms": blocked_ms,
+            "other_queue_count": group.queue_count - len(blocked),
+            "effective_lag": sum(one.queue.offsets.effective_lag or 0 for one in blocked),
+            "retries": retries_of(group.max_reconsume_times),
+            "sane_retries": SANE_RETRIES,
+            "consume_failed_tps": group.consume_failed_tps,
+            "holder_client_id": worst.holder_client_id,
+            "name_servers": name_servers_of(config, facts.cluster),
+        },
+        queues=tuple(
+            QueueEvidence(
+                one.queue.message_queue,
+                {
+                    "blocked_offset": one.queue.offsets.consumer_offset,
+                    "blocked_ms": one.blocked_ms,
+                    "effective_lag": one.queue.offsets.effective_lag,
+                    "cached_message_count": one.queue.cached_message_count,
+                    "holder_client_id": one.queue.holder_client_id,
+                },
+            )
+            for one in blocked
+        ),
+    )
+
+
+def retries_of(max_reconsume_times: int | None) -> str | int | None:
+    """Return the retry limit of an orderly client as it is shown."""
+    return Sentence("retries_unlimited") if max_reconsume_times == UNLIMITED else max_reconsume_times

@@ -1,0 +1,122 @@
+"""An orderly group has more threads than queues, so most of its threads can never work.
+
+Means: orderly, one queue is consumed by one thread at a time; parallelism is min(queues, clients x threads), whatever
+threads or clients are added.
+Evidence: threads and the orderly flag that all of the group's clients told, and the queues of its topics.
+Not judged: concurrent groups (there threads help), groups of which not every client told, POP groups, a group without a
+lasting lag to speak of (lag_floor) on most of its queues. A warning only when it is beyond its limits, or producers
+write clearly more than it consumes; else INFO.
+Do next: add queues (read and write), not threads.
+Source: incident "orderly consumption"; ConsumeMessageOrderlyService (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
+from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group, rocketmq_cluster_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+_CAP = (
+    "Orderly group {consumer_group}: {thread_count} threads, {queue_count} queue{queue_count:plural}: "
+    "{idle_thread_count} threads can never work"
+)
+
+RULE = Rule(
+    id="queue_parallelism_cap",
+    severity=Severity.INFO,
+    place=220,
+    needs=("groups", "queues"),
+    means="An orderly group has more consume threads than its topics have queues.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group}: {idle_thread_count} of {thread_count} threads can never work",
+            cause=_CAP + "; it consumes one message of a queue at a time, and is {effective_lag:messages} messages "
+            "behind, which does not matter yet.",
+            do_next="If {consumer_group} must become faster, add queues (read and write), not threads.",
+        ),
+        "behind": Texts(
+            summary="{consumer_group} is limited by the {queue_count} queue{queue_count:plural} of {topic}",
+            cause=_CAP + ", and it is {effective_lag:messages} messages behind on topic {topic}: it consumes one "
+            "message of a queue at a time ({consume_tps:.3g} messages/s consumed, {produce_tps:.3g} written).",
+            do_next="Add queues (read and write), not threads: mqadmin updateTopic -n {name_servers:shell} "
+            "-c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES (messages of one key may change their "
+            "queue); or make the listener faster.",
+        ),
+    },
+    title="more threads than queues",
+    table=("thread_count", "queue_count", "idle_thread_count", "effective_lag", "consume_tps", "produce_tps"),
+    peak="effective_lag",
+    recovered="the group catches up, or has as many queues as threads",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group: about each topic that it cannot catch up on, else about all that waits."""
+    suspects = queues_by_group(facts)
+    for one in capacities(facts):
+        if not one.orderly or one.thread_count is None or one.thread_count <= one.queue_count:
+            continue
+        policy = config.policy(facts.cluster, one.consumer_group)
+        behind = [group for group in one.topics if is_short_of_queues(facts, config, group)]
+        for group in behind:
+            yield _finding(facts, config, one, group, suspects.get((group.consumer_group, group.topic), ()))
+        lasting = any(is_behind_everywhere(facts, config, group) for group in one.topics)
+        if not behind and lasting and _waiting_count(one) >= policy.lag_floor:
+            yield _finding(facts, config, one, None, ())
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Name orderly groups that fall behind, of which not every client told its threads."""
+    for one in capacities(facts):
+        if one.orderly and one.thread_count is None and any(is_short_of_queues(facts, config, g) for g in one.topics):
+            yield CannotTell(RULE.id, one.consumer_group, frozenset(), Sentence("threads_untold"))
+
+
+def _waiting_count(capacity: GroupCapacity) -> int:
+    return sum(group.effective_lag or 0 for group in capacity.topics)
+
+
+def _finding(
+    facts: IntervalFacts,
+    config: Config,
+    capacity: GroupCapacity,
+    group: GroupFacts | None,
+    suspects: Sequence[QueueFacts],
+) -> Finding:
+    threads = capacity.thread_count or 0
+    waiting = [queue for queue in suspects if (queue.offsets.effective_lag or 0) > 0]
+    waiting.sort(key=lambda queue: (-(queue.offsets.effective_lag or 0), queue.message_queue))
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=capacity.consumer_group,
+        topic=None if group is None else group.topic,
+        severity=RULE.severity if group is None else Severity.WARNING,
+        variant="default" if group is None else "behind",
+        state="OK" if group is None else "FALLING_BEHIND",
+        figures={
+            "thread_count": threads,
+            "queue_count": capacity.queue_count,
+            "idle_thread_count": threads - capacity.queue_count,
+            "effective_lag": _waiting_count(capacity) if group is None else group.effective_lag,
+            "consume_tps": None if group is None else group.consume_tps,
+            "produce_tps": None if group is None else group.produce_tps,
+            "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
+        },
+        queues=tuple(
+            QueueEvidence(queue.message_queue, {"effective_lag": queue.offsets.effective_lag, "lag_ms": queue.lag_ms})
+            for queue in waiting
+        ),
+    )

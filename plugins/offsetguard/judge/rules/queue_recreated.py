@@ -1,0 +1,115 @@
+"""A queue ends below what a consumer group has consumed: it was recreated, or its broker lost its tail.
+
+Means: the topic was deleted and created again, the broker was restored or lost what it had not flushed, a replica that
+was behind took over, or the client talks to the wrong cluster. Committed offsets beyond the end skip new messages until
+the end passes them or the broker sends the client back to the end ("over flow badly").
+Evidence: the max offset itself fell between two samples; or requests, or committed offsets, beyond the end of which
+neither a reset line nor an earlier sample says that they were set.
+Not judged: broadcasting groups' committed offsets (they have none). An offset that was set (offset_reset).
+Do next: find out which of them it was; set the group to a moment before the first message that it must not miss.
+Source: incident "broadcasting", tell apart; DefaultMessageStore.getMessage: OFFSET_OVERFLOW_BADLY (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end, was_beyond
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.move_causes import causes
+from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
+from offsetguard.judge.evidence.unseen import is_first_look
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.evidence.move_causes import Causes
+    from offsetguard.model.verdicts import Figure
+
+_RESET = (
+    "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
+    "-s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+)
+_SET = (
+    "Find out whether the topic was recreated, the broker restored, or a slave took over around "
+    "{first_moved_at:moment}; then set the group to a moment before the first message that it must not miss: " + _RESET
+)
+
+RULE = Rule(
+    id="queue_recreated",
+    severity=Severity.WARNING,
+    place=90,
+    never_muted=True,
+    needs=("queues", "offset_moves", "log_lines"),
+    means="The end of a queue fell, or lies below what a consumer group asks for: recreated, truncated, wrong cluster.",
+    texts={
+        "default": Texts(
+            summary="{topic}: the end of {queue_count} queue{queue_count:plural} fell; {consumer_group} is affected",
+            cause="The end of {queue_count} queue{queue_count:plural} of topic {topic} fell (worst: queue "
+            "{worst_queue}, from {recreated_from:messages} to {max_offset:messages} before {last_moved_at:moment}): "
+            "recreated, or its broker lost its tail; consumer group {consumer_group} had committed "
+            "{consumer_offset:messages} there, and skips up to {beyond:messages} new message{beyond:plural}.",
+            do_next=_SET,
+        ),
+        "beyond_end": Texts(
+            summary="{consumer_group} is beyond the end of {topic}",
+            cause="Consumer group {consumer_group} asks for offsets beyond the end of topic {topic} (worst: queue "
+            "{worst_queue}, offset {consumer_offset:messages}, end {max_offset:messages}): the queue was recreated, "
+            "its broker lost its tail, the client talks to the wrong cluster, or somebody set the offset; up to "
+            "{beyond:messages} new message{beyond:plural} may be skipped.",
+            do_next=_SET,
+        ),
+    },
+    title="queues end below what was consumed",
+    table=("queue_count", "recreated_from", "max_offset", "consumer_offset", "beyond", "first_moved_at"),
+    peak="beyond",
+    recovered="recovered: no end fell since, and no offset lies beyond an end",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic)."""
+    for (consumer_group, topic), one in causes(facts, config).items():
+        if not (one.recreated or one.committed_beyond or one.beyond_end):
+            continue
+        figures = _figures(one)
+        queues = [*one.recreated, *one.committed_beyond]
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=consumer_group,
+            topic=topic,
+            severity=Severity.CRITICAL if any(map(was_beyond, queues)) else RULE.severity,
+            variant="default" if one.recreated else "beyond_end",
+            state="ANOMALY",
+            figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
+            queues=beyond_evidence(queues) or move_evidence(one.beyond_end),
+            broker_names=frozenset(move.broker_name for move in one.beyond_end),
+            last_event_at=None if any(map(beyond, queues)) else moment(figures["last_moved_at"]),
+        )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say so of a first look: there is nothing yet that it could be compared with."""
+    del config
+    if is_first_look(facts):
+        yield CannotTell(RULE.id, None, frozenset(), Sentence("ends_seen_once"))
+
+
+def _figures(one: Causes) -> dict[str, Figure]:
+    queues = one.recreated or one.committed_beyond
+    if queues:
+        return fallen_end(queues)
+    asked = move_figures(one.beyond_end)
+    names = ("worst_queue", "queue_count", "first_moved_at", "last_moved_at", "clients")
+    return {
+        **{name: asked[name] for name in names},
+        "consumer_offset": asked["requested_offset"],
+        "max_offset": asked["corrected_offset"],
+        "beyond": asked["repeated"],
+    }

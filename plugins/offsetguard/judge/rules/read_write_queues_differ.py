@@ -1,0 +1,187 @@
+"""A topic has another number of read queues than of write queues.
+
+Means: written and not read: messages in the other queues pile up unread. Read and not written: some clients get queues
+that never hold a message. Both numbers are equal except while a topic is being shrunk.
+Evidence: the topic's settings on all brokers, and what its queues hold.
+Not judged: a topic that is being shrunk, in the right order (fewer write queues first): the queues that are read and
+no longer written held messages once. RocketMQ's own topics, retry and dead-letter topics.
+Do next: set both to the same number.
+Source: TopicConfig, MQClientInstance#topicRouteData2TopicPublishInfo and ...SubscribeInfo (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.capacity import capacities
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.model.offsets import MessageQueue
+    from offsetguard.tables.facts import TopicFacts
+
+_NUMBERS = (
+    "Topic {topic} has {write_queue_count} write queue{write_queue_count:plural} and {read_queue_count} read "
+    "queue{read_queue_count:plural} over its {broker_count} broker{broker_count:plural}: "
+)
+_EQUAL = (
+    "mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES "
+    "(both the same number)"
+)
+
+RULE = Rule(
+    id="read_write_queues_differ",
+    severity=Severity.WARNING,
+    place=200,
+    needs=("topics", "groups", "queues"),
+    means="A topic has another number of read queues than of write queues, and is not being shrunk.",
+    texts={
+        "default": Texts(
+            summary="{unreadable_message_count:messages} messages of {topic} lie in queues that nobody can read",
+            cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
+            "read, with {unreadable_message_count:messages} messages in them that no group can consume and that count "
+            "as no lag.",
+            do_next="Read them: " + _EQUAL + ". To shrink a topic, lower the write queues first, wait until the others "
+            "are consumed, then lower the read queues.",
+        ),
+        "unread_soon": Texts(
+            summary="{unreadable_queue_count} queue{unreadable_queue_count:plural} of {topic} are written and not read",
+            cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
+            "read; no message lies in them yet.",
+            do_next="Before producers write there: " + _EQUAL + ".",
+        ),
+        "unwritten": Texts(
+            summary="{unwritten_queue_count} queue{unwritten_queue_count:plural} of {topic} never hold a message",
+            cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written, "
+            "so a client that is given only such queues has nothing to do.",
+            do_next="Let producers write them: " + _EQUAL + ".",
+        ),
+        "clients_starve": Texts(
+            summary="Clients of {group} get queues of {topic} that never hold a message",
+            cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written; "
+            "of the {online_client_count} clients of {group}, which is {effective_lag:messages} messages behind, some "
+            "get such queues and have nothing to do.",
+            do_next="Let producers write them: " + _EQUAL + ".",
+        ),
+    },
+    title="read and write queues differ",
+    table=("write_queue_count", "read_queue_count", "unreadable_queue_count", "unreadable_message_count"),
+    peak="unreadable_message_count",
+    recovered="read and write queues are equal again, or the topic is gone",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per topic: messages that nobody can read come before queues that are empty."""
+    for topic in facts.topics:
+        if topic.topic_kind != "normal" or not topic.read_write_differ:
+            continue
+        if topic.unreadable_queue_count:
+            unread = _unread_count(facts, topic)
+            severity = RULE.severity if unread else Severity.INFO
+            yield _finding(facts, config, topic, "default" if unread else "unread_soon", severity)
+        elif topic.unwritten_queue_count and topic.unwritten_queues_used is False:
+            yield _unwritten(facts, config, topic)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which topics it was not seen whether they are being shrunk."""
+    del config
+    for topic in facts.topics:
+        used_unknown = topic.unwritten_queues_used is None and topic.topic_kind == "normal"
+        if topic.unwritten_queue_count and not topic.unreadable_queue_count and used_unknown:
+            yield CannotTell(RULE.id, None, frozenset(), Sentence("queues_between_unknown", topic=topic.topic))
+
+
+def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Finding:
+    """Return the finding about a topic whose last queues never held a message, naming a group that suffers by it."""
+    written_count = (topic.read_queue_count or 0) - (topic.unwritten_queue_count or 0)
+    for capacity in capacities(facts):
+        for group in capacity.topics:
+            # the averaging strategies give each client neighbours in the order of queues: the last get the empty ones
+            starves = (capacity.online_client_count or 0) > 1 and written_count < (topic.read_queue_count or 0)
+            policy = config.policy(facts.cluster, group.consumer_group)
+            if group.topic == topic.topic and starves and above_limit(group, policy):
+                return _finding(
+                    facts,
+                    config,
+                    topic,
+                    "clients_starve",
+                    RULE.severity,
+                    group=group.consumer_group,
+                    online_client_count=capacity.online_client_count,
+                    effective_lag=group.effective_lag,
+                )
+    return _finding(facts, config, topic, "unwritten", Severity.INFO)
+
+
+def _finding(
+    facts: IntervalFacts,
+    config: Config,
+    topic: TopicFacts,
+    variant: str,
+    severity: Severity,
+    *,
+    group: str | None = None,
+    online_client_count: int | None = None,
+    effective_lag: int | None = None,
+) -> Finding:
+    return Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=topic.topic,
+        severity=severity,
+        variant=variant,
+        state="ANOMALY" if variant == "default" else "OK",
+        figures={
+            "write_queue_count": topic.write_queue_count,
+            "read_queue_count": topic.read_queue_count,
+            "broker_count": topic.broker_count,
+            "unreadable_queue_count": topic.unreadable_queue_count,
+            "unreadable_message_count": _unread_count(facts, topic),
+            "unwritten_queue_count": topic.unwritten_queue_count,
+            "group": group,
+            "online_client_count": online_client_count,
+            "effective_lag": effective_lag,
+            "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
+        },
+        queues=_unread(facts, topic) if topic.unreadable_queue_count else (),
+    )
+
+
+def _unread_count(facts: IntervalFacts, topic: TopicFacts) -> int | None:
+    """Return how many messages lie in queues that nobody reads, without those that a group consumed while it could."""
+    kept = topic.unreadable_message_count
+    consumed: dict[MessageQueue, int] = {}
+    for queue in _beyond_the_read(facts, topic):
+        behind = (queue.offsets.consumer_offset or 0) - (queue.offsets.min_offset or 0)
+        consumed[queue.message_queue] = max(0, behind, consumed.get(queue.message_queue, 0))
+    return None if kept is None else max(0, kept - sum(consumed.values()))
+
+
+def _unread(facts: IntervalFacts, topic: TopicFacts) -> tuple[QueueEvidence, ...]:
+    """Return the queues in which messages of some group wait and that nobody reads."""
+    waiting: dict[MessageQueue, int] = {}
+    for queue in _beyond_the_read(facts, topic):
+        lag = queue.offsets.effective_lag or 0
+        if lag > 0:
+            waiting[queue.message_queue] = max(lag, waiting.get(queue.message_queue, 0))
+    worst_first = sorted(waiting.items(), key=lambda one: (-one[1], one[0]))
+    return tuple(QueueEvidence(place, {"effective_lag": lag}) for place, lag in worst_first)
+
+
+def _beyond_the_read(facts: IntervalFacts, topic: TopicFacts) -> Iterator[QueueFacts]:
+    """Yield suspect queues after the read queues; these are known as a sum over brokers, which are set alike."""
+    read_count = (topic.read_queue_count or 0) // max(1, topic.broker_count or 1)
+    places = ((queue, queue.message_queue) for queue in facts.queues)
+    return (queue for queue, place in places if place.topic == topic.topic and place.queue_id >= read_count)

@@ -1,0 +1,165 @@
+"""A consumer group reads from a slave: dashboards that ask masters only show TPS 0 while its backlog falls.
+
+Means: it reads further behind the end than accessMessageInMemoryMaxRatio (40 %) of the master's memory, so the master
+sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the lag does not fall meanwhile although
+clients wait for messages, the slave is the bottleneck, or is itself behind.
+Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window;
+what clients have in process: who has a batch for each queue waits for no slave.
+Not judged: reads from a slave whose master is gone (broker_unreachable); POP groups.
+Do next: nothing while the lag falls.
+Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
+from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
+from offsetguard.judge.evidence.window_progress import lag_trend
+from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.judge.evidence.window_progress import LagTrend
+    from offsetguard.tables.group_facts import GroupFacts
+
+LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
+LONGEST_DRAIN_MS = 24 * 3_600_000  # a lag that needs longer does not fall to speak of
+
+_READS = (
+    "Consumer group {consumer_group} reads topic {topic} from the slave of {brokers} since {slave_read_since:moment} "
+    "or earlier: TPS {slave_get_tps:messages}/s on slaves, {master_get_tps:messages}/s on masters"
+)
+_SUMMARY = "{consumer_group} reads {topic} from the slave of {brokers}"
+_SUM = "Its TPS is the sum over masters and slaves, {get_tps:messages}/s"
+_ADD_UP = (
+    "Nothing to do: near the end of the queues the group returns to the master by itself. "
+    + _SUM
+    + "; dashboards that ask masters only show less, or 0."
+)
+
+RULE = Rule(
+    id="reads_moved_to_slave",
+    severity=Severity.INFO,
+    place=290,
+    needs=("groups", "queues", "brokers"),
+    means="A consumer group reads from a slave, so that its master counts no reads.",
+    texts={
+        "default": Texts(
+            summary=_SUMMARY + ", and its lag falls",
+            cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left, drained "
+            "in {drain_low_ms:duration} to {drain_high_ms:duration}.",
+            do_next=_ADD_UP,
+        ),
+        "falls": Texts(
+            summary=_SUMMARY + ", and its lag falls",
+            cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left.",
+            do_next=_ADD_UP,
+        ),
+        "keeps_up": Texts(
+            summary=_SUMMARY,
+            cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait.",
+            do_next=_ADD_UP,
+        ),
+        "too_early": Texts(
+            summary=_SUMMARY,
+            cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait, and whether they become "
+            "fewer cannot be said yet.",
+            do_next="Look again in two minutes: while the lag falls there is nothing to do. " + _SUM + ".",
+        ),
+        "not_falling": Texts(
+            summary=_SUMMARY + ", and its lag does not fall",
+            cause=_READS + ", but the lag of {effective_lag:messages} message{effective_lag:plural} does not fall: the "
+            "slave is the bottleneck, or is behind itself (its commit log by {slave_behind_bytes:messages} bytes).",
+            do_next="Look at the slave's disk, load and distance to its master; slaveReadEnable=false on the master "
+            "brings the reads back there.",
+        ),
+    },
+    title="groups read from a slave",
+    table=("effective_lag", "get_tps", "slave_get_tps", "master_get_tps", "slave_read_since", "slave_behind_bytes"),
+    recovered="it reads from the masters again",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) that reads from a slave."""
+    queues = queues_by_group(facts)
+    for group in facts.groups:
+        if not group.reads_moved_to_slave or group.topic_kind == "system" or group.consumption == "pop":
+            continue
+        brokers = group.slave_read_broker_names or ()
+        own = queues.get((group.consumer_group, group.topic), [])
+        there = [queue for queue in own if not brokers or queue.message_queue.broker_name in brokers]
+        drain = forecasts.group_drain([queue.verdict for queue in there if queue.verdict])
+        policy = config.policy(facts.cluster, group.consumer_group)
+        trend, since = lag_trend(there, group.slave_read_since), group.slave_read_since
+        early = trend is None or since is None or facts.now - since < LEAST_SERVED
+        variant = _variant(group, trend, drain, policy, early=early)
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=Severity.WARNING if variant == "not_falling" else RULE.severity,
+            variant=variant,
+            state="FALLING_BEHIND" if variant == "not_falling" else "OK",
+            figures={
+                "brokers": ", ".join(brokers) or None,
+                "slave_read_since": group.slave_read_since,
+                "slave_get_tps": rounded_rate(group.slave_get_tps),
+                "master_get_tps": rounded_rate(group.master_get_tps),
+                "get_tps": rounded_rate(group.get_tps),
+                "effective_lag": group.effective_lag and max(0, group.effective_lag),
+                "drain_low_ms": None if drain is None else drain.low_ms,
+                "drain_high_ms": None if drain is None else drain.high_ms,
+                "slave_behind_bytes": slave_behind_bytes(facts, brokers),
+            },
+            queues=lag_evidence(there),
+            broker_names=frozenset(brokers),
+        )
+
+
+def _variant(
+    group: GroupFacts, trend: LagTrend | None, drain: forecasts.Forecast | None, policy: EffectivePolicy, *, early: bool
+) -> str:
+    waiting = group.effective_lag or 0
+    if waiting > 0 and trend is not None and _falls(trend, waiting, drain):
+        return "falls" if drain is None else "default"
+    in_process = 2 * (group.inflight or 0) > waiting or _have_enough(group)  # then clients are slow, and no slave is
+    if in_process or not above_limit(group, policy):
+        return "keeps_up"
+    return "too_early" if early else "not_falling"
+
+
+def _falls(trend: LagTrend, waiting: int, drain: forecasts.Forecast | None) -> bool:
+    """Whether the lag falls so fast that it will be gone some day; a step up and down is no fall."""
+    if not trend.falls:
+        return False
+    if drain is not None:
+        return drain.low_ms <= LONGEST_DRAIN_MS
+    return waiting * (trend.span / timedelta(milliseconds=1)) <= LONGEST_DRAIN_MS * -trend.growth
+
+
+def _have_enough(group: GroupFacts) -> bool:
+    """Whether clients have a batch in process for each queue that they hold."""
+    return bool(group.held_queue_count) and (group.cached_message_count or 0) >= PULL_BATCH_SIZE * (
+        group.held_queue_count or 0
+    )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which groups with a backlog a replica's rate is missing."""
+    for group in facts.groups:
+        unseen = group.in_detail and group.reads_moved_to_slave is None and group.unseen_rate_count
+        if unseen and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
+            because = Sentence("slave_rates_not_seen")
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

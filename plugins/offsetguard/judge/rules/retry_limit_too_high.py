@@ -1,0 +1,97 @@
+"""An orderly group may try a message that fails for ever, or for very long.
+
+Means: an orderly message that fails is retried in place, once a second, and blocks its queue until the limit; by
+default there is none. With 2,000 retries a queue is blocked for at least half an hour; 16 is the sane limit.
+Evidence: maxReconsumeTimes of the clients that told.
+Not judged: concurrent groups (a failed message waits in the retry topic and blocks nobody); POP groups; the default
+without a limit, as long as no message fails.
+Do next: set maxReconsumeTimes of the consumer to 16.
+Source: DefaultMQPushConsumer.maxReconsumeTimes, ConsumeMessageOrderlyService#getMaxReconsumeTimes (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, blocked_queues
+from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+
+_DO_NEXT = (
+    "Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that fails as often goes "
+    "to %DLQ%{consumer_group}, and its queue goes on."
+)
+
+RULE = Rule(
+    id="retry_limit_too_high",
+    severity=Severity.INFO,
+    place=340,
+    needs=("groups", "queues", "lock_waits"),
+    means="An orderly group retries a message that fails for ever, or far more often than it helps.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} retries a failing message {max_reconsume_times:messages} times",
+            cause="Orderly group {consumer_group} retries a message that fails {max_reconsume_times:messages} times in "
+            "place ({sane_retries} are sane), so one bad message would block its queue for "
+            "{blocking_ms:duration} at least.",
+            do_next=_DO_NEXT,
+        ),
+        "unlimited": Texts(
+            summary="{consumer_group} retries a failing message for ever",
+            cause="Orderly group {consumer_group} retries a message that fails for ever in place (maxReconsumeTimes is "
+            "not set), and messages fail now: one that keeps failing blocks its queue until somebody acts.",
+            do_next=_DO_NEXT,
+        ),
+        "blocking": Texts(
+            summary="{consumer_group} retries a failing message without a sane limit",
+            cause="Orderly group {consumer_group} retries a message that fails in place without a sane limit, with "
+            "{queue_count} queue{queue_count:plural} of topic {topic} blocked by it now.",
+            do_next=_DO_NEXT,
+        ),
+    },
+    title="too many retries in place",
+    table=("max_reconsume_times", "sane_retries"),
+    recovered="the clients limit their retries, or are gone",
+)
+_RETRY_MS = 1_000  # suspendCurrentQueueTimeMillis
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group, whatever its topics; of several, one whose queues are blocked."""
+    del config
+    suspects = queues_by_group(facts)
+    found: dict[str, Finding] = {}
+    for group in facts.groups:
+        limit = group.max_reconsume_times
+        sane = limit is None or 0 <= limit <= SANE_RETRIES
+        harmless = limit == UNLIMITED and not group.consume_failed_tps
+        if not group.orderly or sane or harmless or limit is None or group.consumption == POP:
+            continue
+        blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
+        if group.consumer_group in found and not blocked:
+            continue
+        found[group.consumer_group] = Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic if blocked else None,
+            severity=Severity.WARNING if blocked else RULE.severity,
+            variant="blocking" if blocked else "unlimited" if limit == UNLIMITED else "default",
+            state="STALLED" if blocked else "OK",
+            figures={
+                "max_reconsume_times": None if limit == UNLIMITED else limit,
+                "sane_retries": SANE_RETRIES,
+                "blocking_ms": limit * _RETRY_MS,
+                "queue_count": len(blocked),
+            },
+        )
+    yield from found.values()

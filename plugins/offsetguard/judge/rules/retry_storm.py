@@ -1,0 +1,114 @@
+"""A group sends back a large share of its messages to be tried again: its listener fails for more than a few.
+
+Means: a service behind the listener is down, or a release broke it. Each failed message comes back up to 16 times, so
+the load grows while nothing gets done, and what still fails then becomes a dead letter.
+Evidence: messages sent to the group's retry topics since the round before, beside what it consumed in that time. Where
+a broker was not seen, those of the others are enough to tell, and never enough for an end.
+Not judged: a few messages that fail (less than 5/s, or less than a tenth of what is consumed): retries are made for
+them. Orderly groups retry in place and send nothing back.
+Do next: find what the listener throws; pause the group while the service behind it is down.
+Source: DefaultMQPushConsumerImpl.sendMessageBack, retry delays of 10 s to 2 h (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.known_figures import sum_of_known
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.verdicts import CannotTell
+
+LEAST_RETRY_TPS = 5.0
+LEAST_SHARE = 0.1  # of what is consumed
+# Where consumption is not known, so many are a storm in any group: a broker serves a few thousand per second.
+LEAST_TPS_ALONE = 50.0
+
+RULE = Rule(
+    id="retry_storm",
+    severity=Severity.WARNING,
+    place=370,
+    needs=("groups",),
+    means="A consumer group fails for a large share of its messages and has them sent again.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} fails for {failed_percent:.0f} % of its messages",
+            cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
+            "the round before ({retry_tps:.1f}/s), while it consumed {consume_tps:.1f}/s: its listener fails for "
+            "{failed_percent:.0f} % of them; {retry_message_count:messages} are kept in its retry topics.",
+            do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
+            "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
+            "messages become dead letters. mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} "
+            "shows failures per second of each client.",
+        ),
+        "consumption_unknown": Texts(
+            summary="{consumer_group} sends {retry_tps:.0f} messages/s back",
+            cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
+            "the round before ({retry_tps:.1f}/s): its listener fails; how much it consumed in that time is not "
+            "known, {retry_message_count:messages} are kept in its retry topics.",
+            do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
+            "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
+            "messages become dead letters.",
+        ),
+    },
+    title="many messages are tried again",
+    table=("retry_growth", "retry_tps", "consume_tps", "retry_message_count", "retry_max_times"),
+    peak="retry_growth",
+    group_needs=("retry_growth",),
+    recovered="no more than a few of its messages fail",
+    calm_ms=5 * 60_000,  # retries come in waves: 10 s, 30 s, 1 min, 2 min ... after the failure
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per consumer group."""
+    consumed, retried = defaultdict[str, list[float | None]](list), defaultdict[str, list[float | None]](list)
+    for row in facts.groups:
+        consumed[row.consumer_group].append(row.consume_tps)
+        if row.topic_kind == "retry":
+            retried[row.consumer_group].append(row.produce_tps)
+    for group in each_group(facts):
+        seen_tps, second = sum_of_known(retried[group.consumer_group]), INTERVAL_LENGTH.total_seconds()
+        if group.retry_growth is None and seen_tps is None:
+            continue
+        retry_tps = (group.retry_growth or 0) / second if seen_tps is None else seen_tps
+        consume_tps = sum_of_known(consumed[group.consumer_group])
+        if retry_tps < (LEAST_TPS_ALONE if consume_tps is None else LEAST_RETRY_TPS):
+            continue
+        share = 1.0 if not consume_tps else min(1.0, retry_tps / consume_tps)
+        if consume_tps is not None and share < LEAST_SHARE:
+            continue
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=None,
+            severity=RULE.severity,
+            variant="consumption_unknown" if consume_tps is None else "default",
+            state="FALLING_BEHIND",
+            figures={
+                "retry_growth": round(retry_tps * second) if group.retry_growth is None else group.retry_growth,
+                "retry_tps": retry_tps,
+                "consume_tps": consume_tps,
+                "failed_percent": 100 * share,
+                "retry_message_count": group.retry_message_count,
+                "retry_max_times": group.retry_max_times,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+        )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the groups whose retries could not be compared with those of the round before."""
+    del config
+    yield from growth_unknown(facts, RULE.id, "retry_growth")

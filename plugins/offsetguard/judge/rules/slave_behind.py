@@ -1,0 +1,130 @@
+"""A slave lacks more of its master's commit log than it can take over soon.
+
+Means: the network or the slave's disk is too slow, or replication stands still. What a slave lacks is lost when the
+master's disk is; and consumers that read from it (slaveReadEnable) read late.
+Evidence: commit-log ends of master and slave, read in the same round, and how fast the master is written to.
+Not judged: less than 64 MiB, or less than judgement.slave_behind_ms (1 min) of what the master writes: the two ends are
+read seconds apart.
+A slave that was started within 10 min catches up: INFO.
+Do next: look at the slave's disk and network; see that it is connected to the master.
+Source: HAService, HAClient (4.9.8, 5.3.3): asynchronous replication of the commit log.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.broker_facts import BrokerFacts
+
+LEAST_BYTES = 64 * 2**20
+LEAST_BYTES_ALONE = 2**30  # one commit-log file, where it is not known how fast the master is written to
+CATCHES_UP = timedelta(minutes=10)
+
+_LACKS = (
+    "Slave {worst_slave} of cluster {cluster} lacks {slave_behind_bytes:bytes} of its master's commit log (slaves that "
+    "are behind: {slaves})"
+)
+_LOOK = (
+    "Look at the slave's disk and at the network between the two; the slave's store.log, or in 5.x "
+    "mqadmin haStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}, says whether it is connected."
+)
+
+RULE = Rule(
+    id="slave_behind",
+    severity=Severity.WARNING,
+    place=420,
+    needs=("brokers",),
+    means="A slave lacks so much of its master's commit log that reads from it are late and a failover loses messages.",
+    texts={
+        "default": Texts(
+            summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
+            cause=_LACKS + ", which is what the master wrote in the last {behind_ms:duration}: that much is lost if "
+            "the master's disk is, and consumers that read from the slave are as late.",
+            do_next=_LOOK,
+        ),
+        "standing_still": Texts(
+            summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
+            cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still.",
+            do_next=_LOOK,
+        ),
+        "catching_up": Texts(
+            summary="slave {worst_slave} was started lately and is {slave_behind_bytes:bytes} behind",
+            cause=_LACKS + "; it was started lately and catches up.",
+            do_next="Nothing, as long as the distance shrinks.",
+        ),
+    },
+    title="a slave is behind",
+    table=("slaves", "slave_behind_bytes", "behind_ms"),
+    peak="slave_behind_bytes",
+    recovered="the slaves have caught up",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding, about all slaves that are behind."""
+    masters = {broker.broker_name: broker for broker in facts.brokers if broker.broker_id == 0}
+    least_ms = config.judgement.slave_behind_ms
+    late = [slave for slave in facts.brokers if _is_late(slave, masters.get(slave.broker_name), least_ms)]
+    if not late:
+        return
+    late.sort(key=lambda one: (-(one.slave_behind_bytes or 0), one.broker_name, one.broker_id))
+    started = all(one.boot_at is not None and facts.now - one.boot_at < CATCHES_UP for one in late)
+    behind_ms = _behind_ms(late[0], masters.get(late[0].broker_name))
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=Severity.INFO if started else RULE.severity,
+        variant="catching_up" if started else "standing_still" if behind_ms is None else "default",
+        state="AT_RISK",
+        figures={
+            "slaves": names([_name(one) for one in late]),
+            "worst_slave": _name(late[0]),
+            "slave_behind_bytes": late[0].slave_behind_bytes,
+            "behind_ms": behind_ms,
+            "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
+        },
+        broker_names=frozenset(one.broker_name for one in late),
+    )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the slaves that answered, and of which one of the two commit-log ends was not seen."""
+    del config
+    for one in facts.brokers:
+        if one.broker_id != 0 and one.answered and one.slave_behind_bytes is None:
+            because = Sentence("slave_distance_unknown", broker=_name(one))
+            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+
+
+def _is_late(slave: BrokerFacts, master: BrokerFacts | None, least_ms: int) -> bool:
+    behind = slave.slave_behind_bytes
+    if slave.broker_id == 0 or behind is None or behind < LEAST_BYTES:
+        return False
+    behind_ms = _behind_ms(slave, master)
+    return behind >= LEAST_BYTES_ALONE if behind_ms is None else behind_ms >= least_ms
+
+
+def _behind_ms(slave: BrokerFacts, master: BrokerFacts | None) -> int | None:
+    """Return for how long the master has written what the slave lacks; None where its rate is not known, or 0."""
+    if master is None or not master.commit_log_growth or not master.commit_log_growth_ms:
+        return None
+    return (slave.slave_behind_bytes or 0) * master.commit_log_growth_ms // master.commit_log_growth
+
+
+def _name(broker: BrokerFacts) -> str:
+    return f"{broker.broker_name}/{broker.broker_id}"

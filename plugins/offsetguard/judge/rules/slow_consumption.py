@@ -1,0 +1,175 @@
+"""Most of a group's lag is in process at its clients: consumption is slow, not stopped.
+
+Means: the messages were handed out, and their listeners take long. The committed offset is the smallest unfinished
+message of a client's cache, so one slow message holds it back although those behind it are done.
+Evidence: the messages that clients say they have cached, or where not all tell inflight (pull - consumer offset, from
+5.1 on), make more than half of the lag; messages were finished within the last minute. One slow message is named when
+the committed offset stands for more than a minute, and its client still holds that message while some behind it are
+finished.
+Not judged: clients that finish nothing (accumulation, poison_message); POP groups (handlers_hanging); broadcasting.
+Do next: find the slow message or the slow call in the listener.
+Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished offset (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.judged_groups import judged_groups
+from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.evidence.window_progress import RECENTLY, finishes_messages, most_moves
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import Config, EffectivePolicy
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.tables.group_facts import GroupFacts
+
+_LAG = (
+    "Consumer group {consumer_group} is {effective_lag:messages} message{effective_lag:plural} behind on topic "
+    "{topic}, of which {in_process:messages} are in process at its clients (oldest: {lag_ms:duration}, on queue "
+    "{worst_queue})"
+)
+_FIND = (
+    "Find the slow call in the listener: mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s "
+    "shows what its threads do"
+)
+
+RULE = Rule(
+    id="slow_consumption",
+    severity=Severity.INFO,
+    place=280,
+    needs=("groups", "queues"),
+    means="Most of a consumer group's lag was handed out and is in process at its clients: it is slow, not stopped.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} is slow on {topic}: {in_process:messages} messages are in process",
+            cause=_LAG + ": consumption is slow, not stopped.",
+            do_next=_FIND + "; more threads help a concurrent group, more queues an orderly one.",
+        ),
+        "held_back": Texts(
+            summary="{consumer_group}: one slow message holds back {worst_queue} of {topic}",
+            cause=_LAG + "; its committed offset {consumer_offset:messages} there has not moved for "
+            "{held_ms:duration} while messages behind it are finished: one slow message holds it back, consumption is "
+            "not stopped.",
+            do_next="Look at the message at offset {consumer_offset:messages} of queue {worst_queue} (id and keys: "
+            "mqadmin queryMsgByOffset). " + _FIND + ".",
+        ),
+    },
+    title="consumption is slow",
+    table=("effective_lag", "in_process", "available", "lag_ms", "online_client_count", "consume_rt_ms"),
+    peak="in_process",
+    group_needs=("effective_lag",),
+    recovered="recovered: most of what waits is no longer in process at clients",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic)."""
+    for judged in judged_groups(facts, config):
+        group, policy, own = judged.group, judged.policy, judged.queues
+        in_process = _in_process(group)
+        if in_process is None or not own or _is_little(group, policy):
+            continue
+        held = _held_back(own, facts.now, group)
+        # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
+        goes_on = finishes_messages(group) or most_moves(group, own, facts.now)
+        # What clients say that they finish is of the last minute; who stands still by now finished it before
+        goes_on = goes_on and not judged.stands_still(facts.now)
+        if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
+            continue
+        worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
+        advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=RULE.severity,
+            variant="held_back" if held else "default",
+            state="FALLING_BEHIND" if above_limit(group, policy) else "OK",
+            figures={
+                "effective_lag": group.effective_lag,
+                "in_process": in_process,
+                "available": group.available,
+                "lag_ms": worst.lag_ms,
+                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
+                "consumer_offset": worst.offsets.consumer_offset,
+                "held_ms": advanced_at and round((facts.now - advanced_at).total_seconds() * 1000),
+                "online_client_count": group.online_client_count,
+                "consume_rt_ms": group.consume_rt_ms,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=lag_evidence(own),
+        )
+
+
+def _in_process(group: GroupFacts) -> int | None:
+    """Return what clients have in hands; None where neither brokers (5.1) nor all clients tell."""
+    if group.consumption == "pop" or group.message_model == "BROADCASTING" or group.topic_kind == "system":
+        return None
+    all_told = group.told_client_count is not None and group.told_client_count == group.online_client_count
+    if not all_told or group.cached_message_count is None:
+        return group.inflight
+    return min(group.cached_message_count, group.effective_lag or 0)  # caches may hold what is deleted by now
+
+
+def _is_little(group: GroupFacts, policy: EffectivePolicy) -> bool:
+    """Whether what waits is not worth a word."""
+    waiting = group.effective_lag or 0
+    return waiting <= 0 or (waiting < policy.lag_floor and (group.lag_ms or 0) <= policy.lag_floor_ms)
+
+
+def _held_back(queues: Sequence[QueueFacts], now: datetime, group: GroupFacts) -> QueueFacts | None:
+    """Return the queue of a concurrent group whose offset has stood longest while messages behind it are finished."""
+    if group.orderly is not False and not finishes_messages(group):
+        return None
+    stuck = []
+    for queue in queues:
+        window = queue.window
+        since = (window.advanced_at or window.first_seen_at) if window else None
+        if since is not None and now - since > RECENTLY and _only_the_first_is_unfinished(queue, now, group):
+            stuck.append((since, queue.message_queue, queue))
+    return min(stuck)[2] if stuck else None
+
+
+def _only_the_first_is_unfinished(queue: QueueFacts, now: datetime, group: GroupFacts) -> bool:
+    """Whether a client has the committed message still in hands, and no longer all that it was given behind it.
+
+    A client that is ahead of the committed offset has finished that message, and commits within seconds. A cache
+    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent:
+    then it must have finished one lately. Behind its newest cached one most of what it was given may be finished, too.
+    How much that is, 4.x brokers do not tell; who pulled lately, and has room in its cache, has pulled all.
+    """
+    first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
+    if first is None or last is None or not cached or first != queue.offsets.consumer_offset:
+        return False
+    if group.filtered and not _is_recent(queue.last_consume_at, now):
+        return False
+    given_to = queue.offsets.pull_offset
+    if given_to is None and _is_recent(queue.last_pull_at, now) and not queue.cache_is_full:
+        given_to = queue.offsets.max_offset
+    return cached < last - first + 1 or 2 * cached < (given_to or 0) - first
+
+
+def _is_recent(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and now - moment <= RECENTLY
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which groups above their limits nobody tells what is in process."""
+    for group in facts.groups:
+        judged = group.consumption != "pop" and group.message_model == "CLUSTERING" and group.topic_kind == "normal"
+        if (
+            judged
+            and _in_process(group) is None
+            and above_limit(group, config.policy(facts.cluster, group.consumer_group))
+        ):
+            because = Sentence("in_process_untold")
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

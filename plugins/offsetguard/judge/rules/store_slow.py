@@ -1,0 +1,127 @@
+"""A broker's store is slow: writes hold its page cache, or requests wait in its queues.
+
+Means: the disk is busy or memory is short (page cache); producers get SYSTEM_BUSY or TIMEOUT_CLEAN_QUEUE and send
+again, and consumers get their messages late.
+Evidence: the stock figures of the broker at the moment of the round: how long the current write has held the page
+cache's lock, how long the first send and pull requests have waited, and how many wait.
+Not judged: one slow moment of writing alone is INFO: it may be one garbage collection. Long pulls are no waiting.
+Do next: look at the broker's disk and memory.
+Source: BrokerFastFailure, MessageStoreConfig.osPageCacheBusyTimeOutMills = 1,000, BrokerConfig.waitTimeMillsInSendQueue
+= 200 and waitTimeMillsInPullQueue = 5,000 (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.broker_facts import BrokerFacts
+
+BUSY_MS = 1_000  # osPageCacheBusyTimeOutMills: from here on the broker refuses writes
+SEND_WAIT_MS = 1_000  # five times the wait after which a stock broker refuses a send request
+PULL_WAIT_MS = 5_000  # waitTimeMillsInPullQueue
+
+RULE = Rule(
+    id="store_slow",
+    severity=Severity.WARNING,
+    place=410,
+    needs=("brokers",),
+    means="A broker's store is slow: producers are refused and consumers wait.",
+    texts={
+        "default": Texts(
+            summary="the store of {worst_broker} is slow",
+            cause="The store is slow on {broker_count} broker{broker_count:plural} of cluster {cluster} ({brokers}); "
+            "on {worst_broker} the current write has held the page cache for {page_cache_lock_time_ms:duration}, the "
+            "first of {send_queue_size:messages} send requests has waited {send_queue_head_wait_ms:duration}, and the "
+            "first of {pull_queue_size:messages} pull requests {pull_queue_head_wait_ms:duration}: producers are "
+            "refused, and consumers get their messages late.",
+            do_next="Look at disk and memory of {worst_broker} (iostat, free; PAGECACHERT in store.log): a full or "
+            "shared disk, swapping, or consumers that read old messages from disk are the usual causes.",
+        ),
+        "a_moment": Texts(
+            summary="one write on {worst_broker} was slow",
+            cause="On {worst_broker} of cluster {cluster} the current write had held the page cache for "
+            "{page_cache_lock_time_ms:duration} when it was looked at, and the first of {send_queue_size:messages} "
+            "send requests had waited {send_queue_head_wait_ms:duration}.",
+            do_next="Nothing, if it does not come again: one garbage collection or one flush looks like this.",
+        ),
+    },
+    title="a broker's store is slow",
+    table=("worst_broker", "page_cache_lock_time_ms", "send_queue_head_wait_ms", "pull_queue_head_wait_ms"),
+    peak="page_cache_lock_time_ms",
+    recovered="writes and pulls go through quickly again",
+    calm_ms=5 * 60_000,  # what is seen once a minute is a moment's figure
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding, about all slow brokers."""
+    del config
+    slow = sorted((one for one in facts.brokers if _signals(one)), key=_worst_first)
+    if not slow:
+        return
+    worst = slow[0]
+    lasting = any(_is_lasting(one) for one in slow)
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=RULE.severity if lasting else Severity.INFO,
+        variant="default" if lasting else "a_moment",
+        state="AT_RISK",
+        figures={
+            "brokers": names([_name(one) for one in slow]),
+            "broker_count": len(slow),
+            "worst_broker": _name(worst),
+            "page_cache_lock_time_ms": worst.page_cache_lock_time_ms,
+            "send_queue_size": worst.send_queue_size,
+            "send_queue_head_wait_ms": worst.send_queue_head_wait_ms,
+            "pull_queue_size": worst.pull_queue_size,
+            "pull_queue_head_wait_ms": worst.pull_queue_head_wait_ms,
+        },
+        broker_names=frozenset(one.broker_name for one in slow),
+    )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the brokers that answered and did not tell these figures."""
+    del config
+    for one in facts.brokers:
+        if one.answered and one.page_cache_lock_time_ms is None and one.pull_queue_head_wait_ms is None:
+            because = Sentence("store_untold", broker=_name(one))
+            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+
+
+def _signals(broker: BrokerFacts) -> int:
+    """Count what is slow: writing, waiting to write, waiting to read."""
+    return sum(
+        figure is not None and figure >= least
+        for figure, least in (
+            (broker.page_cache_lock_time_ms, BUSY_MS),
+            (broker.send_queue_head_wait_ms, SEND_WAIT_MS),
+            (broker.pull_queue_head_wait_ms, PULL_WAIT_MS),
+        )
+    )
+
+
+def _is_lasting(broker: BrokerFacts) -> bool:
+    """Two signals at once, or pulls that wait for seconds: more than one slow moment."""
+    return _signals(broker) > 1 or (broker.pull_queue_head_wait_ms or 0) >= PULL_WAIT_MS
+
+
+def _worst_first(broker: BrokerFacts) -> tuple[int, int, str, int]:
+    return (-_signals(broker), -(broker.page_cache_lock_time_ms or 0), broker.broker_name, broker.broker_id)
+
+
+def _name(broker: BrokerFacts) -> str:
+    return f"{broker.broker_name}/{broker.broker_id}"

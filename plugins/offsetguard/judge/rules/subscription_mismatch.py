@@ -1,0 +1,151 @@
+"""Clients of one consumer group subscribe differently: messages are skipped, silently.
+
+Means: a broker keeps one subscription per group and topic, that of the client with the highest subVersion. It filters
+for all clients by it, and each client filters once more by its own: only what matches both is delivered, while the
+offsets pass the rest. A client that does not subscribe to the topic at all leaves its share of the queues unread.
+Evidence: the running info of each client (tags compared as sets, never subVersion); what the brokers hold; log lines
+"subscription changed" whose expressions differ.
+Not judged: lines in which only subVersion differs (every rebalance); a new expression that all members have by now;
+POP groups. For two rebalance rounds (40 s) after a member's start it is told as INFO: a deployment may go on.
+Do next: give all clients of the group the same subscription, or different groups.
+Source: incident "broadcasting", tell apart; ConsumerGroupInfo.updateSubscription (4.9.8, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.lookups import message_models, name_servers_of, queues_by_group
+from offsetguard.judge.evidence.mismatch_kind import begun_at, mismatch_kind
+from offsetguard.judge.evidence.move_figures import passed_by, passed_evidence, skipped_at_most
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.log_facts import SubscriptionFacts
+
+_DIFFER = (
+    "{member_count} clients of consumer group {consumer_group} subscribe to topic {topic} by different expressions: "
+    "{member_expressions}"
+)
+_LOSING = "; brokers filter by {broker_expressions}, so {losing_member_count} client{losing_member_count:plural} "
+_SAME = (
+    "Give all clients of {consumer_group} the same subscription, or another group to those that want other messages. "
+    "What was skipped is still on the broker: once they agree, set the group back to {since:moment} if it must be "
+    "consumed (mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
+    "-s 'yyyy-MM-dd#HH:mm:ss:SSS')."
+)
+
+RULE = Rule(
+    id="subscription_mismatch",
+    severity=Severity.WARNING,
+    place=70,
+    needs=("subscriptions", "groups", "queues"),
+    means="Clients of one consumer group subscribe to different messages, so that some are skipped.",
+    texts={
+        "default": Texts(
+            summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
+            cause=_DIFFER + _LOSING + "({losing_clients}) get only what matches both; since {since:moment} their "
+            "offsets passed about {passed:messages} message{passed:plural} on {passed_queue_count} "
+            "queue{passed_queue_count:plural}.",
+            do_next=_SAME,
+        ),
+        "uncounted": Texts(
+            summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
+            cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both "
+            "(losing: {losing_clients}), at least since {since:moment}.",
+            do_next=_SAME,
+        ),
+        "topics_differ": Texts(
+            summary="{unsubscribed_member_count} of {member_count} clients of {consumer_group} do not read {topic}",
+            cause="{unsubscribed_member_count} of {member_count} clients of consumer group {consumer_group} do not "
+            "subscribe to topic {topic} ({unsubscribed_clients}), others do: the queues that the rebalance gives to "
+            "them are not consumed.",
+            do_next="Give each application a group of its own, or all clients of {consumer_group} the same topics.",
+        ),
+        "rolling": Texts(
+            summary="clients of {consumer_group} subscribe differently to {topic} at the moment",
+            cause=_DIFFER + "; the youngest was started at {since:moment}, so a deployment may go on.",
+            do_next="Nothing to do if a deployment is going on: meanwhile messages may be skipped. If it is not, this "
+            "becomes a warning after 40 s.",
+        ),
+        "alternating": Texts(
+            summary="the subscription of {consumer_group} to {topic} alternates",
+            cause="Brokers changed the subscription of consumer group {consumer_group} to topic {topic} "
+            "{changed_count} times, between {changed_expressions}, last at {since:moment}: clients subscribe "
+            "differently, and get only what matches both. What each client subscribes to could not be seen.",
+            do_next=_SAME,
+        ),
+    },
+    title="clients of one group subscribe differently",
+    table=("member_expressions", "broker_expressions", "losing_clients", "passed", "skipped_at_most", "since"),
+    peak="passed",
+    recovered="all its clients subscribe to the same",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic)."""
+    models, queues = message_models(facts), queues_by_group(facts)
+    pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
+    ratios = {(group.consumer_group, group.topic): group.hit_ratio for group in facts.groups}
+    for one in facts.subscriptions:
+        broadcasting = models.get(one.consumer_group) == "BROADCASTING"
+        passed = passed_by(one.losing_client_ids, queues.get((one.consumer_group, one.topic), ()), begun_at(one))
+        variant = mismatch_kind(one, facts.now, counted=bool(passed), broadcasting=broadcasting)
+        if variant is None or one.consumer_group in pop:
+            continue
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=one.consumer_group,
+            topic=one.topic,
+            severity=_severity(variant, one),
+            variant=variant,
+            state="OK" if variant == "rolling" else "LOST",
+            figures={
+                "member_count": one.member_count,
+                "member_expressions": _listed(one.member_expressions),
+                "broker_expressions": _listed(one.broker_expressions) or None,
+                "losing_member_count": one.losing_member_count,
+                "losing_clients": ", ".join(one.losing_client_ids) or None,
+                "unsubscribed_member_count": one.unsubscribed_member_count,
+                "unsubscribed_clients": ", ".join(one.unsubscribed_client_ids) or None,
+                "changed_count": one.changed_count,
+                "changed_expressions": _listed(one.changed_expressions),
+                "since": one.last_changed_at if variant == "alternating" else begun_at(one),
+                "passed": sum(passed.values()) if passed else None,
+                "passed_queue_count": len(passed),
+                "skipped_at_most": skipped_at_most(passed, ratios.get((one.consumer_group, one.topic))),
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=passed_evidence(passed),
+        )
+
+
+def _severity(variant: str, one: SubscriptionFacts) -> Severity:
+    if variant == "rolling":
+        return Severity.INFO
+    return Severity.CRITICAL if variant != "topics_differ" and one.losing_member_count else RULE.severity
+
+
+def _listed(expressions: tuple[str, ...]) -> str:
+    return "; ".join(f"[{one}]" for one in expressions)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which groups that were looked at in detail not all clients told what they subscribe to."""
+    del config
+    seen = set()
+    for group in facts.groups:
+        online, told = group.online_client_count or 0, group.told_client_count or 0
+        asked = group.in_detail and group.consumption != "pop" and not group.system_group
+        if asked and online > 1 and told < online and group.consumer_group not in seen:
+            seen.add(group.consumer_group)
+            because = Sentence("subscriptions_partly_told")
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

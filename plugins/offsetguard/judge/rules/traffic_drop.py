@@ -1,0 +1,96 @@
+"""Far less was written to a topic than at the same hour of earlier weeks.
+
+Means: nearly nothing = its producers are down or cannot reach the brokers; less than half = a quiet day, a holiday, or
+a part of the producers.
+Evidence: messages per second over the hour that has passed, beside the mean and spread of that hour in earlier weeks.
+Not judged: topics of which fewer than judgement.traffic_weeks weeks are known, retry and system topics. Nearly nothing
+is only INFO for a topic that was silent for six hours before: a nightly job that is late is no outage.
+Do next: see whether the producers run.
+Source: `traffic_baselines.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.usual_traffic import (
+    CALM_MS,
+    NEARLY_NOTHING,
+    figures_of,
+    is_drop,
+    judged_hours,
+    not_yet_usual,
+)
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.verdicts import CannotTell
+
+WRITTEN_LATELY = timedelta(hours=6)
+
+RULE = Rule(
+    id="traffic_drop",
+    severity=Severity.WARNING,
+    place=440,
+    needs=("traffic_hours", "topics"),
+    means="Far less was written to a topic than at the same hour of earlier weeks.",
+    texts={
+        "default": Texts(
+            summary="{topic}: nearly nothing is written, usually {usual_tps:.1f} messages/s",
+            cause="In the hour from {hour_start_at:moment} on, {hour_tps:.2f} messages per second were written to "
+            "topic {topic}; at this hour of {week_count} earlier weeks it was {usual_tps:.1f}, give or take "
+            "{usual_spread_tps:.1f} (last message stored {last_update_at:moment}).",
+            do_next="See whether the producers of {topic} run and reach the brokers: "
+            "mqadmin producer -n {name_servers:shell} -t {topic:shell}; on a holiday this may be as it should.",
+        ),
+        "less": Texts(
+            summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
+            cause="In the hour from {hour_start_at:moment} on, {hour_tps:.2f} messages per second were written to "
+            "topic {topic}, {usual_percent:.0f} % of the {usual_tps:.1f} (give or take {usual_spread_tps:.1f}) of "
+            "this hour in {week_count} earlier weeks.",
+            do_next="Nothing, if the reason is known (a holiday, a producer that was moved). Otherwise see whether all "
+            "producers run: mqadmin producer -n {name_servers:shell} -t {topic:shell}",
+        ),
+    },
+    title="less traffic than usual",
+    table=("hour_tps", "usual_tps", "usual_spread_tps", "week_count", "hour_start_at", "last_update_at"),
+    recovered="traffic is as usual at this hour again",
+    calm_ms=CALM_MS,
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per topic, in the first interval after an hour."""
+    written_at = {topic.topic: topic.last_update_at for topic in facts.topics}
+    for hour in judged_hours(facts, config):
+        if not is_drop(hour):
+            continue
+        last = written_at.get(hour.topic)
+        lately = last is not None and last >= hour.hour_start_at - WRITTEN_LATELY
+        nothing = hour.hour_tps <= NEARLY_NOTHING * hour.usual_tps
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=None,
+            topic=hour.topic,
+            severity=RULE.severity if nothing and lately else Severity.INFO,
+            variant="default" if nothing else "less",
+            figures={
+                **figures_of(hour),
+                "last_update_at": last,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+        )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say so while nothing is usual yet."""
+    return not_yet_usual(facts, config, RULE.id)

@@ -1,0 +1,66 @@
+"""Far more was written to a topic than at the same hour of earlier weeks.
+
+Means: a campaign, a batch, a producer that sends twice, or one in a loop.
+Evidence: messages per second over the hour that has passed, beside the mean and spread of that hour in earlier weeks.
+Not judged: topics of which fewer than judgement.traffic_weeks weeks are known, retry and system topics.
+Do next: nothing, if the reason is known; otherwise see who writes.
+Source: `traffic_baselines.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Texts
+from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.usual_traffic import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.model.verdicts import CannotTell
+
+RULE = Rule(
+    id="traffic_surge",
+    severity=Severity.INFO,
+    place=450,
+    needs=("traffic_hours", "topics"),
+    means="Far more was written to a topic than at the same hour of earlier weeks.",
+    texts={
+        "default": Texts(
+            summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
+            cause="In the hour from {hour_start_at:moment} on, {hour_tps:.1f} messages per second were written to "
+            "topic {topic}; at this hour of {week_count} earlier weeks it was {usual_tps:.1f}, give or take "
+            "{usual_spread_tps:.1f}.",
+            do_next="Nothing, if the reason is known (a campaign, a batch). Otherwise see who writes: "
+            "mqadmin producer -n {name_servers:shell} -t {topic:shell}, and whether its groups keep up.",
+        ),
+    },
+    title="more traffic than usual",
+    table=("hour_tps", "usual_tps", "usual_spread_tps", "week_count", "hour_start_at"),
+    recovered="traffic is as usual at this hour again",
+    calm_ms=CALM_MS,
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per topic, in the first interval after an hour."""
+    for hour in judged_hours(facts, config):
+        if is_surge(hour):
+            yield Finding(
+                rule=RULE,
+                cluster=facts.cluster,
+                consumer_group=None,
+                topic=hour.topic,
+                severity=RULE.severity,
+                figures={**figures_of(hour), "name_servers": name_servers_of(config, facts.cluster)},
+            )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say so while nothing is usual yet."""
+    return not_yet_usual(facts, config, RULE.id)

@@ -1,0 +1,144 @@
+"""Transactions that nobody ends: their half messages pile up in the broker, which gives them up in the end.
+
+Means: a producer began transactions and neither commits nor rolls them back, or the broker's check does not come by.
+What is given up is never delivered: for consumers these messages are lost.
+Evidence: growth of TRANS_CHECK_MAX_TIME_TOPIC since the round before; half messages behind the offset of the broker's
+check (CID_RMQ_SYS_TRANS), their number over the rounds, and how many were stored 2 min ago or longer.
+Not judged: half messages as such: a broker holds what its producers began since the last check (60 s in 4.x, 30 s in
+5.x), ended or not. Told by INFO: their number has not fallen for 10 min, or late ones become fewer.
+Do next: find the producer group, and why it does not answer the broker's checks.
+Source: TransactionalMessageServiceImpl.check, BrokerConfig.transactionCheckMax = 15 (4.9.7, 5.3.3).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.verdicts import CannotTell, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts
+    from offsetguard.tables.broker_facts import BrokerFacts
+
+GROWS = timedelta(minutes=10)  # ten checks of 4.x
+_PRODUCERS = (
+    "a producer of that group must be online (mqadmin producerConnection -n {name_servers:shell} -g GROUP -t TOPIC), "
+    "and its checkLocalTransaction must say how the transaction ended"
+)
+
+RULE = Rule(
+    id="transactions_not_ended",
+    severity=Severity.WARNING,
+    place=390,
+    never_muted=True,
+    needs=("brokers",),
+    means="Transactions are not ended: their messages wait in the broker, and are thrown away in the end.",
+    texts={
+        "default": Texts(
+            summary="{half_message_count:messages} half message{half_message_count:plural} on {worst_broker}, and "
+            "more in each round",
+            cause="{half_message_count:messages} half message{half_message_count:plural} lie on {worst_broker} of "
+            "cluster {cluster} (brokers with more and more of them: {brokers}); since {since:moment} there were in no "
+            "round fewer than in the one before: producers begin transactions and do not end them.",
+            do_next="The lines of checks in the broker's transaction.log name topic and producer group; "
+            + _PRODUCERS
+            + ".",
+        ),
+        "unchecked": Texts(
+            summary="the check of transactions on {worst_broker} is late for {half_late_count:messages} half "
+            "message{half_late_count:plural}",
+            cause="{half_late_count:messages} of {half_message_count:messages} half messages on {worst_broker} of "
+            "cluster {cluster} were stored 2 min ago or longer, and the broker's check has not passed them (brokers "
+            "with such messages: {brokers}; seen since {since:moment}): transactions whose producer did not end them "
+            "are neither asked for nor given up.",
+            do_next="Look at the broker's transaction.log for what the check does, and whether the broker can write: "
+            "it stores each such message again (mqadmin brokerStatus -n {name_servers:shell} -c "
+            "{rocketmq_cluster:shell} shows its disk).",
+        ),
+        "given_up": Texts(
+            summary="{given_up_growth:messages} transaction{given_up_growth:plural} given up on {brokers}",
+            cause="{given_up_growth:messages} transaction{given_up_growth:plural} that no producer ended were given up "
+            "since the round before in cluster {cluster} ({brokers}), after as many checks as transactionCheckMax "
+            "allows (15 if it is not set): their messages lie in TRANS_CHECK_MAX_TIME_TOPIC and are never delivered; "
+            "{half_message_count:messages} half messages wait on {worst_broker}.",
+            do_next="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC prints the messages: "
+            "REAL_TOPIC and PGROUP name topic and producer group; " + _PRODUCERS + ". Send again what matters.",
+        ),
+    },
+    title="transactions are not ended",
+    table=("worst_broker", "half_message_count", "half_late_count", "given_up_growth", "since"),
+    peak="half_message_count",
+    recovered="no transaction was given up for 30 min, and half messages do not pile up",
+    calm_ms=30 * 60_000,  # they are given up one by one, each after a quarter of an hour of checks: that is one trouble
+)
+_WORST_FIRST = ("given_up", "unchecked", "default")
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding, about all brokers with the worst that there is."""
+    found = [(variant, one) for one in facts.brokers if (variant := _variant(one, facts.now)) is not None]
+    if not found:
+        return
+    variant = min((variant for variant, _ in found), key=_WORST_FIRST.index)
+    brokers = [one for its, one in found if its == variant]
+    worst = max(brokers, key=lambda one: (_amount(one, variant), one.broker_name))
+    yield Finding(
+        rule=RULE,
+        cluster=facts.cluster,
+        consumer_group=None,
+        topic=None,
+        severity=RULE.severity if variant == "given_up" or _is_late(brokers) else Severity.INFO,
+        variant=variant,
+        state="LOST" if variant == "given_up" else "AT_RISK",
+        figures={
+            "brokers": names(sorted(one.broker_name for one in brokers)),
+            "worst_broker": worst.broker_name,
+            "half_message_count": worst.half_message_count,
+            "half_late_count": worst.half_late_count,
+            "given_up_growth": sum(one.given_up_growth or 0 for one in brokers),
+            "since": worst.half_late_since if variant == "unchecked" else worst.half_growing_since,
+            "name_servers": name_servers_of(config, facts.cluster),
+            "rocketmq_cluster": rocketmq_cluster_of(facts),
+        },
+        broker_names=frozenset(one.broker_name for one in brokers),
+    )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the brokers that hold half messages and did not tell how long.
+
+    Requests without an answer are told as such, by collection_incomplete.
+    """
+    del config
+    for one in facts.brokers:
+        if one.half_message_count and one.half_late_count is None:
+            because = Sentence("half_late_unknown", broker=one.broker_name)
+            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+
+
+def _variant(broker: BrokerFacts, now: datetime) -> str | None:
+    if (broker.given_up_growth or 0) > 0:
+        return "given_up"
+    if (broker.half_late_count or 0) > 0:
+        return "unchecked"
+    since = broker.half_growing_since
+    return "default" if since is not None and now - since >= GROWS else None
+
+
+def _amount(broker: BrokerFacts, variant: str) -> int:
+    figures = {"given_up": broker.given_up_growth, "unchecked": broker.half_late_count}
+    return figures.get(variant, broker.half_message_count) or 0
+
+
+def _is_late(brokers: list[BrokerFacts]) -> bool:
+    """Whether late messages do not become fewer on one of them; unknown growth counts as such."""
+    return any((one.half_late_count or 0) > 0 and (one.half_late_growth or 0) >= 0 for one in brokers)

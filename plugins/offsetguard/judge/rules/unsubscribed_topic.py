@@ -1,0 +1,104 @@
+"""A consumer group has committed offsets in a topic to which none of its clients subscribes any more.
+
+Means: the subscription was removed, on purpose or by mistake: messages wait there that nobody will consume.
+Evidence: clients are online, what they or their brokers say of their subscriptions lacks the topic, and messages wait.
+Not judged: pull and POP groups (they consume without a subscription), retry topics, groups whose subscriptions were not
+seen. It is INFO unless the group still committed there within the window: then a deployment may have lost it.
+Do next: subscribe again, or delete the group's offsets of the topic.
+Source: linkedin/Burrow issues 854 and 14: such topics stay "stopped" until somebody deletes the offsets.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from offsetguard.catalogue import Sentence, Texts
+from offsetguard.judge.evidence.judged_groups import judged_groups
+from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.windows.windows import is_subscribed
+from offsetguard.model.verdicts import CannotTell, Severity, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import Config
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+
+_NOBODY = (
+    "Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online, and none of "
+    "them subscribes to topic {topic}, where {effective_lag:messages} message{effective_lag:plural} of it wait"
+)
+
+RULE = Rule(
+    id="unsubscribed_topic",
+    severity=Severity.INFO,
+    place=270,
+    needs=("groups", "queues"),
+    means="A consumer group has offsets in a topic to which none of its clients subscribes any more.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} no longer subscribes to {topic}",
+            cause=_NOBODY + ".",
+            do_next="If that is meant, let the group forget the topic, so that it is no longer judged: mqadmin "
+            "deleteSubGroup with -r, or delete the offsets and create the group again. If not, see which deployment "
+            "lost the subscription.",
+        ),
+        "just_now": Texts(
+            summary="{consumer_group} has stopped subscribing to {topic}",
+            cause=_NOBODY + "; it committed there until {advanced_at:moment}.",
+            do_next="See which deployment lost the subscription to {topic}: its messages are consumed by nobody until "
+            "it is back, and then from the committed offset on.",
+        ),
+    },
+    title="topics nobody subscribes to",
+    table=("effective_lag", "lag_ms", "online_client_count", "advanced_at"),
+    peak="effective_lag",
+    group_needs=("effective_lag", "online_client_count"),
+    recovered="over: a client subscribes to the topic, or nothing waits there any more",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) with unsubscribed queues."""
+    for judged in judged_groups(facts, config):
+        waiting = judged.in_state(State.UNSUBSCRIBED)
+        if not waiting:
+            continue
+        group, advanced_at = judged.group, _last_advance(waiting)
+        since = facts.now - timedelta(milliseconds=judged.policy.window_ms)
+        just_now = advanced_at is not None and advanced_at >= since
+        yield Finding(
+            rule=RULE,
+            cluster=facts.cluster,
+            consumer_group=group.consumer_group,
+            topic=group.topic,
+            severity=Severity.WARNING if just_now and judged.above_limit else RULE.severity,
+            variant="just_now" if just_now else "default",
+            state=State.UNSUBSCRIBED.value,
+            figures={
+                "effective_lag": group.effective_lag,
+                "lag_ms": group.lag_ms,
+                "online_client_count": group.online_client_count,
+                "advanced_at": advanced_at,
+                "name_servers": name_servers_of(config, facts.cluster),
+            },
+            queues=lag_evidence(waiting),
+        )
+
+
+def _last_advance(queues: Sequence[QueueFacts]) -> datetime | None:
+    moments = (queue.window.advanced_at for queue in queues if queue.window is not None)
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Say of which groups above their limits the subscriptions were not seen."""
+    for judged in judged_groups(facts, config):
+        group = judged.group
+        classic = group.consumption != "pop" and group.topic_kind == "normal" and bool(group.online_client_count)
+        if classic and judged.above_limit and is_subscribed(group) is None:
+            because = Sentence("subscriptions_untold")
+            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)

@@ -1,0 +1,1 @@
+"""The state of one queue, from its folded window."""

@@ -1,0 +1,301 @@
+"""The figures of a queue's window by which it is judged, each computed once from the folded state.
+
+Nothing here is a verdict. Every figure that cannot be known is None; moments before `since` are outside the window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from itertools import combinations
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from offsetguard.facts.time_lag import CurvePlace, time_lags
+from offsetguard.model.known_figures import epoch_ms
+from offsetguard.model.offsets import QueueOffsets
+from offsetguard.tables.queue_state import curve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from offsetguard.config import WindowPolicy
+    from offsetguard.tables.queue_state import QueueState
+    from offsetguard.tables.state import Point
+
+_MS = timedelta(milliseconds=1)
+_DECLINES = 2  # samples in a row with a lower lag: one dip is none
+_TREND_PARTS = 6  # of the window: a lag must be as old as one of them to have a trend
+_SHORT_PARTS = 30  # of the window: for so long a group may be late even where samples are closer together
+EVENLY = 0.9  # rounds of a minute are not always a minute apart
+LEAST_SAMPLES = 3  # two make a difference, three a trend
+
+
+class Ages(NamedTuple):
+    """How old the oldest unconsumed message was by the producer curve, ms; None = it is not known, or not asked for."""
+
+    newest_ms: int | None = None  # when the newest seen sample was read
+    first_ms: int | None = None  # at the first moment of `lags`
+    last_ms: int | None = None  # at the last one
+
+
+_NOT_ASKED = Ages()
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """What the window says as of `now`. `known_lag_ms`: the age of the oldest unconsumed message, if it was told.
+
+    `ages` are given by `with_ages`, of many windows at once.
+    """
+
+    state: QueueState
+    policy: WindowPolicy
+    now: datetime
+    known_lag_ms: int | None = None
+    ages: Ages = _NOT_ASKED
+
+    @cached_property
+    def since(self) -> datetime:
+        """When the window begins."""
+        return self.now - timedelta(milliseconds=self.policy.window_ms)
+
+    def lies_within(self, moment: datetime | None) -> bool:
+        """Whether a moment is known and in the window."""
+        return moment is not None and moment >= self.since
+
+    @cached_property
+    def is_newest_seen(self) -> bool:
+        """Whether the newest sample is the newest seen one."""
+        return self.state.unknown_count == 0
+
+    @cached_property
+    def offsets(self) -> QueueOffsets:
+        """The offsets of the newest seen sample; a commit that it did not show is the last one shown."""
+        state = self.state
+        pull = state.sample.pull_offset if self.is_newest_seen else None
+        return QueueOffsets(state.seen_min_offset, state.seen_max_offset, state.committed_offset, pull)
+
+    @cached_property
+    def commit_is_gone(self) -> bool:
+        """Whether the broker's table of commits was seen and has no entry for the queue any more."""
+        return self.is_newest_seen and self.state.sample.consumer_offset is None
+
+    @cached_property
+    def waiting(self) -> int | None:
+        """Messages that can still be consumed."""
+        return self.offsets.effective_lag
+
+    @cached_property
+    def lag_ms(self) -> int | None:
+        """Age of the oldest of them when the newest seen sample was read.
+
+        None as well beyond the end, where what comes next is not written yet.
+        """
+        if (self.offsets.lag or 0) < 0:
+            return None
+        return self.ages.newest_ms if self._told_lag_ms is None else self._told_lag_ms
+
+    @cached_property
+    def _told_lag_ms(self) -> int | None:
+        if self.known_lag_ms is not None or self.waiting is None:
+            return self.known_lag_ms
+        if self.waiting <= 0:
+            return 0
+        told_at = epoch_ms(self.state.sample.oldest_unconsumed_at) if self.is_newest_seen else None
+        return None if told_at is None else max(0, (epoch_ms(self.state.seen_at) or 0) - told_at)
+
+    @cached_property
+    def lag_ms_at_most(self) -> int | None:
+        """An age that the oldest of them did not exceed: where its own is not known, that of the message before it."""
+        if self.lag_ms is not None or not self.is_newest_seen:
+            return self.lag_ms
+        before_ms, seen_ms = epoch_ms(self.state.sample.last_timestamp), epoch_ms(self.state.seen_at)
+        return None if before_ms is None or seen_ms is None else max(0, seen_ms - before_ms)
+
+    @cached_property
+    def samples_used(self) -> int:
+        """Seen samples within the window; where the state counts older ones too, as many as its spacing lets fit."""
+        count, first = self.state.sample_count, self.state.first_seen_at
+        if first is None or first >= self.since or not self.spacing:
+            return count
+        return min(count, 1 + timedelta(milliseconds=self.policy.window_ms) // self.spacing)
+
+    @cached_property
+    def spacing(self) -> timedelta:
+        """Time between the newest two seen samples: no moment is known more exactly. 0 where rounds were missed."""
+        seen, points = self.state.seen, self.state.points
+        return timedelta(0) if seen is None or not points or self.state.sample_count < 2 else seen.at - points[0].at
+
+    @cached_property
+    def rounds_were_missed(self) -> bool:
+        """Whether the queue was seen before, and since the rounds that were missed too seldom to see a movement.
+
+        A lag that has grown since then is one.
+        """
+        count, points, seen = self.state.sample_count, self.state.points, self.state.seen
+        if count >= LEAST_SAMPLES or len(points) < count or seen is None:
+            return False
+        return count == 1 or (_lag_at(seen) or 0) <= (_lag_at(points[0]) or 0)
+
+    @cached_property
+    def is_stale(self) -> bool:
+        """Whether the newest seen sample is too old to say how the queue stands now."""
+        seen = self.state.seen
+        window = timedelta(milliseconds=self.policy.window_ms)
+        return seen is None or self.now - seen.at > min(max(3 * self.spacing, window / 6), window)
+
+    @cached_property
+    def silence_ms(self) -> int:
+        """For how long messages have waited without a commit that moved on, as of the newest seen sample."""
+        state = self.state
+        moments = [one for one in (state.advanced_at, state.end_reached_at, state.first_seen_at) if one is not None]
+        return 0 if state.seen_at is None or not moments else (state.seen_at - max(moments)) // _MS
+
+    @cached_property
+    def began_unseen(self) -> bool:
+        """Whether the silence is as long as the queue is known: it may have begun long before."""
+        state = self.state
+        seen = [one for one in (state.advanced_at, state.end_reached_at) if one is not None]
+        return state.first_seen_at is not None and all(one < state.first_seen_at for one in seen)
+
+    @cached_property
+    def stood_still(self) -> bool:
+        """Whether rounds were missed, and what waited before them waits behind the same committed offset."""
+        count, points, first = self.state.sample_count, self.state.points, self.state.first_seen_at
+        return len(points) >= count and first is not None and points[count - 1].at >= first
+
+    @cached_property
+    def rhythm_ms(self) -> int:
+        """The longest such silence that a commit ended, within the last one or two windows; 0 = none."""
+        return max(self.state.longest_pause_ms or 0, self.state.earlier_longest_pause_ms or 0)
+
+    @cached_property
+    def is_silent(self) -> bool:
+        """Whether the silence is longer than the window's own rhythm, and than what is too short to speak of."""
+        longest = timedelta(milliseconds=self.rhythm_ms) + self.spacing / 2
+        silence = timedelta(milliseconds=self.silence_ms)
+        return silence > longest and self.silence_ms >= self.policy.lag_floor_ms * EVENLY
+
+    @cached_property
+    def waits_in_silence(self) -> bool:
+        """Whether messages that an earlier sample had, as long ago as is worth a word, wait for a commit ever since."""
+        seen, committed = self.state.seen, self.state.committed_offset
+        if seen is None or committed is None or not self.is_silent or self.state.sample_count < LEAST_SAMPLES:
+            return False
+        least = timedelta(milliseconds=self.policy.lag_floor_ms) * EVENLY
+        return any(seen.at - point.at >= least and point.max_offset > committed for point in self._earlier())
+
+    @cached_property
+    def never_moved(self) -> bool:
+        """Whether messages have waited all the window long, and nothing was committed: it has no rhythm."""
+        return not (self.lies_within(self.state.advanced_at) or self.lies_within(self.state.end_reached_at))
+
+    @cached_property
+    def rests(self) -> bool:
+        """Whether a silence goes on that is still within the window's own rhythm, as of who commits now and then."""
+        silence = timedelta(milliseconds=self.silence_ms)
+        return self.rhythm_ms > 0 and not self.is_silent and silence >= 2 * self.spacing
+
+    @cached_property
+    def new_messages(self) -> int | None:
+        """Messages written since the oldest sample of the window; None = there is one sample."""
+        seen, earlier = self.state.seen, list(self._earlier())
+        return None if seen is None or not earlier else seen.max_offset - earlier[-1].max_offset
+
+    @cached_property
+    def end_was_reached(self) -> bool:
+        """Whether nothing waited a few samples ago, or what was there then has been consumed and the rest is young.
+
+        Not where nothing of what has come since is consumed.
+        """
+        seen, committed, reached_at = self.state.seen, self.state.committed_offset, self.state.end_reached_at
+        if seen is None or committed is None or self.waits_in_silence:
+            return False
+        short = min(self.policy.lag_floor_ms, self.policy.window_ms // _SHORT_PARTS)
+        recent = seen.at - max(timedelta(milliseconds=short), 2 * self.spacing)
+        if reached_at is not None and reached_at >= recent:
+            return True
+        is_young = self.lag_ms_at_most is None or self.lag_ms_at_most <= self.policy.lag_floor_ms
+        then = (point for point in self.state.points if point.at >= recent)
+        return is_young and any(one.max_offset <= committed for one in then)
+
+    @cached_property
+    def lags(self) -> list[tuple[datetime, int]]:
+        """(when, lag) of the window's samples that are kept, oldest first, from the last one at which nothing waited.
+
+        An old zero is a point as any other; what lies before it is another backlog.
+        """
+        seen, reached_at = self.state.seen, self.state.end_reached_at
+        if seen is None:
+            return []
+        known = [(point.at, lag) for point in (seen, *self._earlier()) if (lag := _lag_at(point)) is not None]
+        if reached_at is None or not self.lies_within(reached_at):
+            return known[::-1]
+        return [(reached_at, 0), *((at, lag) for at, lag in reversed(known) if at > reached_at)]
+
+    @cached_property
+    def growth(self) -> int | None:
+        """By how many messages the lag grew since the oldest of `lags`; negative: it shrank."""
+        return self.lags[-1][1] - self.lags[0][1] if len(self.lags) > 1 else None
+
+    @cached_property
+    def growth_ms(self) -> int | None:
+        """By how much the age of the oldest unconsumed message grew meanwhile; None = it is not known of both."""
+        if len(self.lags) < 2:
+            return None
+        first = 0 if self.lags[0][0] == self.state.end_reached_at else self.ages.first_ms
+        return None if first is None or self.ages.last_ms is None else self.ages.last_ms - first
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether the lag grows by and large: the median of its slopes is up, and it does not shrink by now.
+
+        What began at the queue's end a moment ago is a burst, not a trend.
+        """
+        if len(self.lags) < LEAST_SAMPLES or self._began_lately:
+            return False
+        slopes = [(b - a) / ((later - at) / _MS) for (at, a), (later, b) in combinations(self.lags, 2)]
+        return median(slopes) > 0 and not self.shrinks
+
+    @cached_property
+    def shrinks(self) -> bool:
+        """Whether the lag fell from sample to sample, more than once."""
+        newest = [lag for _, lag in self.lags[-_DECLINES - 1 :]]
+        return len(newest) > _DECLINES and newest == sorted(set(newest), reverse=True)
+
+    @cached_property
+    def _began_lately(self) -> bool:
+        began_at, newest_at = self.lags[0][0], self.lags[-1][0]
+        least = timedelta(milliseconds=self.policy.window_ms) / _TREND_PARTS
+        return began_at == self.state.end_reached_at and newest_at - began_at < least
+
+    def places(self) -> tuple[CurvePlace | None, ...]:
+        """Return what the fields of `Ages` are the ages of; None = not asked for."""
+        waits = (self.waiting or 0) > 0 and self._told_lag_ms is None
+        committed = {one.at: one.committed_offset for one in (self.state.seen, *self._earlier()) if one is not None}
+        moments = [self.lags[0][0], self.lags[-1][0]] if len(self.lags) > 1 else []
+        asked = [(self.offsets.first_readable if waits else None, self.state.seen_at)]
+        asked += [(None if at == self.state.end_reached_at else committed.get(at), at) for at in moments]
+        if all(offset is None for offset, _ in asked):
+            return ()
+        points = [(offset, epoch_ms(at) or 0) for offset, at in curve(self.state)]
+        return tuple(None if one is None else CurvePlace(points, one, epoch_ms(at) or 0) for one, at in asked)
+
+    def _earlier(self) -> Iterator[Point]:
+        """Yield the window's points, newest first."""
+        return (point for point in self.state.points if point.at >= self.since)
+
+
+def with_ages(windows: Sequence[WindowFigures]) -> list[WindowFigures]:
+    """Return the windows with the ages that they ask for: one query for all."""
+    asked = [one.places() for one in windows]
+    found = iter(time_lags([place for places in asked for place in places if place is not None]))
+    ages = [Ages(*(None if place is None else next(found).lag_ms for place in places)) for places in asked]
+    return [replace(one, ages=its) for one, its in zip(windows, ages, strict=True)]
+
+
+def _lag_at(point: Point) -> int | None:
+    return None if point.committed_offset is None else max(0, point.max_offset - point.committed_offset)

@@ -1,0 +1,240 @@
+"""How does a queue stand? One window of samples in, one state and its reason out; without thresholds where that can be.
+
+The order of judging, most severe first; the first that fits is the verdict:
+
+1. nobody judges a broadcasting group (its offsets lie on the client), nor a topic that no client subscribes to;
+2. what happened within the window stands, whatever came after: LOST, ANOMALY; a rewind until it is regained: REWOUND;
+3. what was not seen lately is UNKNOWN; who has no committed offset has no lag: NEVER_COMMITTED;
+4. lag <= allowed_lag is OK. So is a queue whose end was reached within the newest samples, unless what has come since
+   waits in silence, and one whose few waiting messages are young: a quiet topic is judged by the age of its oldest
+   unconsumed message and not by their count;
+5. a silence longer than the window's own rhythm: STOPPED without clients, else STALLED;
+6. a loss ahead, before the backlog is drained: AT_RISK;
+7. a lag that grows by and large, by more than the floor: FALLING_BEHIND. One dip does not clear it, and an old zero
+   does not hide it.
+
+Of a POP group committed means handed out: its lag is what waits to be handed out, and lag 0 does not mean done.
+Works on the folded state (`queue_state.py`), the only thing that the pipeline keeps; unknown samples are not in it, and
+nothing unknown is ever taken for zero. Every queue that is not OK is a suspect (`facts/queue_curves.sql`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from offsetguard.catalogue.text import render_text
+from offsetguard.facts.queue_fold import windows_of
+from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
+from offsetguard.judge.windows.figures import WindowFigures, with_ages
+from offsetguard.judge.windows.rules import POP, WINDOW_RULES, QueueContext, first_rule
+from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.tables.queue_state import QueueState, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from offsetguard.config import Config, EffectivePolicy, WindowPolicy
+    from offsetguard.facts.interval import IntervalFacts, QueueFacts
+    from offsetguard.model.forecast import Forecast
+    from offsetguard.model.offsets import QueueOffsets
+    from offsetguard.model.verdicts import Figure
+    from offsetguard.tables.group_facts import GroupFacts
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AT_ONCE = 10_000  # windows in memory with all their figures; a query costs as much for them as for one
+
+
+class GivenWindow(NamedTuple):
+    """A queue's window, and as of when it is judged by what."""
+
+    window: QueueState
+    context: QueueContext
+    policy: WindowPolicy
+    now: datetime
+
+
+def judge_windows(given: Sequence[GivenWindow]) -> list[QueueVerdict]:
+    """Return the verdicts on queues, in their order."""
+    return [verdict for begin in range(0, len(given), _AT_ONCE) for verdict in _judged(given[begin : begin + _AT_ONCE])]
+
+
+def _judged(given: Sequence[GivenWindow]) -> Iterator[QueueVerdict]:
+    windows = with_ages([WindowFigures(one.window, one.policy, one.now, one.context.lag_ms) for one in given])
+    return (_judged_by(figures, one.context) for figures, one in zip(windows, given, strict=True))
+
+
+def _judged_by(figures: WindowFigures, context: QueueContext) -> QueueVerdict:
+    if context.broadcasting:
+        return QueueVerdict(State.OK, "broadcasting", WINDOW_RULES["broadcasting"].reason)
+    ahead = _Ahead.of(figures, context)
+    rule = first_rule(figures, context)
+    if ahead.at_risk and WINDOW_RULES[rule].state.rank > State.AT_RISK.rank:
+        rule = "loss_ahead"
+    return _verdict(rule, figures, context, ahead)
+
+
+def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
+    """Return the facts with a verdict on every suspect queue, and how many queues of each group are in each state."""
+    groups = {(one.consumer_group, one.topic): one for one in facts.groups}
+    contexts = {pair: _context(group) for pair, group in groups.items()}
+    policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
+    retentions, tiered = forecasts.retentions(facts, config), tiered_broker_names(facts)
+    states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
+    given = []
+    for queue in facts.queues:
+        pair = queue.consumer_group, queue.message_queue.topic
+        context = replace(
+            contexts.get(pair, _NOTHING_KNOWN),
+            lag_ms=queue.lag_ms,
+            retention=retentions.get(queue.message_queue.broker_name),
+            tiered=queue.message_queue.broker_name in tiered,
+        )
+        window = queue.window or _own_window(queue, facts)
+        given.append(GivenWindow(window, context, policies[queue.consumer_group], facts.now))
+    judged = []
+    for queue, verdict in zip(facts.queues, judge_windows(given), strict=True):
+        states[queue.consumer_group, queue.message_queue.topic][verdict.state] += 1
+        judged.append(replace(queue, verdict=verdict))
+    return replace(facts, queues=tuple(judged), queue_states=dict(states))
+
+
+def states_of(facts: IntervalFacts, consumer_group: str, topic: str) -> Counter[State]:
+    """Return how many suspect queues of a group in a topic are in each state, as `judge_queues` found."""
+    return Counter((facts.queue_states or {}).get((consumer_group, topic), {}))
+
+
+def is_subscribed(group: GroupFacts) -> bool | None:
+    """Return whether a client of the group subscribes to the topic; None = not known.
+
+    Only push consumers must: pull consumers with assigned queues and POP groups consume without a subscription that
+    brokers know. What brokers hold is enough for a yes; a no takes all clients' own word, or the brokers' alone where
+    no client was asked.
+    """
+    if not group.online_client_count or group.consume_type != "CONSUME_PASSIVELY" or group.consumption == POP:
+        return None
+    if group.topic_kind != "normal" or group.client_versions is None:
+        return None
+    if group.filtered is not None or group.subscription_expressions:
+        return True
+    told = group.told_client_count or 0
+    return None if 0 < told < group.online_client_count else False
+
+
+def above_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:
+    """Whether more waits, or for longer, than the group's policy allows; unknown is neither."""
+    waiting = group.effective_lag
+    if waiting is None or waiting <= 0:  # an old time stamp without a message is no backlog
+        return False
+    return waiting > policy.max_lag_messages or (group.lag_ms is not None and group.lag_ms > policy.max_lag_ms)
+
+
+_NOTHING_KNOWN = QueueContext()
+
+
+def _context(group: GroupFacts) -> QueueContext:
+    return QueueContext(
+        online_client_count=group.online_client_count,
+        message_model=group.message_model,
+        orderly=group.orderly,
+        subscribed=is_subscribed(group),
+        consumption=group.consumption,
+        group_committed=group.never_committed_queue_count < group.queue_count - group.unknown_queue_count,
+    )
+
+
+def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
+    """Return the window that facts without one are: a single sample, read now; release 0.1 kept no windows."""
+    known = queue.offsets.max_offset is not None and queue.offsets.consumer_offset is not None
+    state = _window_of_one(queue.offsets, known=known)
+    moments: dict[str, Any] = {one.name: facts.now for one in fields(QueueState) if getattr(state, one.name) == _EPOCH}
+    sample = replace(state.sample, last_timestamp=queue.last_timestamp)
+    if known:
+        sample = replace(sample, consumer_offset_read_at=facts.now, max_offset_read_at=facts.now)
+    return replace(state, sample=sample, **(moments | {"interval_start": facts.interval.start}))
+
+
+@lru_cache(maxsize=10_000)
+def _window_of_one(offsets: QueueOffsets, *, known: bool) -> QueueState:
+    """Return the window of one sample, read in 1970; whether a commit is missing or unknown is not told."""
+    read_at = _EPOCH if known else None
+    sample = Sample(
+        min_offset=offsets.min_offset,
+        max_offset=offsets.max_offset,
+        consumer_offset=offsets.consumer_offset,
+        pull_offset=offsets.pull_offset,
+        consumer_offset_read_at=read_at,
+        max_offset_read_at=read_at,
+    )
+    return windows_of({offsets: [(_EPOCH, sample)]})[offsets]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What comes if everything goes on as now."""
+
+    drain: Forecast | None
+    loss: Forecast | None
+    at_risk: bool
+
+    @classmethod
+    def of(cls, figures: WindowFigures, context: QueueContext) -> _Ahead:
+        if context.consumption == POP or context.subscribed is False or not figures.is_newest_seen:
+            return cls(None, None, at_risk=False)
+        drain = forecasts.drain(figures.state, figures.now)
+        loss = None if context.tiered else forecasts.loss(figures.state, context.retention, figures.now)
+        near = loss is not None and loss.low_ms <= figures.policy.loss_horizon_ms
+        at_risk = loss is not None and near and not forecasts.drained_before(drain, loss)
+        return cls(drain, loss, at_risk)
+
+
+def _verdict(rule: str, figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> QueueVerdict:
+    offsets = figures.offsets
+    shown = _shown(figures, context, ahead)
+    return QueueVerdict(
+        state=WINDOW_RULES[rule].state,
+        rule=rule,
+        reason=render_text(WINDOW_RULES[rule].reason, shown),
+        lag=offsets.lag,
+        effective_lag=offsets.effective_lag,
+        lost=offsets.lost,
+        lag_ms=figures.lag_ms,
+        samples_used=figures.samples_used,
+        drain_ms=ahead.drain.range_ms if ahead.drain else None,
+        loss_ms=ahead.loss.range_ms if ahead.loss else None,
+        figures=shown,
+    )
+
+
+def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict[str, Figure]:
+    state, rewind = figures.state, figures.state.rewind
+    return {
+        "effective_lag": figures.offsets.effective_lag,
+        "lost": figures.offsets.lost,
+        "lag_ms": figures.lag_ms,
+        "lag_ms_at_most": figures.lag_ms_at_most,
+        "allowed_lag": figures.policy.allowed_lag,
+        "online_client_count": context.online_client_count,
+        "committed_offset": state.committed_offset,
+        "silence_ms": figures.silence_ms,
+        "silence_began_unseen": figures.began_unseen,
+        "rhythm_ms": figures.rhythm_ms or None,
+        "growth": figures.growth,
+        "growth_ms": figures.growth_ms,
+        "new_messages": figures.new_messages,
+        "seen_at": state.seen_at,
+        "lost_at": state.lost_at,
+        "disordered_at": state.disordered_at,
+        "recreated_at": state.recreated_at,
+        "recreated_from": state.recreated_from,
+        "rewound_at": rewind.rewound_at if rewind else None,
+        "rewound_from": rewind.rewound_from if rewind else None,
+        "rewound_to": rewind.rewound_to if rewind else None,
+        "drain_basis": str(ahead.drain.basis) if ahead.drain else None,
+        "loss_basis": str(ahead.loss.basis) if ahead.loss else None,
+        "loss_low_ms": ahead.loss.low_ms if ahead.loss else None,
+    }

@@ -1,0 +1,1 @@
+"""Published tables without Spark: catalog, reading and upkeep of Iceberg tables."""

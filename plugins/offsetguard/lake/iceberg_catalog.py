@@ -1,0 +1,146 @@
+"""Where the Iceberg tables are found: one catalog, written by Spark (JDBC catalog) and read by pyiceberg (SQL catalog).
+
+Both keep the same two tables in one database, an SQLite file or PostgreSQL; `jdbc.schema-version=V1` is the layout
+that pyiceberg knows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from offsetguard.model.errors import PublishError
+
+if TYPE_CHECKING:
+    from offsetguard.config.workspace import Workspace
+
+CATALOG_NAME = "offsetguard"
+NAMESPACE = "facts"
+BUSY_TIMEOUT_MS = 10_000
+IDLE_TIMEOUT_MS = 60_000
+URL_VARIABLE = "OFFSETGUARD_CATALOG_URL"
+
+_USE = "use sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+_POSTGRESQL_PORT = 5432
+_ENDED_BY_SERVER = "57P01,57P05"  # admin_shutdown, idle_session_timeout: PostgreSQL's documentation, appendix A
+# What may stand behind the `?` of a URL: parameters of libpq that Spark's driver knows as well, with its name for them.
+# https://jdbc.postgresql.org/documentation/use/
+_JDBC_NAMES = {
+    "application_name": "ApplicationName",
+    "channel_binding": "channelBinding",
+    "connect_timeout": "connectTimeout",
+    "options": "options",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+}
+
+
+def jdbc_properties(workspace: Workspace) -> dict[str, str]:
+    """Return the properties of Spark's catalog, without their `spark.sql.catalog.<name>.` prefix.
+
+    The password is in `jdbc.password`, a name that Spark redacts, and nowhere else. Raises PublishError.
+    """
+    return {
+        "type": "jdbc",
+        **_jdbc_address(workspace),
+        "jdbc.schema-version": "V1",
+        "warehouse": workspace.warehouse_folder.as_uri(),
+        # One process writes at a time and reads what it has just written: a cache could only be stale.
+        "cache-enabled": "false",
+    }
+
+
+def sql_properties(workspace: Workspace) -> dict[str, str]:
+    """Return the properties of pyiceberg's catalog; a reader creates no tables in it. Raises PublishError.
+
+    `uri` has the password, if there is one: `shown` gives it for people.
+    """
+    file = sqlite_file(workspace)
+    properties = {
+        "uri": f"sqlite:///{file}" if file else _postgresql_url(workspace).render_as_string(hide_password=False),
+        "warehouse": workspace.warehouse_folder.as_uri(),
+        "init_catalog_tables": "false",
+    }
+    if file is None:
+        properties["pool_pre_ping"] = "true"  # a connection may have been ended meanwhile
+    return properties
+
+
+def sqlite_file(workspace: Workspace) -> Path | None:
+    """Return the file that the catalog is in; None where it is in PostgreSQL. Raises PublishError for a wrong URL."""
+    if not workspace.catalog_url:
+        return workspace.catalog_file
+    url = _parse(workspace.catalog_url)
+    if url.get_backend_name() != "sqlite":
+        return None
+    if not url.database or url.database == ":memory:":
+        raise PublishError(
+            f"{URL_VARIABLE}: an SQLite catalog needs a file: Spark and readers must see the same tables"
+        )
+    return Path(url.database).resolve()
+
+
+def catalog_shown(workspace: Workspace) -> str:
+    """Name the catalog's database in errors: the file, or the URL without its password. Raises PublishError."""
+    return shown(sql_properties(workspace)["uri"])
+
+
+def shown(uri: str) -> str:
+    """Name the database of a catalog's `uri` property in errors: the file, or the URL without its password."""
+    return uri.removeprefix("sqlite:///") if uri.startswith("sqlite:") else str(make_url(uri).set(query={}))
+
+
+def _jdbc_address(workspace: Workspace) -> dict[str, str]:
+    if file := sqlite_file(workspace):
+        return {"uri": f"jdbc:sqlite:{file}?journal_mode=WAL&busy_timeout={BUSY_TIMEOUT_MS}"}
+    url = _postgresql_url(workspace)
+    host = f"[{url.host}]" if ":" in (url.host or "") else url.host
+    properties = {"uri": f"jdbc:postgresql://{host}:{url.port}/{quote(url.database or '', safe='')}"}
+    properties |= {f"jdbc.{_JDBC_NAMES[name]}": str(value) for name, value in url.query.items()}
+    if url.username:
+        properties["jdbc.user"] = url.username
+    if url.password:  # else the driver looks into libpq's password file: https://jdbc.postgresql.org/documentation/use/
+        properties["jdbc.password"] = str(url.password)
+    properties["retryable_status_codes"] = _ENDED_BY_SERVER
+    return properties
+
+
+def _postgresql_url(workspace: Workspace) -> URL:
+    """Return the URL with all that two drivers would take from different places, and with an end to idle connections.
+
+    Nobody closes the catalog of an ended session: a warm Spark server would keep its connections for hours. PostgreSQL
+    ends them instead, and both catalogs open a new one when they meet one that was ended.
+    """
+    url = _parse(workspace.catalog_url or "")
+    unknown = sorted(name for name, value in url.query.items() if name not in _JDBC_NAMES or not isinstance(value, str))
+    if not url.host or "host" in unknown:
+        raise PublishError(
+            f"{URL_VARIABLE}: names no host, and Spark's driver knows no Unix sockets: {_USE} (127.0.0.1 for this"
+            " machine)"
+        )
+    if not url.database:
+        raise PublishError(f"{URL_VARIABLE}: names no database: {_USE}")
+    if unknown:
+        raise PublishError(
+            f"{URL_VARIABLE}: {', '.join(unknown)}: not a parameter that both drivers know; leave it out, they know"
+            f" {', '.join(_JDBC_NAMES)}"
+        )
+    options = f"{url.query.get('options', '')} -c idle_session_timeout={IDLE_TIMEOUT_MS}".strip()
+    url = url.set(drivername="postgresql+psycopg", port=url.port or _POSTGRESQL_PORT)  # libpq would ask PGPORT
+    return url.update_query_dict({"options": options})
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # their texts have the URL, with its password
+        raise PublishError(f"{URL_VARIABLE} is not an SQLAlchemy URL: {_USE}") from None
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise PublishError(f"{URL_VARIABLE}: {parsed.get_backend_name()} is not supported: {_USE}")
+    return parsed

@@ -1,0 +1,205 @@
+"""One housekeeping: delete what is too old, pack what is small, let go of what nobody needs, in this order.
+
+Each step is a transaction of one table, and a step that was killed is done by the next housekeeping. The publish lock
+is held for commits only, so that publications wait for milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.exceptions import NoSuchTableError
+
+from offsetguard.lake.iceberg_catalog import NAMESPACE
+from offsetguard.lake.reading.catalog import catalog_exists, open_catalog
+from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.lake.upkeep.expiry import delete_older, expire, kept_for, kept_from, settle
+from offsetguard.lake.upkeep.leftovers import delete_landed, delete_orphans, delete_session_folders
+from offsetguard.lake.upkeep.packing import pack
+from offsetguard.lake.upkeep.table_files import exchange
+from offsetguard.store import absences, ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
+from offsetguard.store.database import writing
+from offsetguard.store.locks import only_publisher
+from offsetguard.tables import PUBLISHED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from pyiceberg.table import Table as IcebergTable
+    from sqlalchemy import Engine
+
+    from offsetguard.config import Retention
+    from offsetguard.config.workspace import Workspace
+    from offsetguard.store.locks import Lock
+    from offsetguard.tables import Table
+
+KEEP_SNAPSHOTS = timedelta(hours=1)  # a reader that began before is done by now
+KEEP_UNNAMED_FILES = timedelta(days=1)  # a run that wrote them has committed or died by now
+_FOREVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What housekeeping did with one table."""
+
+    files: int  # data files of main afterwards
+    snapshots: int  # afterwards
+    aged_files: int = 0  # deleted with their rows: retention has passed
+    packed_files: int = 0  # replaced by fewer
+    expired_snapshots: int = 0
+    expired_files: int = 0  # of expired snapshots only
+    orphan_files: int = 0  # named by nothing
+
+
+@dataclass(frozen=True, slots=True)
+class HousekeepingReport:
+    """What one housekeeping did."""
+
+    tables: dict[str, TableReport] = field(default_factory=dict)
+    settled_intervals: int = 0
+    never_shown: int = 0  # intervals with rows of a run that was killed before it showed them: publish them again
+    deleted_intervals: int = 0  # of which every retention has passed
+    deleted_cycles: int = 0
+    deleted_judgements: int = 0
+    deleted_forecasts: int = 0
+    deleted_incidents: int = 0  # resolved ones, with their histories and acknowledgements
+    deleted_messages: int = 0  # sent ones, with what the notification log says of them
+    deleted_silences: int = 0
+    deleted_snapshots: int = 0  # landed ones
+    deleted_session_folders: int = 0  # of the warm Spark server
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeper:
+    """Everything that a housekeeping needs besides the time."""
+
+    workspace: Workspace
+    retention: Retention
+    engine: Engine
+    say: Callable[[str], None]
+    keep_snapshots: timedelta = KEEP_SNAPSHOTS
+    keep_unnamed_files: timedelta = KEEP_UNNAMED_FILES
+
+    def clean(self, *, now: datetime) -> HousekeepingReport:
+        """Do everything that is due. Raises PublishError as `keep_times_in_order` does."""
+        tables = self._load()
+        counts: dict[str, Counter[str]] = {table.name: Counter() for table in tables}
+        for table, iceberg_table in tables.items():
+            self._delete_and_pack(table, iceberg_table, counts[table.name], now)
+        newly_settled, never_shown = self._settle_and_expire(tables, counts, now)
+        for table, iceberg_table in tables.items():
+            count = delete_orphans(iceberg_table, now - self.keep_unnamed_files)
+            counts[table.name]["orphan_files"] += count
+        reports = {
+            table.name: _table_report(iceberg_table, counts[table.name]) for table, iceberg_table in tables.items()
+        }
+        for name, report in reports.items():
+            self.say(f"{name}: {report.files} files, {report.snapshots} snapshots" + _told(report))
+        return self._delete_records(reports, newly_settled, never_shown, now)
+
+    def _load(self) -> dict[Table, IcebergTable]:
+        """Load the tables that exist, with their times in order; none before the first publication."""
+        if not catalog_exists(self.workspace):
+            return {}
+        catalog = open_catalog(self.workspace)
+        tables = {}
+        with self._lock():
+            for table in PUBLISHED:
+                try:
+                    tables[table] = catalog.load_table((NAMESPACE, table.name))
+                except NoSuchTableError:
+                    continue  # of this release, and nothing was published since
+            keep_times_in_order(tables.values(), datetime.now(UTC), self.say)  # commits carry the real time
+        return tables
+
+    def _delete_and_pack(self, table: Table, iceberg_table: IcebergTable, counts: Counter[str], now: datetime) -> None:
+        if (kept := kept_for(table, self.retention)) is None:
+            return
+        with self._lock():
+            counts["aged_files"] += delete_older(iceberg_table, kept_from(kept, now))
+        exchanges = pack(iceberg_table, table, now=now)
+        if exchanges:
+            with self._lock():
+                counts["packed_files"] += exchange(iceberg_table, exchanges, "pack")[0]
+
+    def _settle_and_expire(
+        self, tables: Mapping[Table, IcebergTable], counts: Mapping[str, Counter[str]], now: datetime
+    ) -> tuple[int, int]:
+        with self._lock():
+            for iceberg_table in tables.values():
+                iceberg_table.refresh()
+            by_name = {table.name: iceberg_table for table, iceberg_table in tables.items()}
+            settlement = settle(self.engine, by_name, self._kept_from(tables, now), now=now)
+        for cluster, start in settlement.never_shown:
+            self.say(f"{cluster}: {start.isoformat()}: a run was killed before it showed its rows; publish it again")
+        for name, iceberg_table in by_name.items():
+            released = settlement.released_ids[name]
+            gone, files = expire(iceberg_table, released, self._lock, now=now, keep=self.keep_snapshots)
+            counts[name].update(expired_snapshots=gone, expired_files=files)
+        return settlement.newly_settled, len(settlement.never_shown)
+
+    def _kept_from(self, tables: Mapping[Table, IcebergTable], now: datetime) -> dict[str, datetime]:
+        """Return from when on a settled interval finds its rows: never in a table that holds only the newest."""
+        kept = {table.name: kept_for(table, self.retention) for table in tables}
+        return {name: _FOREVER if span is None else kept_from(span, now) for name, span in kept.items()}
+
+    def _delete_records(
+        self, reports: dict[str, TableReport], newly_settled: int, never_shown: int, now: datetime
+    ) -> HousekeepingReport:
+        snapshots_from = kept_from(timedelta(days=self.retention.snapshots_days), now)
+        records_from = kept_from(timedelta(days=self.retention.facts_days), now)
+        with writing(self.engine) as session:
+            intervals = settled_intervals.delete_older(session, min(snapshots_from, records_from))
+            deleted_cycles = cycles.delete_older(session, records_from)
+            judgements = judged_intervals.delete_older(session, records_from)
+            deleted_forecasts = forecasts.delete_older(session, snapshots_from, records_from)
+            broker_marks.delete_older(session, now - broker_marks.KEPT_FOR)
+            absences.delete_older(session, now - absences.KEPT_FOR)
+        aged = ageing.delete_older(self.engine, records_from)
+        return HousekeepingReport(
+            tables=reports,
+            settled_intervals=newly_settled,
+            never_shown=never_shown,
+            deleted_intervals=intervals,
+            deleted_cycles=deleted_cycles,
+            deleted_judgements=judgements,
+            deleted_forecasts=deleted_forecasts,
+            deleted_incidents=aged.incidents,
+            deleted_messages=aged.messages,
+            deleted_silences=aged.silences,
+            deleted_snapshots=delete_landed(self.workspace.landing_folder, snapshots_from),
+            deleted_session_folders=delete_session_folders(
+                self.workspace.spark_server_folder, now - self.keep_unnamed_files
+            ),
+        )
+
+    def _lock(self) -> AbstractContextManager[Lock]:
+        return only_publisher(self.engine, self.say)
+
+
+def _table_report(iceberg_table: IcebergTable, counts: Counter[str]) -> TableReport:
+    iceberg_table.refresh()
+    snapshot = iceberg_table.current_snapshot()
+    summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+    return TableReport(
+        files=int(summary.get("total-data-files", 0)), snapshots=len(iceberg_table.snapshots()), **counts
+    )
+
+
+def _told(report: TableReport) -> str:
+    did = (
+        (report.aged_files, "files were too old"),
+        (report.packed_files, "files were packed"),
+        (report.expired_snapshots, "snapshots expired"),
+        (report.expired_files, "files of expired snapshots were deleted"),
+        (report.orphan_files, "files of killed runs were deleted"),
+    )
+    return "".join(f"; {count} {what}" for count, what in did if count)

@@ -1,0 +1,186 @@
+"""How long rows and snapshots are kept, and deleting what is older, with the files that only they hold.
+
+First all published intervals are settled (`store.settled_intervals`), so that readers find them in the newest snapshot.
+What stays: the newest snapshots, what intervals that are not settled name, what branches point to, and whatever is so
+young that a reader may be at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from pyiceberg.expressions import LessThan, Reference
+from pyiceberg.expressions.literals import literal
+from pyiceberg.table.refs import MAIN_BRANCH
+
+from offsetguard.lake.reading.catalog import NO_SNAPSHOT
+from offsetguard.lake.upkeep.table_files import HOUSEKEEPING_PROPERTY, live_files
+from offsetguard.model.intervals import Interval
+from offsetguard.store import settled_intervals
+from offsetguard.store.database import serialize, writing
+from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, SettledSnapshots
+from offsetguard.tables.table import FACT_RETENTION, RAW_RETENTION
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from pyiceberg.table import Table as IcebergTable
+    from pyiceberg.table.snapshots import Snapshot
+    from sqlalchemy import Engine
+
+    from offsetguard.config import Retention
+    from offsetguard.tables import Table
+
+
+def kept_for(table: Table, retention: Retention) -> timedelta | None:
+    """Return how long a table's rows are kept; None: it holds only the newest ones."""
+    configured = {
+        RAW_RETENTION: timedelta(days=retention.snapshots_days),
+        FACT_RETENTION: timedelta(days=retention.facts_days),
+    }
+    return None if table.retention is None else configured.get(table.retention, table.retention)
+
+
+def kept_from(kept: timedelta, now: datetime) -> datetime:
+    """Return the start of the oldest interval that is kept: the first of a day, UTC."""
+    return datetime.combine((now.astimezone(UTC) - kept).date(), time(), UTC)
+
+
+def delete_older(iceberg_table: IcebergTable, moment: datetime) -> int:
+    """Delete the rows of all intervals before a moment; returns how many files went. The caller holds the lock.
+
+    Only files that are older as a whole go, so that none has to be written again.
+    """
+    iceberg_table.refresh()
+    older = [file for file in live_files(iceberg_table) if file.last < moment]
+    if older:
+        before = LessThan(term=Reference("interval_start"), value=literal(moment.isoformat()))
+        iceberg_table.delete(before, snapshot_properties={HOUSEKEEPING_PROPERTY: "retention"})
+    return len(older)
+
+
+IntervalKey = tuple[str, datetime]  # cluster, interval start
+Lock = Callable[[], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What `settle` did, and the snapshots that nobody has to find any more, by table name."""
+
+    newly_settled: int
+    never_shown: tuple[IntervalKey, ...]
+    released_ids: dict[str, set[int]] = field(default_factory=dict)
+
+
+def settle(
+    engine: Engine, tables: Mapping[str, IcebergTable], kept_from: Mapping[str, datetime], *, now: datetime
+) -> Settlement:
+    """Settle all published intervals on what main holds now; returns which snapshots may go.
+
+    The caller holds the publish lock, and has loaded the tables since.
+    """
+    heads = {name: _head(table) for name, table in tables.items()}
+    with writing(engine) as session:
+        serialize(session, "settle intervals")
+        shown = settled_intervals.shown_runs(session)
+        # A table that holds only the newest rows has none of an older interval, shown or not.
+        unshown = {name: {} if kept_from[name] > now else _never_shown(table, shown) for name, table in tables.items()}
+        keys = sorted({key for evidence in unshown.values() for key in evidence})
+        settled = SettledSnapshots(heads, kept_from, now)
+        count = settled_intervals.settle(session, settled, [key for key in keys if key in shown])
+        others = settled_intervals.ids_of_the_others(session)
+    released = {
+        name: _all_but_refs(table) - {heads[name], *others.get(name, ()), *unshown[name].values()}
+        for name, table in tables.items()
+    }
+    return Settlement(count, tuple(keys), released)
+
+
+def expire(
+    iceberg_table: IcebergTable, released: Collection[int], lock: Lock, *, now: datetime, keep: timedelta
+) -> tuple[int, int]:
+    """Let go of released snapshots that are older than `keep`; returns how many went, and how many files of theirs.
+
+    What only they hold is found out before the lock is taken: no snapshot that comes later can have it.
+    """
+    iceberg_table.refresh()
+    young_ms = (now - keep).timestamp() * 1000
+    snapshots = iceberg_table.snapshots()
+    old = [one for one in snapshots if one.snapshot_id in released and one.timestamp_ms < young_ms]
+    if not old:
+        return 0, 0
+    ids = {snapshot.snapshot_id for snapshot in old}
+    kept = [snapshot for snapshot in snapshots if snapshot.snapshot_id not in ids]
+    only_theirs = reachable(iceberg_table, old) - reachable(iceberg_table, kept)
+    with lock():
+        iceberg_table.refresh()
+        iceberg_table.maintenance.expire_snapshots().by_ids(sorted(ids)).commit()
+    for path in sorted(only_theirs):
+        iceberg_table.io.delete(path)
+    return len(ids), len(only_theirs)
+
+
+def reachable(iceberg_table: IcebergTable, snapshots: Iterable[Snapshot]) -> set[str]:
+    """Return the manifest lists, manifests and data files that some snapshots need."""
+    io = iceberg_table.io
+    files: set[str] = set()
+    for snapshot in snapshots:
+        files.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(io):
+            if manifest.manifest_path not in files:
+                files.add(manifest.manifest_path)
+                entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
+                files.update(str(entry.data_file.file_path) for entry in entries)
+    return files
+
+
+def _all_but_refs(iceberg_table: IcebergTable) -> set[int]:
+    refs = {ref.snapshot_id for ref in iceberg_table.metadata.refs.values()}
+    return {snapshot.snapshot_id for snapshot in iceberg_table.snapshots()} - refs
+
+
+def _head(iceberg_table: IcebergTable) -> int:
+    snapshot = iceberg_table.metadata.snapshot_by_name(MAIN_BRANCH)
+    return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
+
+
+def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) -> dict[IntervalKey, int]:
+    """Return intervals whose newest rows in main are of a run that was never shown, with the snapshot that tells."""
+    newest: dict[IntervalKey, tuple[str, int]] = {}
+    for snapshot in _main_history(iceberg_table):
+        properties = snapshot.summary.additional_properties if snapshot.summary else {}
+        if not any(int(properties.get(name, 0)) for name in ("added-records", "deleted-records")):
+            continue  # it changed nothing
+        run_id, cluster = properties.get(RUN_PROPERTY), properties.get(CLUSTER_PROPERTY)
+        start = _interval_start(run_id)
+        if run_id and cluster and start:
+            newest.setdefault((cluster, start), (run_id, snapshot.snapshot_id))
+    return {key: snapshot_id for key, (run_id, snapshot_id) in newest.items() if shown.get(key) != run_id}
+
+
+def _main_history(iceberg_table: IcebergTable) -> Iterator[Snapshot]:
+    """Yield main's snapshots, the newest first, as far as they are still there.
+
+    Where the chain of parents ends because one expired, all that are older are main's: others do not get so old.
+    """
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in iceberg_table.snapshots()}
+    snapshot = iceberg_table.metadata.snapshot_by_name(MAIN_BRANCH)
+    oldest = 0
+    while snapshot is not None:
+        yield snapshot
+        oldest = snapshot.sequence_number or 0
+        snapshot = by_id.get(snapshot.parent_snapshot_id or NO_SNAPSHOT)
+    older = [one for one in by_id.values() if (one.sequence_number or 0) < oldest]
+    yield from sorted(older, key=lambda one: -(one.sequence_number or 0))
+
+
+def _interval_start(run_id: str | None) -> datetime | None:
+    """Return the interval that a publication's run id begins with; other runs (of whole log files) have none."""
+    try:
+        return Interval.from_name((run_id or "").partition("_")[0]).start.astimezone(UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""The nouns that all stages speak of, as small records: queues, offsets, intervals, verdicts, incidents, messages."""

@@ -1,0 +1,179 @@
+"""An incident: one finding over time, from the interval that first showed it to the one that showed its end.
+
+It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals have shown it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from offsetguard.model.digests import digest_of
+from offsetguard.model.intervals import INTERVAL_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from offsetguard.model.intervals import Interval
+    from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """What an incident is about; at any time at most one incident per subject is open."""
+
+    cluster: str
+    rule_id: str
+    consumer_group: str | None
+    topic: str | None
+
+    @property
+    def key(self) -> str:
+        """64 hexadecimal digits, equal for equal subjects."""
+        return digest_of(self.cluster, self.rule_id, self.consumer_group, self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the newest finding showed."""
+
+    severity: Severity
+    state: str
+    variant: str
+    summary: str
+    cause: str
+    do_next: str
+    figures: Mapping[str, Figure]  # those of the rule's table, in its order
+    queues: tuple[QueueEvidence, ...]  # worst first, at most EVIDENCE_KEPT
+    queue_count: int
+    broker_names: frozenset[str]  # of all its queues and moves: what must be seen before the incident may end
+    explains: tuple[Explained, ...] = ()  # at most EVIDENCE_KEPT
+    explained_count: int = 0
+    cannot_tell: tuple[CannotTell, ...] = ()  # what could not be told about the same group or brokers; EVIDENCE_KEPT
+    cannot_tell_count: int = 0
+    text_figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of its texts
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One incident. Moments are those of intervals, not of the clock, so that a rerun gives the same record."""
+
+    incident_id: str
+    subject: Subject
+    opened_at: datetime  # start of the interval that first showed it
+    last_seen_at: datetime  # start of the newest interval that showed it
+    seen_count: int  # intervals that showed it
+    evidence: Evidence
+    peak_figure: str | None = None  # name of the figure whose worst value is kept
+    peak: int | None = None
+    unknown_since: datetime | None = None  # its evidence could not be seen since; it stays open
+    unknown_because: str | None = None
+    resolved_at: datetime | None = None  # start of the first interval that showed its end
+    resolution: str | None = None
+    is_pending: bool = False  # shown by fewer intervals than its rule wants: nobody is told
+    good_count: int = 0  # intervals since it was last seen in which its end could be seen
+    counted_at: datetime | None = None  # start of the newest interval that showed it or its absence
+    escalation_level: int = 0  # how often it was escalated
+
+    @property
+    def is_open(self) -> bool:
+        """People may hear of it, and nothing has shown its end."""
+        return self.resolved_at is None and not self.is_pending
+
+    @property
+    def is_over(self) -> bool:
+        """Its end was shown."""
+        return self.resolved_at is not None
+
+    @property
+    def counted_until(self) -> datetime:
+        """Start of the newest interval that counted, good or bad; earlier releases kept only the bad ones."""
+        return self.last_seen_at if self.counted_at is None else self.counted_at
+
+    def lasted_ms(self, now: datetime) -> int:
+        """Milliseconds from its first interval to its end, or to `now`."""
+        return round(((self.resolved_at or now) - self.opened_at).total_seconds() * 1000)
+
+    @property
+    def state(self) -> str:
+        """The state word that readers see: UNKNOWN while its evidence cannot be seen."""
+        return "UNKNOWN" if self.unknown_since is not None else self.evidence.state
+
+    def as_before(self, interval: Interval) -> Incident:
+        """Return it as no interval after this one had been judged: what lay ahead of the present does not count."""
+        earlier = interval.start - INTERVAL_LENGTH
+        if self.counted_until <= interval.start:
+            return self
+        return replace(
+            self,
+            opened_at=min(self.opened_at, earlier),
+            last_seen_at=min(self.last_seen_at, earlier),
+            counted_at=None if self.counted_at is None else min(self.counted_at, earlier),
+            unknown_since=None if self.unknown_since is None else min(self.unknown_since, earlier),
+        )
+
+    def explained(self, interval: Interval) -> Incident:
+        """Go on with the words that it has: it was found, and another finding explains it."""
+        return replace(
+            self,
+            last_seen_at=interval.start,
+            counted_at=interval.start,
+            seen_count=self.seen_count + 1,
+            good_count=0,
+            unknown_since=None,
+            unknown_because=None,
+        )
+
+    def not_seen(self, interval: Interval) -> Incident:
+        """Count an interval that was looked at and did not show it."""
+        return replace(
+            self,
+            counted_at=interval.start,
+            good_count=self.good_count + 1,
+            unknown_since=None,
+            unknown_because=None,
+        )
+
+    def unseen(self, interval: Interval, because: str) -> Incident:
+        """Keep it open although nothing was found: the evidence could not be seen."""
+        return replace(self, unknown_since=self.unknown_since or interval.start, unknown_because=because)
+
+    def ended(self, interval: Interval, resolution: str) -> Incident:
+        """Close it."""
+        return replace(
+            self, resolved_at=interval.start, resolution=resolution, unknown_since=None, unknown_because=None
+        )
+
+
+def worst_first(incident: Incident) -> tuple[int, int, datetime, str]:
+    """Sort key: severity, then the worst figure so far, then age; the same incidents always in the same order."""
+    return (-incident.evidence.severity.rank, -(incident.peak or 0), incident.opened_at, incident.incident_id)
+
+
+class EventKind(StrEnum):
+    """What may happen to an incident."""
+
+    OPENED = "opened"
+    WORSE = "worse"  # its severity rose
+    BETTER = "better"  # its severity fell
+    UNKNOWN = "unknown"  # its evidence could not be seen
+    VISIBLE = "visible"  # its evidence could be seen again
+    ACKNOWLEDGED = "acknowledged"
+    ESCALATED = "escalated"
+    MUTED = "muted"
+    UNMUTED = "unmuted"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentEvent:
+    """One thing that happened; `at` is the start of the interval that showed it, or the moment that somebody acted."""
+
+    incident_id: str
+    at: datetime
+    kind: EventKind
+    text: str  # one sentence, as plain text
+    by: str | None = None  # who did it, where a person did

@@ -1,0 +1,64 @@
+"""Intervals, which everything belongs to, and moments as people write them.
+
+Moments as people write them: `2026-11-22T01:30:00+08:00`, `2026-11-22 01:30`, `2026-11-22`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from offsetguard.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+
+INTERVAL_LENGTH = timedelta(minutes=1)
+_NAME_FORMAT = "%Y%m%dT%H%M%SZ"
+
+
+class Interval(NamedTuple):
+    """[start, start + 1 min), UTC. Every stage is a transaction on one of these."""
+
+    start: datetime
+
+    @classmethod
+    def containing(cls, moment: datetime) -> Interval:
+        """Return the interval that an aware moment falls into."""
+        utc = moment.astimezone(UTC)
+        return cls(utc.replace(second=0, microsecond=0))
+
+    @classmethod
+    def from_name(cls, name: str) -> Interval:
+        """Read the folder name back, e.g. `20261121T103900Z`; raises ValueError."""
+        return cls(datetime.strptime(name, _NAME_FORMAT).replace(tzinfo=UTC))
+
+    @property
+    def end(self) -> datetime:
+        """The first moment after the interval."""
+        return self.start + INTERVAL_LENGTH
+
+    @property
+    def name(self) -> str:
+        """Folder and branch name: `20261121T103900Z`."""
+        return self.start.strftime(_NAME_FORMAT)
+
+
+NOT_A_MOMENT = (
+    "is not a moment: write '2026-11-22 01:30' (in quotes; with +08:00 or Z behind it where the zone differs)"
+)
+
+
+def local_moment(text: str) -> datetime:
+    """Return the moment that a text means, without a zone where it names none; raises ConfigError."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r} {NOT_A_MOMENT}") from error
+
+
+def moment_in(text: str, zone: tzinfo) -> datetime:
+    """Return the moment that a text means to a reader in `zone`, aware; raises ConfigError."""
+    moment = local_moment(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)

@@ -1,0 +1,84 @@
+"""What receivers were told, about which incidents, and what was kept from them and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from offsetguard.model.receivers import Channel
+    from offsetguard.model.verdicts import Severity
+
+
+class MuteReason(StrEnum):
+    """What mutes; each value is also a NotificationReason. The first one that holds, in this order, is recorded."""
+
+    INHIBITION = "muted_by_inhibition"  # trouble above it is told instead, and says how many it mutes
+    UNTIL_SEEN = "muted_until_seen"  # that trouble has ended, and no interval has shown this one again since
+    MAINTENANCE = "muted_by_maintenance"  # a maintenance window of the configuration
+    SILENCE = "muted_by_silence"  # a silence that somebody added
+    QUIET_HOURS = "muted_by_quiet_hours"  # not severe enough for the hour
+    ACKNOWLEDGED = "acknowledged"  # somebody looks after it, and it did not get worse since
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """What mutes one incident for one receiver."""
+
+    reason: MuteReason
+    by: str  # incident id, silence id, or the window as it is written; never shown without `text`
+    text: str  # a few words for people, a catalogue.Sentence mostly: "silence of alice: deployment"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupKey:
+    """What one message is about."""
+
+    team: str  # that the incidents belong to; who hears of them may be another one (escalation)
+    cluster: str
+    rule_id: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ToldKey:
+    """What one message is about, and who gets it: the key of what was told, as of Alertmanager's notification log."""
+
+    group: GroupKey
+    channel: Channel
+    receiver: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToldIncident:
+    """How a receiver knows an incident that was told to it and whose end was not."""
+
+    severity: Severity  # as it was told last
+    first_told_at: datetime  # start of an interval, as all moments here but the next
+    severity_told_at: datetime  # by the clock, when this severity was decided to be told: to compare with people's acts
+    repeats: int = 0  # messages that told it again without anything new
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one receiver was last told about one (team, cluster, rule), and what was kept from it."""
+
+    at: datetime | None = None  # None: nothing yet
+    thread_key: str = ""
+    firing: Mapping[str, ToldIncident] = field(default_factory=dict)  # by incident id
+    muted: Mapping[str, MuteReason] = field(default_factory=dict)  # firing incidents, told before or not
+    repeat_count: int = 0  # messages without news, one after the other
+    ended: Severity | None = None  # after a spell, for group_interval: the worst that was told in the end
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is left that a later message could be about, or would have to wait for."""
+        return self.at is None and not self.muted
+
+    @property
+    def worst(self) -> Severity | None:
+        """The worst that is told, or was when the spell ended; None: nothing was told."""
+        return max((one.severity for one in self.firing.values()), key=lambda one: one.rank, default=self.ended)

@@ -1,0 +1,112 @@
+"""What is said of a queue or a group: severity, state, verdict, and the parts of a finding that incidents keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from offsetguard.model.offsets import MessageQueue
+
+
+class Severity(StrEnum):
+    """How bad; ordered by `rank`. INFO stands in pages and the history, and is never sent to people."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """0 = info, 2 = critical."""
+        return list(Severity).index(self)
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether people get a message about it."""
+        return self is not Severity.INFO
+
+
+Figure = str | int | float | bool | datetime | None
+"""Something that is shown beside a verdict or a finding; None = unknown."""
+
+
+class State(StrEnum):
+    """How a queue stands, most severe first; a group takes its worst."""
+
+    LOST = "LOST"  # committed below min: messages were deleted before they were consumed
+    ANOMALY = "ANOMALY"  # the offsets contradict each other, or the queue was recreated or truncated
+    REWOUND = "REWOUND"  # the committed offset moved back and was not regained
+    STOPPED = "STOPPED"  # messages wait, nothing is committed, and no client is online
+    STALLED = "STALLED"  # messages wait, clients are online, and the committed offset does not move
+    AT_RISK = "AT_RISK"  # messages will be deleted before they are consumed, within the horizon
+    FALLING_BEHIND = "FALLING_BEHIND"  # the lag grows over the window
+    NEVER_COMMITTED = "NEVER_COMMITTED"  # the queue has messages, and the group committed nothing
+    UNSUBSCRIBED = "UNSUBSCRIBED"  # messages wait, and no client subscribes to the topic
+    UNKNOWN = "UNKNOWN"  # not seen, or too long ago
+    OK = "OK"
+
+    @property
+    def rank(self) -> int:
+        """0 = most severe."""
+        return _RANKS[self]
+
+
+_RANKS = {state: rank for rank, state in enumerate(State)}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueVerdict:
+    """The state of one queue; None = unknown, ranges are (low, high) in ms from now on."""
+
+    state: State
+    rule: str  # id of the window rule that fired, e.g. end_reached_recently
+    reason: str  # one sentence with figures
+    lag: int | None = None
+    effective_lag: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None  # age of the oldest message that was not consumed
+    samples_used: int = 0
+    drain_ms: tuple[int, int] | None = None
+    loss_ms: tuple[int, int] | None = None
+    figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+
+def worst(states: Mapping[State, int]) -> State | None:
+    """Return the most severe of some states with their counts; None = there are none."""
+    return min((state for state, count in states.items() if count), key=lambda state: state.rank, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEvidence:
+    """One queue that shows the trouble, with its figures."""
+
+    message_queue: MessageQueue
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A finding that another one explains: it is named there and stands nowhere else."""
+
+    rule_id: str
+    consumer_group: str | None
+    topic: str | None
+    summary: str
+    variant: str = "default"
+    figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of the summary
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """A rule that could not look, and why: facts that it needs were not seen. Neither a finding nor "all is well"."""
+
+    rule_id: str
+    consumer_group: str | None  # None: of every group, or of the cluster
+    broker_names: frozenset[str]  # behind which the facts lie; empty where no broker in particular is to blame
+    because: str  # one sentence

@@ -1,1 +1,0 @@
-"""The stages that join the layers: judge one interval, deliver what is due."""

@@ -1,0 +1,164 @@
+"""An asker that answers as a cluster did at one moment of a bundle.
+
+Goal: the normal collection round runs on a bundle, and its invariants hold as they do live.
+Plan: offsets that are compared must have been read in the order consumer <= pull <= max, whatever order another
+collector recorded them in. So each kind is answered with the first exchange *behind* what was served of the kinds
+before it, and consumer offsets that are read again with one behind everything. Members, rates and figures come from
+the round itself, else from the minute before; settings hold for the whole bundle.
+Not here: making anything up. What is not in the bundle, or not in a comparable order, is NotRecorded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from offsetguard.model import errors
+from offsetguard.model.errors import BundleError, ConnectionLost, NotRecorded, UndecodableResponse
+from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer, read_body
+from offsetguard.sources.bundle.reader import CONSUMER_OFFSET_CODES, MAX_OFFSET_CODES, PULL_OFFSET_CODES, key_of
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.exchange import ExchangingAsker
+from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from offsetguard.sources.bundle.reader import Bundle, Moment
+    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+
+PERIOD_MS = 60_000  # a snapshot stands for a minute: nothing older or newer belongs to it
+SETTING_CODES = frozenset(
+    {
+        RequestCode.GET_BROKER_CLUSTER_INFO,
+        RequestCode.GET_ROUTEINFO_BY_TOPIC,
+        RequestCode.GET_ALL_TOPIC_CONFIG,
+        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+        RequestCode.GET_BROKER_CONFIG,
+        RequestCode.PULL_MESSAGE,  # messages never change
+        305,  # GET_SYSTEM_TOPIC_LIST_FROM_BROKER
+    }
+)
+_ORDERED = (CONSUMER_OFFSET_CODES, PULL_OFFSET_CODES, MAX_OFFSET_CODES)
+_OLDER = ((1, 2), (0,), (0, 1))  # by position in _ORDERED: which kinds must have been read before
+_FAILURES = {
+    kind.__name__: kind
+    for kind in (errors.PeerUnreachable, errors.RequestTimedOut, errors.ConnectionLost, errors.UndecodableResponse)
+}
+
+
+class BundleAsker(ExchangingAsker):
+    """One moment of a bundle; make a new one for each round."""
+
+    def __init__(self, bundle: Bundle, moment: Moment) -> None:
+        self._bundle = bundle
+        self._moment = moment
+        self._served: dict[tuple[str, int], int] = defaultdict(int)  # (label, kind of offset) -> last line served
+        self._now: dict[str, int] = {}  # label -> unix ms of the answer that it gave last
+        self._newest_ms = moment.t_ms  # of all answers
+        self._last_max = _last_lines(bundle.exchanges)
+
+    def now(self, address: str | None = None) -> datetime:
+        """When the answer that an address gave last was recorded; without one, the newest answer of all."""
+        t_ms = self._now.get(self.label(address), self._moment.t_ms) if address else self._newest_ms
+        return datetime.fromtimestamp(t_ms / 1000, UTC)
+
+    def label(self, address: str) -> str:
+        """Return who answers at an address: brokers as the name server listed them; everybody else is a name server."""
+        if address in self._bundle.labels:
+            return self._bundle.labels[address]
+        other = other_peer(address)
+        return other if other in self._bundle.other_peers else NAME_SERVER
+
+    async def call_many(
+        self, address: str, requests: Sequence[Request[AnswerT]]
+    ) -> list[AnswerT | errors.RocketMQError]:
+        """As `Asker.call_many`; afterwards `now` is the time of the newest of these answers."""
+        label = self.label(address)
+        answered_ms: list[int] = []
+        outcomes: list[AnswerT | errors.RocketMQError] = []
+        for request in requests:
+            outcome: AnswerT | errors.RocketMQError = await self.outcome(address, request)
+            outcomes.append(outcome)
+            if not isinstance(outcome, NotRecorded):
+                answered_ms.append(self._now[label])
+        if answered_ms:
+            self._now[label] = max(answered_ms)
+        return outcomes
+
+    async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
+        """Return the recorded response, or raise the recorded failure; NotRecorded when there is none."""
+        label = self.label(address)
+        recorded = self._bundle.by_key.get(key_of(label, request.code, request.ext_fields()), [])
+        kind = next((number for number, codes in enumerate(_ORDERED) if request.code in codes), None)
+        if kind is not None:
+            chosen = self._in_order(label, kind, recorded)
+        elif label == NAME_SERVER or request.code in SETTING_CODES:
+            chosen = _setting(recorded, self._moment)
+        else:
+            chosen = _figure(recorded, self._moment)
+        if chosen is None:
+            raise NotRecorded(address, f"{request} of {label} is not in the bundle {self._why(recorded)}")
+        self._now[label] = chosen.t_ms
+        self._newest_ms = max(self._newest_ms, chosen.t_ms)
+        if kind is not None:
+            self._served[label, kind] = max(self._served[label, kind], chosen.line)
+        return self._response(address, chosen)
+
+    def _in_order(self, label: str, kind: int, recorded: Sequence[Exchange]) -> Exchange | None:
+        """Return the first exchange behind what was served of the kinds that must be older, within the period."""
+        floor = max(self._moment.line, *(self._served[label, other] for other in _OLDER[kind]))
+        chosen = next((one for one in recorded if one.line >= floor), None)
+        if chosen is None or chosen.t_ms > self._moment.t_ms + PERIOD_MS:
+            return None
+        if _ORDERED[kind] is PULL_OFFSET_CODES and self._last_max.get(label, 0) < chosen.line:
+            return None  # no max offset was read behind it: a pull offset that nothing bounds proves nothing
+        return chosen
+
+    def _why(self, recorded: Sequence[Exchange]) -> str:
+        if not recorded:
+            return "at all"
+        moment = f"{self._moment.at:%H:%M:%S}"
+        return f"for the moment {moment} UTC (it is at others, or not in an order in which offsets can be compared)"
+
+    def _response(self, address: str, one: Exchange) -> RemotingCommand:
+        if one.header is None:
+            kind, message = one.error or ("", "no response")
+            raise _FAILURES.get(kind, ConnectionLost)(address, message)
+        try:
+            body = read_body(self._bundle.folder, one)
+        except BundleError as error:
+            raise UndecodableResponse(address, str(error)) from error
+        header = one.header
+        code, remark, ext = header.get("code"), header.get("remark"), header.get("extFields")
+        if isinstance(code, bool) or not isinstance(code, int):
+            raise UndecodableResponse(address, f"line {one.line} of the index: the header's code is no number")
+        return RemotingCommand(
+            code=code,
+            opaque=0,
+            flag=RESPONSE_FLAG,
+            remark=remark if isinstance(remark, str) else None,
+            ext_fields={str(name): str(value) for name, value in ext.items()} if isinstance(ext, dict) else {},
+            body=body,
+        )
+
+
+def _setting(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
+    """Return the newest exchange of the round, else the newest before it, else the first after it."""
+    before = [one for one in recorded if one.line < moment.next_line]
+    return before[-1] if before else next(iter(recorded), None)
+
+
+def _figure(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
+    """Return the first exchange of the round, else the newest of the minute before it."""
+    in_round = next((one for one in recorded if moment.line <= one.line < moment.next_line), None)
+    if in_round is not None:
+        return in_round
+    before = [one for one in recorded if one.line < moment.line and one.t_ms >= moment.t_ms - PERIOD_MS]
+    return before[-1] if before else None
+
+
+def _last_lines(exchanges: Sequence[Exchange]) -> dict[str, int]:
+    """Return the last line with the max offsets of a topic, by label."""
+    return {one.broker: one.line for one in exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO}

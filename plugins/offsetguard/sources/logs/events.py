@@ -1,0 +1,190 @@
+"""Records as events: the time in UTC, the kind, the fields; and the row of `log_events` that an event becomes."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from offsetguard.sources.logs.layouts import LAYOUTS
+from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher
+from offsetguard.sources.logs.records import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import tzinfo
+
+    from offsetguard.sources.logs.matching import Value
+    from offsetguard.sources.logs.pattern import Pattern
+    from offsetguard.sources.logs.records import Record
+
+_LAYOUTS = tuple((layout, re.compile(layout.regex)) for layout in LAYOUTS)
+_SHOWN_CHARACTERS = 300
+_MAX_NAME_BYTES = 4096  # a name in a row of its own column; fields_json has it whole
+
+
+@dataclass(frozen=True, slots=True)
+class LogOrigin:
+    """Where a log comes from; names are those of the configuration."""
+
+    source: str = ""
+    file: str = ""  # identity of the file, the same after its rotation
+    broker_name: str | None = None  # None: a client's log
+    broker_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """A record that a pattern recognised."""
+
+    origin: LogOrigin
+    position: int  # byte at which it begins, in the uncompressed file
+    line: int  # number of its first line, from 1 where reading began
+    at: datetime  # UTC
+    kind: str
+    level: str | None
+    thread: str | None
+    fields: dict[str, Value] = field(hash=False)
+    routine: bool = False
+    line_count: int = 1  # continuation lines included
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Lines of which it cannot be said when they were written; kept with the reason."""
+
+    origin: LogOrigin
+    position: int
+    line: int
+    line_count: int
+    reason: str
+    text: str  # its start
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record that is readable and that no pattern is meant for."""
+
+    line_count: int
+
+
+def parse_records(
+    pieces: Iterable[bytes] | bytes,
+    zone: tzinfo,
+    *,
+    origin: LogOrigin | None = None,
+    patterns: Sequence[Pattern] = PATTERNS,
+) -> Iterator[LogEvent | Unreadable]:
+    """Read a whole log, given in pieces of any size; a last line without line feed counts. Linear, bounded memory.
+
+    `zone`: of the times in the log, see `time_zones.zone_of`. `patterns`: other records are skipped.
+    """
+    for outcome in read_records(pieces, zone, origin=origin, patterns=patterns):
+        if not isinstance(outcome, Skipped):
+            yield outcome
+
+
+def read_records(
+    pieces: Iterable[bytes] | bytes,
+    zone: tzinfo,
+    *,
+    origin: LogOrigin | None = None,
+    patterns: Sequence[Pattern] = PATTERNS,
+) -> Iterator[LogEvent | Unreadable | Skipped]:
+    """Do the same and say of every other record that it was skipped."""
+    reader = RecordReader()
+    known_origin = origin or LogOrigin()
+    matcher = ALL if patterns is PATTERNS else Matcher(patterns)
+    for piece in [pieces] if isinstance(pieces, bytes) else pieces:
+        for record in reader.feed(piece):
+            yield outcome_of(record, zone, known_origin, matcher)
+    for record in reader.finish(with_half_line=True):
+        yield outcome_of(record, zone, known_origin, matcher)
+
+
+def outcome_of(
+    record: Record, zone: tzinfo, origin: LogOrigin, matcher: Matcher = ALL
+) -> LogEvent | Unreadable | Skipped:
+    """Say what a record is. A record of a pattern that the matcher has not counts as skipped."""
+    if not record.has_head and record.text.strip():
+        return _unreadable(record, origin, "no time stamp: these lines stand before the first record of the file")
+    for layout, regex in _LAYOUTS:
+        head = regex.match(record.text)
+        if head is None:
+            continue
+        parts = dict(zip(layout.fields, head.groups(), strict=True))
+        at = _utc(parts["at"], zone)
+        if at is None:
+            return _unreadable(record, origin, f"{parts['at']} is no time")
+        found = matcher.recognise(record.text[head.end() :])
+        if found is None:
+            return Skipped(record.line_count)
+        return LogEvent(
+            origin=origin,
+            position=record.position,
+            line=record.line,
+            at=at,
+            kind=found.pattern.kind,
+            level=parts.get("level"),
+            thread=parts.get("thread"),
+            fields=found.fields,
+            routine=found.pattern.routine,
+            line_count=record.line_count,
+        )
+    if not record.has_head:
+        return Skipped(record.line_count)  # empty lines
+    return _unreadable(record, origin, "begins with a time stamp, but is laid out like no log of RocketMQ")
+
+
+def message_of(text: str) -> str | None:
+    """Return what follows the head of a record's text; None when no layout fits."""
+    for _, regex in _LAYOUTS:
+        head = regex.match(text)
+        if head is not None:
+            return text[head.end() :]
+    return None
+
+
+def event_row(event: LogEvent, cluster: str, interval_start: datetime) -> dict[str, object]:
+    """Return the row of `tables.LOG_EVENTS`."""
+    fields = event.fields
+    return {
+        "cluster": cluster,
+        "interval_start": interval_start,
+        "source": event.origin.source,
+        "file": event.origin.file,
+        "position": event.position,
+        "kind": event.kind,
+        "at": event.at,
+        "broker_name": event.origin.broker_name,
+        "broker_id": event.origin.broker_id,
+        "consumer_group": _name(fields, "consumer_group"),
+        "topic": _name(fields, "topic"),
+        "queue_id": _int32(fields.get("queue_id")),
+        "client_id": _name(fields, "client_id") or _name(fields, "client_address"),
+        "fields_json": json.dumps(fields, ensure_ascii=False),
+    }
+
+
+@lru_cache(maxsize=4096)  # many lines share a second
+def _utc(text: str, zone: tzinfo) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):  # a 31st of February; the year 1 in another zone
+        return None
+
+
+def _unreadable(record: Record, origin: LogOrigin, reason: str) -> Unreadable:
+    return Unreadable(origin, record.position, record.line, record.line_count, reason, record.text[:_SHOWN_CHARACTERS])
+
+
+def _name(fields: dict[str, Value], name: str) -> str | None:
+    value = fields.get(name)
+    return value[:_MAX_NAME_BYTES] if isinstance(value, str) else None
+
+
+def _int32(value: Value) -> int | None:
+    return value if isinstance(value, int) and -(2**31) <= value < 2**31 else None

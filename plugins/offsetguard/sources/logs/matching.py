@@ -1,0 +1,228 @@
+"""Which pattern a line is of, and the values of its fields, without trying a hundred patterns on each.
+
+Which records are worth a closer look: two cheap regexes before a hundred. As data, for Spark; pure.
+
+Goal: most lines of a log are none that we know, so they must cost little, and no line that a pattern is meant for may
+get lost. Every pattern begins with `^` and, mostly, with literal text. So:
+
+- `wanted_head(patterns)` finds lines whose message begins as one of the patterns does: a trie of these beginnings
+  behind the head of whatever layout fits first, which is the one that counts. The head is atomic, `(?>...)`: when the
+  message begins otherwise, the thread's name is not stretched to look for another ` - `.
+- `SOUND_HEAD` finds lines that certainly have a layout and a time. Which neither of the two finds is looked at in full.
+
+Java and Python read both alike (atomic groups: Python since 3.11).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from offsetguard.sources.logs import broker, client, lock, members, stats, store, watermark
+from offsetguard.sources.logs.layouts import LAYOUTS, SECOND
+from offsetguard.sources.logs.pattern import FieldType, Pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from offsetguard.sources.logs.pattern import Pattern
+
+
+Value = str | int | float | None
+_INT64 = range(-(2**63), 2**63)
+
+
+PATTERNS = (
+    *broker.PATTERNS,
+    *members.PATTERNS,
+    *lock.PATTERNS,
+    *stats.PATTERNS,
+    *store.PATTERNS,
+    *watermark.PATTERNS,
+    *client.PATTERNS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A message's pattern and its fields by name; None = absent, empty, or no number of the type."""
+
+    pattern: Pattern
+    fields: dict[str, Value]
+
+
+class Matcher:
+    """Patterns in their order, found fast: most of a log's lines are none of them."""
+
+    def __init__(self, patterns: Sequence[Pattern] = PATTERNS) -> None:
+        """Sort the patterns by the character that a message must begin with; `None` holds those that may be first."""
+        beginnings = {beginning for pattern in patterns if (beginning := _first_character(pattern.regex))}
+        self._by_beginning = {
+            beginning: tuple(pattern for pattern in patterns if _first_character(pattern.regex) in {None, beginning})
+            for beginning in (None, *beginnings)
+        }
+        self._spanning = tuple(pattern for pattern in patterns if pattern.spans_lines)
+
+    def recognise(self, message: str) -> Recognised | None:
+        """Return the first pattern that a message (continuation lines included) is of, or None."""
+        for pattern in self._by_beginning.get(message[:1], self._by_beginning[None]):
+            if pattern.must_contain in message:
+                match = _compiled(pattern.regex).search(message)
+                if match is not None:
+                    return Recognised(pattern, _fields(pattern, match))
+        return None
+
+    def may_grow(self, message: str) -> bool:
+        """Whether lines that are still to come could change what a message is recognised as."""
+        return any(
+            pattern.must_contain in message and _compiled(pattern.regex).search(message) is None
+            for pattern in self._spanning
+        )
+
+
+def _first_character(regex: str) -> str | None:
+    """Return the character that every match begins with, None where there are several."""
+    begins = re.match(r"\^(?:([A-Za-z])|\\(\[))(?![?*{|])", regex)
+    return (begins[1] or begins[2]) if begins else None
+
+
+def _fields(pattern: Pattern, match: re.Match[str]) -> dict[str, Value]:
+    fields = {field.name: _typed(text, field.type) for field, text in zip(pattern.fields, match.groups(), strict=True)}
+    for part in pattern.parts:
+        found = _compiled(part.regex).search(str(fields[part.of] or ""))
+        fields[part.name] = _typed(found.group(1) if found else None, part.type)
+    return fields
+
+
+def _typed(text: str | None, wanted: FieldType) -> Value:
+    if not text:
+        return None
+    if wanted is FieldType.TEXT:
+        return text
+    try:
+        if wanted is FieldType.INT:
+            number = int(text)
+            return number if number in _INT64 else None
+        real = float(text)
+    except ValueError:  # e.g. "-" or "N/A"
+        return None
+    return real if math.isfinite(real) else None
+
+
+@cache
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex)
+
+
+ALL = Matcher()
+
+
+_SPECIAL = frozenset("\\^$.[]|()?*+{}")
+_BEHIND_THE_SECOND = "|".join(
+    re.sub(r"(?<!\\)\((?!\?)", "(?:", "(" + layout.regex.removeprefix(f"^({SECOND}")) for layout in LAYOUTS
+)
+_HEAD = f"(?>{SECOND}(?:{_BEHIND_THE_SECOND}))"  # all layouts begin with the second: it is read once
+# Every date of every year but the 29th of February: what is not certain is looked at in full.
+_DATE = (
+    r"[1-9][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+)
+SOUND_HEAD = f"^(?={_DATE} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]){_HEAD}"
+
+
+def wanted_head(patterns: Iterable[Pattern]) -> str:
+    """Return a regex for the heads of records that one of the patterns may be meant for."""
+    return f"^{_HEAD}{_trie_regex({text for pattern in patterns for text in beginnings(pattern.regex)})}"
+
+
+def beginnings(regex: str) -> frozenset[str]:
+    """Return texts of which each message that the regex finds begins with one; `""` when that can be anything.
+
+    Understands what patterns may hold (`pattern.py`): literals, groups with alternatives, `?`; stops at what varies.
+    """
+    return frozenset(text for text, _ in _Beginnings(regex.removeprefix("^")).alternatives())
+
+
+class _Beginnings:
+    """Reads a regex from the left. A beginning is (text, whether what follows in the regex can make it longer)."""
+
+    def __init__(self, regex: str) -> None:
+        self._regex = regex
+        self._at = 0
+
+    def alternatives(self) -> set[tuple[str, bool]]:
+        """Read up to the end of the regex or of the group."""
+        found = self._sequence()
+        while self._peek() == "|":
+            self._at += 1
+            found |= self._sequence()
+        return found
+
+    def _sequence(self) -> set[tuple[str, bool]]:
+        found = {("", True)}
+        while self._peek() not in {"", "|", ")"}:
+            if not any(is_open for _, is_open in found):
+                self._skip()
+                break
+            following = self._item()
+            closed = {one for one in found if not one[1]}
+            found = closed | {(text + more, goes_on) for text, ok in found if ok for more, goes_on in following}
+        return found
+
+    def _item(self) -> set[tuple[str, bool]]:
+        """Read one literal or group, with `?` behind it; anything else ends what is known."""
+        character = self._peek()
+        if character == "(" and (self._regex.startswith("(?:", self._at) or self._regex[self._at + 1] != "?"):
+            self._at += 3 if self._regex.startswith("(?:", self._at) else 1
+            found = self.alternatives()
+            self._at += 1  # ")"
+        elif character == "\\" and not self._regex[self._at + 1].isalnum():
+            found = {(self._regex[self._at + 1], True)}
+            self._at += 2
+        elif character not in _SPECIAL:
+            found = {(character, True)}
+            self._at += 1
+        else:
+            self._skip()
+            return {("", False)}
+        if self._peek() in {"*", "+", "{"}:
+            return {("", False)}
+        if self._peek() == "?":
+            self._at += 1
+            found |= {("", True)}
+        return found
+
+    def _skip(self) -> None:
+        """Go to the `|`, `)` or end behind this sequence."""
+        depth, in_class = 0, False
+        while self._at < len(self._regex):
+            character = self._regex[self._at]
+            if not in_class and depth == 0 and character in "|)":
+                return
+            if character == "\\":
+                self._at += 1
+            elif in_class or character == "[":
+                in_class = character != "]"
+            else:
+                depth += (character == "(") - (character == ")")
+            self._at += 1
+
+    def _peek(self) -> str:
+        return self._regex[self._at : self._at + 1]
+
+
+def _trie_regex(texts: Iterable[str]) -> str:
+    """Return a regex for texts that begin with one of these, which looks at each character once."""
+    by_first: dict[str, set[str]] = {}
+    for text in texts:
+        if not text:
+            return ""  # whatever follows
+        by_first.setdefault(text[0], set()).add(text[1:])
+    branches = [_escaped(first) + _trie_regex(rest) for first, rest in sorted(by_first.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+def _escaped(character: str) -> str:
+    return f"\\{character}" if character in _SPECIAL else character

@@ -1,0 +1,147 @@
+r"""Bytes of a log in, records out: which lines belong together, and where each begins. No I/O.
+
+Goal: every record exactly once, in linear time and bounded memory, whatever the bytes.
+- A record begins with a line that begins with a time stamp; it ends where the next one begins (or with `finish`).
+- Only whole lines count. What has no line feed yet is not consumed.
+- A record keeps at most MAX_RECORD_BYTES of its text, and a line no more; the rest is counted, not kept. A record that
+  is longer is handed out at once, so that an endless stack trace holds nothing back.
+- Lines at the very beginning of a file that belong to no record make one record without a head. Where reading goes on
+  in the middle of a file they continue a record that was handed out before, and are left out.
+Bytes that are no UTF-8 stay visible as \\xNN.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offsetguard.sources.logs.layouts import RECORD_START
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_RECORD_BYTES = 64 * 1024
+_STARTS_RECORD = re.compile(RECORD_START.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Lines that belong together."""
+
+    position: int  # byte at which it begins
+    line: int  # number of its first line, from 1 where reading began
+    line_count: int
+    text: str  # without the last line feed
+    dropped_bytes: int = 0  # beyond MAX_RECORD_BYTES
+    has_head: bool = True  # False: lines before the first time stamp of a file
+
+
+class RecordReader:
+    """Takes a log in pieces of any size; `position` is where the first piece begins in the file."""
+
+    def __init__(self, position: int = 0) -> None:
+        """Begin at the start of a file or (position > 0) of any line that a reader said was next."""
+        self._is_file_start = position == 0
+        self._line_start = position  # of the line that is not complete yet
+        self._line_number = 1
+        self._half_line = bytearray()
+        self._hole = 0  # zero bytes before it: what a truncated file begins with when its writer goes on where it was
+        self._dropped = 0  # of it, beyond MAX_RECORD_BYTES
+        self._record: _OpenRecord | None = None
+
+    @property
+    def next_position(self) -> int:
+        """First byte that no handed-out record covers: the start of the open record, or of the half line."""
+        if self._record is not None:
+            return self._record.position
+        return self._line_start if self._half_line else self._line_start + self._hole
+
+    @property
+    def complete_position(self) -> int:
+        """First byte behind the last whole line."""
+        return self._line_start
+
+    @property
+    def open_text(self) -> str | None:
+        """The complete lines of the record that may still grow; None when there is none."""
+        return None if self._record is None else self._record.text()
+
+    def feed(self, piece: bytes) -> Iterator[Record]:
+        """Yield the records that this piece completes: those behind which another one begins."""
+        *ends_of_lines, rest = piece.split(b"\n")
+        for end in ends_of_lines:
+            if self._half_line or self._hole or end[:1] == b"\0":
+                self._extend_half_line(end)
+                yield from self._take_half_line(line_feed=1)
+            else:
+                yield from self._take_line(end, self._line_start, len(end) + 1, 0)
+        self._extend_half_line(rest)
+
+    def finish(self, *, with_half_line: bool = False) -> Iterator[Record]:
+        """Yield the open record: nothing more will come. `with_half_line`: a last line without line feed, too."""
+        if with_half_line and self._half_line:
+            yield from self._take_half_line(line_feed=0)
+        if self._record is not None:
+            yield self._record.closed()
+            self._record = None
+
+    def _extend_half_line(self, piece: bytes) -> None:
+        if not self._half_line:
+            text = piece.lstrip(b"\0")
+            self._hole += len(piece) - len(text)
+            piece = text
+        kept = piece[: MAX_RECORD_BYTES - len(self._half_line)]
+        self._half_line += kept
+        self._dropped += len(piece) - len(kept)
+
+    def _take_half_line(self, *, line_feed: int) -> Iterator[Record]:
+        line, start, dropped = bytes(self._half_line), self._line_start + self._hole, self._dropped
+        length = self._hole + len(line) + dropped + line_feed
+        self._half_line, self._hole, self._dropped = bytearray(), 0, 0
+        yield from self._take_line(line, start, length, dropped)
+
+    def _take_line(self, line: bytes, start: int, length: int, dropped: int) -> Iterator[Record]:
+        is_first = self._is_file_start and self._line_number == 1
+        if _STARTS_RECORD.match(line):
+            if self._record is not None:
+                yield self._record.closed()
+            self._record = _OpenRecord(start, self._line_number, has_head=True)
+        elif is_first:
+            self._record = _OpenRecord(self._line_start, self._line_number, has_head=False)
+        self._line_start += length
+        self._line_number += 1
+        if self._record is not None:
+            self._record.add(line, dropped)
+            if self._record.is_full:
+                yield self._record.closed()
+                self._record = None
+
+
+class _OpenRecord:
+    """A record that may still grow."""
+
+    def __init__(self, position: int, line: int, *, has_head: bool) -> None:
+        self.position = position
+        self._line = line
+        self._has_head = has_head
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._dropped = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._size >= MAX_RECORD_BYTES
+
+    def add(self, line: bytes, dropped: int) -> None:
+        line = line.removesuffix(b"\r")
+        kept = line[: MAX_RECORD_BYTES - self._size]
+        self._lines.append(kept)
+        self._size += len(kept) + 1
+        self._dropped += dropped + len(line) - len(kept)
+
+    def text(self) -> str:
+        return b"\n".join(self._lines).decode("utf-8", "backslashreplace")
+
+    def closed(self) -> Record:
+        return Record(self.position, self._line, len(self._lines), self.text(), self._dropped, self._has_head)

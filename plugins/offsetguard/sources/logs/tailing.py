@@ -1,0 +1,202 @@
+"""Read what is new in the logs of a cluster: every line once, through rotation, truncation and compression.
+
+Goal: the events of a round and the cursors behind them are one value, landed in one rename; a reader that is killed
+has read nothing. So nothing is stored here, and nothing depends on the clock:
+- only whole lines are read; a record whose next lines could change what it is (a stack trace) is held back until the
+  next record begins, or until its file has not grown for a round;
+- a round reads at most so many bytes, shared among the files so that a flood in one does not starve the others;
+- what cannot be read is a gap that names the path and what to do; what is gone before it was read is told with it.
+How files are found again: `placement.py`. How logs rotate: `log_files.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from offsetguard.model.errors import ConfigError
+from offsetguard.model.time_zones import zone_of
+from offsetguard.sources.logs.file_reading import FilePart, Share, new_cursor
+from offsetguard.sources.logs.log_files import family_of, identity_of
+from offsetguard.sources.logs.placement import place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import tzinfo
+
+    from offsetguard.config import LogSource
+    from offsetguard.sources.logs.cursor import LogCursor
+    from offsetguard.sources.logs.events import LogEvent, Unreadable
+    from offsetguard.sources.logs.log_files import Family, LogFile
+    from offsetguard.sources.logs.placement import Placement
+
+MISSING_ROUNDS = 3  # rounds for which the cursor of a file is kept that is found nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class LogLimits:
+    """What a round may cost. What is left over is read in the next rounds."""
+
+    bytes_per_round: int = 16 * 1024 * 1024
+    events_per_round: int = 50_000
+    undecodable_kept: int = 100
+    routine: bool = False  # also events that are written for ever, e.g. every counter of stats.log
+
+
+@dataclass(frozen=True, slots=True)
+class LogGap:
+    """A log that could not be read, or that was gone before it was."""
+
+    source: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """What a round read; events of one file are in its order."""
+
+    events: tuple[LogEvent, ...] = ()
+    cursors: tuple[LogCursor, ...] = ()
+    gaps: tuple[LogGap, ...] = ()
+    undecodable: tuple[Unreadable, ...] = ()  # at most LogLimits.undecodable_kept; undecodable_count has them all
+    undecodable_count: int = 0
+
+
+_DEFAULT_LIMITS = LogLimits()
+
+
+def read_logs(
+    sources: Sequence[LogSource], cursors: Sequence[LogCursor], limits: LogLimits = _DEFAULT_LIMITS
+) -> LogReading:
+    """Read what is new since `cursors` (those of the last landed round; none: every matched file from its start)."""
+    parts: list[FilePart] = []
+    kept: list[LogCursor] = []
+    gaps: list[LogGap] = []
+    for source in sources:
+        own = [cursor for cursor in cursors if cursor.source == source.name]
+        try:
+            zone = zone_of(source.time_zone)
+        except ConfigError as error:
+            kept += own
+            gaps.append(LogGap(source.name, ", ".join(source.files), str(error)))
+            continue
+        placement = place(source, own)
+        parts += _parts_of(source, placement, own, zone)
+        kept_here, gaps_here = _not_found(source, placement, own)
+        kept += kept_here
+        gaps += gaps_here
+    gaps += _read_within(parts, limits)
+    undecodable = [unreadable for part in parts for unreadable in part.undecodable]
+    return LogReading(
+        events=tuple(event for part in parts for event in part.events),
+        cursors=(*_worth_keeping(parts), *kept),
+        gaps=tuple(gaps),
+        undecodable=tuple(undecodable[: limits.undecodable_kept]),
+        undecodable_count=sum(part.undecodable_count for part in parts),
+    )
+
+
+def _parts_of(source: LogSource, placement: Placement, cursors: Sequence[LogCursor], zone: tzinfo) -> list[FilePart]:
+    """Pair every file that was found with its cursor; a new one gets an identity and its first cursor."""
+    taken = {cursor.file for cursor in cursors}
+    parts = []
+    for file, cursor in placement.found:
+        first_line = file.first_line
+        if cursor is None and first_line is None:
+            continue  # empty, or its first line is being written
+        known = cursor or new_cursor(source, file, _new_identity(file, first_line or b"", taken))
+        parts.append(FilePart(source, file, known, file.path in placement.matched, zone))
+    return parts
+
+
+def _new_identity(file: LogFile, first_line: bytes, taken: set[str]) -> str:
+    """Name a file by what never changes: its log and its first line, which tells when it began."""
+    base = identity_of(file.family, first_line)
+    identity, number = base, 2
+    while identity in taken:
+        identity, number = f"{base}-{number}", number + 1
+    taken.add(identity)
+    return identity
+
+
+def _not_found(
+    source: LogSource, placement: Placement, cursors: Sequence[LogCursor]
+) -> tuple[list[LogCursor], list[LogGap]]:
+    """Return (cursors that are kept although their file was not found, gaps)."""
+    if not placement.matched and not placement.found:  # the folder is not there: nothing can be said about its files
+        reason = "no such file: is the folder mounted on this machine, and is the pattern right?"
+        return list(cursors), [LogGap(source.name, ", ".join(source.files), reason)]
+    gaps = [LogGap(source.name, path, _advice(reason)) for path, reason in sorted(placement.unreadable.items())]
+    newest = {family: max(began) for family, began in _beginnings(cursors).items()}
+    kept = []
+    for cursor in placement.missing:
+        if cursor.path in placement.unreadable:
+            kept.append(cursor)
+        elif cursor.finished and (cursor.began or "") < newest[family_of(cursor.path)]:
+            continue
+        elif cursor.missing_rounds < MISSING_ROUNDS:
+            rounds = cursor.missing_rounds + 1
+            note = f"found nowhere for {rounds} rounds: what was written behind byte {cursor.next_position} is not read"
+            kept.append(replace(cursor, missing_rounds=rounds, note=note))
+        elif cursor.seen_bytes > cursor.next_position:
+            lost = cursor.seen_bytes - cursor.next_position
+            gaps.append(LogGap(source.name, cursor.path, f"gone before it was read: at least {lost} bytes are lost"))
+    return kept, gaps
+
+
+def _beginnings(cursors: Iterable[LogCursor]) -> dict[Family, list[str]]:
+    began: dict[Family, list[str]] = defaultdict(list)
+    for cursor in cursors:
+        began[family_of(cursor.path)].append(cursor.began or "")
+    return began
+
+
+def _read_within(parts: Sequence[FilePart], limits: LogLimits) -> list[LogGap]:
+    """Read the files with the least to read first, each with an equal share of what is left; return the gaps."""
+    gaps = []
+    bytes_left, events_left = limits.bytes_per_round, limits.events_per_round
+    for number, part in enumerate(sorted(parts, key=lambda part: part.waiting_bytes)):
+        share = Share(bytes_left // (len(parts) - number), events_left, limits.undecodable_kept, limits.routine)
+        if share.max_bytes <= 0 or share.max_events <= 0:
+            part.cursor = replace(part.cursor, note=f"{part.waiting_bytes} bytes left for the next rounds")
+            continue
+        try:
+            part.read(share)
+        except FileNotFoundError:
+            continue  # renamed since it was placed: the next round finds it
+        except OSError as error:
+            part.failure = error.strerror or str(error)
+        if part.failure is not None:
+            gaps.append(LogGap(part.source.name, part.file.path, _advice(part.failure)))
+        bytes_left -= part.bytes_read
+        events_left -= len(part.events)
+    return gaps
+
+
+def _worth_keeping(parts: Sequence[FilePart]) -> list[LogCursor]:
+    """Return the cursors that later rounds need: not those of rotated files that were read to their end.
+
+    The newest cursor of a log stays in any case: files that began before it are never read again.
+    """
+    newest: dict[tuple[str, Family], str] = defaultdict(str)
+    for part in parts:
+        log = (part.source.name, part.file.family)
+        newest[log] = max(newest[log], part.cursor.began or "")
+    return [
+        part.cursor
+        for part in parts
+        if part.matched
+        or not part.cursor.finished
+        or (part.cursor.began or "") >= newest[part.source.name, part.file.family]
+    ]
+
+
+def _advice(reason: str) -> str:
+    """Say what to do about an error of the operating system."""
+    if reason == os.strerror(errno.EACCES):
+        return f"{reason}: let the user that runs OffsetGuard read the file and enter its folders"
+    return reason

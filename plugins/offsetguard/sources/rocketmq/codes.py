@@ -1,0 +1,112 @@
+"""Numbers of the remoting protocol: RocketMQ's requests, responses, languages and versions.
+
+From V4_0_0 (213) on there are ten minor versions of ten patches each, every one with a SNAPSHOT before it: V4_9_8 is
+409, V5_0_0_SNAPSHOT 412, V5_0_0 413, V5_3_3 479, V5_5_1 515.
+Source: org.apache.rocketmq.common.MQVersion, 4.9.8 and 5.5.0.
+
+Names and numbers are those of apache/rocketmq 4.9.8 and 5.3.3 (`common.protocol` / `remoting.protocol`).
+RequestCode holds only what OffsetGuard sends, all of it read-only, and what a broker may send to us.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+_V4_0_0 = 213
+_PER_MINOR = 20
+_PER_MAJOR = 10 * _PER_MINOR
+
+
+def version_name(ordinal: int) -> str:
+    """Return e.g. "4.9.8" or "5.0.0-SNAPSHOT"; the number itself for versions before 4.0."""
+    released = ordinal + 1 if ordinal % 2 == 0 else ordinal  # a SNAPSHOT stands before its release
+    if released < _V4_0_0:
+        return str(ordinal)
+    major, rest = divmod(released - _V4_0_0, _PER_MAJOR)
+    minor, patch = divmod(rest, _PER_MINOR)
+    return f"{4 + major}.{minor}.{patch // 2}" + ("-SNAPSHOT" if released != ordinal else "")
+
+
+class RequestCode(IntEnum):
+    """Requests that we send, and the one that brokers send to clients (40)."""
+
+    PULL_MESSAGE = 11
+    QUERY_CONSUMER_OFFSET = 14
+    GET_ALL_TOPIC_CONFIG = 21
+    GET_BROKER_CONFIG = 26
+    GET_BROKER_RUNTIME_INFO = 28
+    SEARCH_OFFSET_BY_TIMESTAMP = 29
+    GET_MAX_OFFSET = 30
+    GET_MIN_OFFSET = 31
+    GET_EARLIEST_MSG_STORETIME = 32
+    GET_CONSUMER_LIST_BY_GROUP = 38
+    NOTIFY_CONSUMER_IDS_CHANGED = 40
+    GET_ALL_CONSUMER_OFFSET = 43
+    GET_ROUTEINFO_BY_TOPIC = 105
+    GET_BROKER_CLUSTER_INFO = 106
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
+    GET_TOPIC_STATS_INFO = 202
+    GET_CONSUMER_CONNECTION_LIST = 203
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
+    GET_CONSUME_STATS = 208
+    QUERY_TOPIC_CONSUME_BY_WHO = 300
+    QUERY_CONSUME_TIME_SPAN = 303
+    GET_SYSTEM_TOPIC_LIST_FROM_BROKER = 305
+    GET_CONSUMER_RUNNING_INFO = 307
+    VIEW_BROKER_STATS_DATA = 315
+
+
+class ResponseCode(IntEnum):
+    """Answers that mean something to us; a broker may send others."""
+
+    SUCCESS = 0
+    SYSTEM_ERROR = 1
+    SYSTEM_BUSY = 2
+    REQUEST_CODE_NOT_SUPPORTED = 3
+    SERVICE_NOT_AVAILABLE = 14
+    NO_PERMISSION = 16
+    TOPIC_NOT_EXIST = 17
+    PULL_NOT_FOUND = 19
+    PULL_RETRY_IMMEDIATELY = 20
+    PULL_OFFSET_MOVED = 21
+    QUERY_NOT_FOUND = 22
+    SUBSCRIPTION_PARSE_FAILED = 23
+    SUBSCRIPTION_NOT_EXIST = 24
+    SUBSCRIPTION_NOT_LATEST = 25
+    SUBSCRIPTION_GROUP_NOT_EXIST = 26
+    FILTER_DATA_NOT_EXIST = 27
+    FILTER_DATA_NOT_LATEST = 28
+    INVALID_PARAMETER = 29
+    CONSUMER_NOT_ONLINE = 206
+    CONSUME_MSG_TIMEOUT = 207
+    FLOW_CONTROL = 215
+    NOT_LEADER_FOR_QUEUE = 501
+
+
+class LanguageCode(IntEnum):
+    """The sender's language: its name in JSON headers, its number in compact ones."""
+
+    JAVA = 0
+    CPP = 1
+    DOTNET = 2
+    PYTHON = 3
+    DELPHI = 4
+    ERLANG = 5
+    RUBY = 6
+    OTHER = 7
+    HTTP = 8
+    GO = 9
+    PHP = 10
+    OMS = 11
+    RUST = 12
+    NODE_JS = 13
+
+
+class SerializeType(IntEnum):
+    """How a header is written; the first byte of the header-length word."""
+
+    JSON = 0
+    ROCKETMQ = 1  # the compact binary header
+
+
+HEADER_VERSION = 401  # MQVersion V4_9_4: from here on name servers answer routes in strict JSON

@@ -1,0 +1,70 @@
+"""Askers whose answers are raw exchanges: one request and the whole response, header and untouched body.
+
+A recording asker, a support bundle and a folder of state files differ only in where the response comes from; how it
+becomes a record or an error is said here once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from offsetguard.model.errors import RocketMQError, UndecodableResponse
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+from offsetguard.sources.rocketmq.refusals import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from offsetguard.sources.rocketmq.header import RemotingCommand
+    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+
+
+class Exchanger(Protocol):
+    """Whoever gives whole responses, whatever their code; `RocketMQClient` does."""
+
+    async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
+        """Ask once; raises a RocketMQError when no response came."""
+        ...
+
+    def now(self, address: str | None = None) -> datetime:
+        """As `asker.Asker.now`."""
+        ...
+
+
+def answer_of(address: str, request: Request[AnswerT], response: RemotingCommand) -> AnswerT:
+    """Return the record that a response carries; raises BrokerRefused or UndecodableResponse."""
+    if response.code not in request.success_codes:
+        raise refusal(address, response.code, response.remark)
+    try:
+        return request.decode(response)
+    except MalformedBytes as error:
+        raise UndecodableResponse(address, f"{request}: {error}") from error
+
+
+class ExchangingAsker:
+    """An `asker.Asker` on top of `_exchange`, which subclasses give."""
+
+    async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
+        """Ask once and return the decoded answer; raises RocketMQError."""
+        return answer_of(address, request, await self.exchange(address, request))
+
+    async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
+        """Ask one peer many things; the outcomes stand in the order of the requests and no RocketMQError is raised."""
+        outcomes: list[AnswerT | RocketMQError] = []
+        for request in requests:
+            outcome = await self.outcome(address, request)
+            outcomes.append(outcome)
+        return outcomes
+
+    async def outcome(self, address: str, request: Request[AnswerT]) -> AnswerT | RocketMQError:
+        """As `call`, with the error as a value."""
+        try:
+            answer: AnswerT = await self.call(address, request)
+        except RocketMQError as error:
+            return error
+        return answer
+
+    async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
+        """Return the whole response; raises RocketMQError when there is none."""
+        raise NotImplementedError

@@ -1,0 +1,218 @@
+"""Who answers requests: whatever has `ask`, and one live address with its connection and its queue.
+
+The collector knows nothing else of where answers come from.
+
+Exchanges queue here until `pacing` lets them go; a caller waits for its own answers only. Time runs from the moment of
+sending. When a peer has been silent for a whole time-out, it hangs: whatever queues for a place is told so at once
+instead of waiting in turn, and the next caller gets a new connection. The same holds for an address to which no
+connection can be opened, for a connection that ends without ever having brought an answer, and for a peer that does
+nothing but say that it is busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
+from offsetguard.sources.rocketmq.codes import ResponseCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
+from offsetguard.sources.rocketmq.pacing import is_busy
+from offsetguard.sources.rocketmq.refusals import SystemBusy
+from offsetguard.sources.rocketmq.tls import DOES_IT_SPEAK_TLS, why_tls_failed
+from offsetguard.sources.rocketmq.wire import Wire
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
+
+    from offsetguard.model.errors import RocketMQError
+    from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
+    from offsetguard.sources.rocketmq.pacing import Pacing
+    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+
+
+class Asker(Protocol):
+    """Asks any number of peers, each named by its `host:port`."""
+
+    async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
+        """Ask once and return the decoded answer; raises RocketMQError (the tree of `offsetguard.model.errors`)."""
+        ...
+
+    async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
+        """Ask one peer many things; the outcomes stand in the order of the requests and no RocketMQError is raised."""
+        ...
+
+    def now(self, address: str | None = None) -> datetime:
+        """Return the moment of the newest answer of a peer (of any peer without an address), aware, UTC.
+
+        For a live client that is the present; for a bundle the moment at which the answer was recorded; for state files
+        the moment at which the broker wrote them. Read times come from here, right after the call that they belong to.
+        """
+        ...
+
+
+_MAX_PORT = 65535
+
+
+class Peer:
+    """The callers' side of one address; the owner of its wires."""
+
+    def __init__(self, address: str, timeout_s: float, pacing: Pacing, tls: ssl.SSLContext | None) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._pacing = pacing
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Exchange] = deque()
+        self._in_flight = 0
+        self._wires: list[Wire] = []  # the last one is current; silent ones before it serve who still waits on them
+        self._opening: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def ask(self, exchanges: Iterable[Exchange]) -> None:
+        """Queue exchanges; their outcomes come to their batches."""
+        self._queue.extend(exchanges)
+        self.proceed()
+
+    def withdraw(self, batch: Batch) -> None:
+        """Forget what a caller asked who has left."""
+        self._queue = deque(exchange for exchange in self._queue if exchange.batch is not batch)
+        self._in_flight -= sum(wire.withdraw(batch) for wire in self._wires)
+        self.proceed()
+
+    async def close(self) -> None:
+        """Close every connection; callers that wait get ConnectionLost."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        self._fail_queue(self._not_sent(ConnectionLost, "the client was closed"))
+        wires, self._wires = self._wires, []
+        for wire in wires:
+            await wire.close()
+
+    def settle(self, exchange: Exchange, outcome: Outcome) -> None:
+        """Pass an outcome on to the caller, unless the peer was busy and is worth asking again."""
+        self._in_flight -= 1
+        if isinstance(outcome, RemotingCommand):
+            if not is_busy(outcome.code, outcome.remark):
+                self._pacing.answered()
+            else:
+                exchange.busy_count += 1
+                if self._pacing.busy(self._loop.time(), exchange.busy_count):
+                    self._queue.appendleft(exchange)
+                    return
+        exchange.batch.deliver(exchange, outcome)
+
+    def hung(self) -> None:
+        """Spare those who queue the same time-out."""
+        self._fail_queue(self._not_sent(RequestTimedOut, "the peer has stopped answering"))
+
+    def lost(self, error_type: type[RocketMQError], reason: str, *, was_useless: bool) -> None:
+        """Spare those who queue a connection that would end in the same way."""
+        if was_useless:
+            self._fail_queue(self._not_sent(error_type, reason))
+
+    def proceed(self) -> None:
+        """Send what may be sent now."""
+        if not self._queue:
+            return
+        if self._pacing.is_hopeless:
+            self._fail_queue(lambda exchange: SystemBusy(self._address, ResponseCode.SYSTEM_BUSY, _busy(exchange)))
+            self._pacing.start_over()
+            return
+        now = self._loop.time()
+        allowed = self._pacing.allowed(now, self._in_flight)
+        if not allowed:
+            self._look_again_at(self._pacing.next_chance(now))
+            return
+        wire = self._usable_wire()
+        if wire is None:
+            self._open()
+            return
+        exchanges = [self._queue.popleft() for _ in range(min(allowed, len(self._queue)))]
+        self._in_flight += len(exchanges)
+        self._pacing.sent(now, len(exchanges))
+        wire.send(exchanges)
+
+    def _usable_wire(self) -> Wire | None:
+        self._wires = [wire for wire in self._wires if wire.is_open]
+        return self._wires[-1] if self._wires and self._wires[-1].is_usable else None
+
+    def _look_again_at(self, moment: float | None) -> None:
+        if moment is not None and self._alarm is None:
+            self._alarm = self._loop.call_at(moment, self._look_again)
+
+    def _look_again(self) -> None:
+        self._alarm = None
+        self.proceed()
+
+    def _open(self) -> None:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._connect())
+            self._opening.add_done_callback(self._opened)
+
+    def _opened(self, opening: asyncio.Task[None]) -> None:
+        self._opening = None
+        if opening.cancelled():
+            return
+        error = opening.exception()
+        if isinstance(error, OSError):
+            reason = self._why_unreachable(error)
+            self._fail_queue(lambda _: PeerUnreachable(self._address, reason))
+        elif error is not None:
+            for batch in {exchange.batch for exchange in self._queue}:
+                batch.fail(error)
+            self._queue.clear()
+        self.proceed()
+
+    async def _connect(self) -> None:
+        host, separator, port = self._address.rpartition(":")
+        if not separator or not host or not port.isdecimal() or not 0 < int(port[:6]) <= _MAX_PORT:
+            raise OSError("not an address; write host:port, for example 10.0.0.1:9876")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                _, wire = await self._loop.create_connection(
+                    lambda: Wire(self._address, self._timeout_s, self, encrypted=self._tls is not None),
+                    host.strip("[]"),
+                    int(port),
+                    ssl=self._tls,
+                )
+        except UnicodeError as error:  # what the idna codec says of labels that are empty or too long
+            raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
+        self._wires.append(wire)
+
+    def _fail_queue(self, error_for: Callable[[Exchange], RocketMQError]) -> None:
+        """Tell everybody who queues; each gets an error of their own."""
+        queue, self._queue = self._queue, deque()
+        for exchange in queue:
+            exchange.batch.deliver(exchange, error_for(exchange))
+
+    def _not_sent(self, error_type: type[RocketMQError], reason: str) -> Callable[[Exchange], RocketMQError]:
+        return lambda exchange: error_type(self._address, f"{exchange}: not sent, {reason}")
+
+    def _why_unreachable(self, error: OSError) -> str:
+        if isinstance(error, TimeoutError):
+            also = "" if self._tls is None else f", or {DOES_IT_SPEAK_TLS}"
+            reason = f"no connection within {round(self._timeout_s * 1000)} ms"
+            return f"{reason}; the host is down, or a firewall drops the packets{also}"
+        if isinstance(error, socket.gaierror):
+            return (
+                f"the host name cannot be resolved ({error.strerror}); check its spelling and the DNS of this machine"
+            )
+        if isinstance(error, ConnectionRefusedError):
+            return "connection refused; nobody listens there: is the process running, and is the port right?"
+        if tls_reason := why_tls_failed(error):
+            return tls_reason
+        if self._tls is not None and isinstance(error, ConnectionError):
+            return f"the peer closed the connection during the TLS handshake; {DOES_IT_SPEAK_TLS}"
+        return f"no connection: {error.strerror or error}"
+
+
+def _busy(exchange: Exchange) -> str:
+    return f"{exchange}: not sent, the peer has been busy each time it was asked"

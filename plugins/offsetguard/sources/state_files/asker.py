@@ -1,0 +1,129 @@
+"""An asker that answers from state files, so that the normal collection round runs where no broker can be asked.
+
+The files hold the bodies of GET_ALL_CONSUMER_OFFSET, GET_ALL_TOPIC_CONFIG and GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+pretty-printed; the queues of the store give GET_TOPIC_STATS_INFO. Everything else is NotRecorded: who is connected,
+what is in flight and when messages were stored is not in any file. A broker's address is its folder.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from offsetguard.model.errors import NotRecorded
+from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.exchange import ExchangingAsker
+from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
+from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo
+from offsetguard.sources.state_files.consume_queue import read_topic
+from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+    from offsetguard.sources.state_files.consume_queue import QueueEnd
+    from offsetguard.sources.state_files.folder import BrokerFiles
+
+ORIGIN = "state_file"
+_QUEUE_TYPE, _SIMPLE_QUEUES = "queue.type", "SimpleCQ"  # TopicAttributes, 5.3.3
+_FILE_OF = {
+    RequestCode.GET_ALL_CONSUMER_OFFSET: CONSUMER_OFFSETS,
+    RequestCode.GET_ALL_TOPIC_CONFIG: TOPICS,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: GROUPS,
+}
+
+
+class StateFolderAsker(ExchangingAsker):
+    """Answers for the brokers of `read_state_folder`; every other address is their name server."""
+
+    def __init__(self, cluster: str, brokers: Sequence[BrokerFiles]) -> None:
+        self._cluster = cluster
+        self._brokers = {str(broker.config): broker for broker in brokers}
+        self._now: dict[str, datetime] = {}
+
+    def now(self, address: str | None = None) -> datetime:
+        """When the broker wrote the file that was read last: what the file says holds for that moment."""
+        known = self._now.get(address) if address else max(self._now.values(), default=None)
+        return known or max(
+            (file.written_at for broker in self._brokers.values() for file in broker.files.values()),
+            default=datetime.fromtimestamp(0, UTC),
+        )
+
+    async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
+        """Return what the files say; raises NotRecorded for everything that they do not."""
+        broker = self._brokers.get(address)
+        if broker is None and request.code == RequestCode.GET_BROKER_CLUSTER_INFO:
+            return _response(_cluster_info(self._cluster, self._brokers))
+        if broker is None:
+            raise NotRecorded(address, f"{request}: state files know no name server")
+        if isinstance(request, GetTopicStatsInfo):
+            return self._topic_stats(address, broker, request)
+        name = _FILE_OF.get(request.code)
+        if name is None:
+            raise NotRecorded(address, f"{request}: state files do not hold it; only the broker could tell")
+        file = broker.files.get(name)
+        if file is None:
+            raise NotRecorded(address, f"{request}: {broker.missing[name]}")
+        self._now[address] = file.written_at
+        return _response(file.text)
+
+    def _topic_stats(self, address: str, broker: BrokerFiles, request: GetTopicStatsInfo) -> RemotingCommand:
+        topics = broker.files.get(TOPICS)
+        if broker.store is None or topics is None:
+            raise NotRecorded(address, f"{request}: the store with its consumequeue and commitlog is not there")
+        settings = body_decoders.topic_config_table(topics.text).topics.get(request.topic)
+        if settings is None:
+            return _response(b"", ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        if settings.attributes.get(_QUEUE_TYPE, _SIMPLE_QUEUES) != _SIMPLE_QUEUES:
+            raise NotRecorded(address, f"{request}: {_QUEUE_TYPE} is not {_SIMPLE_QUEUES}; its queues lie elsewhere")
+        try:
+            queues = {queue.queue_id: queue for queue in read_topic(broker.store, request.topic)}
+        except (OSError, ValueError) as error:
+            raise NotRecorded(address, f"{request}: {error}") from error
+        count = max(settings.read_queue_nums, settings.write_queue_nums, 0)
+        self._now[address] = max([self.now(address), *(queue.written_at for queue in queues.values())])
+        return _response(_stats_body(broker.broker_name, request.topic, count, queues))
+
+
+def _stats_body(broker_name: str, topic: str, count: int, queues: Mapping[int, QueueEnd]) -> bytes:
+    """Return a body of 202; a queue without files has never held a message, which the broker tells as 0 and 0."""
+    entries = []
+    for queue_id in range(count):
+        end = queues.get(queue_id)
+        key = json.dumps({"brokerName": broker_name, "queueId": queue_id, "topic": topic})
+        value = {
+            "lastUpdateTimestamp": 0,  # unknown: it stands in the commit log
+            "maxOffset": end.max_offset if end else 0,
+            "minOffset": end.min_offset if end else 0,
+        }
+        entries.append(f"{key}:{json.dumps(value)}")
+    return f'{{"offsetTable":{{{",".join(entries)}}}}}'.encode()
+
+
+def _cluster_info(cluster: str, brokers: Mapping[str, BrokerFiles]) -> bytes:
+    by_name: dict[str, dict[int, str]] = {}
+    for address, broker in brokers.items():
+        by_name.setdefault(broker.broker_name, {})[broker.broker_id] = address
+    entries = ",".join(
+        f'{json.dumps(name)}:{{"brokerAddrs":{{{_addresses(addresses)}}},"brokerName":{json.dumps(name)},'
+        f'"cluster":{json.dumps(cluster)}}}'
+        for name, addresses in by_name.items()
+    )
+    clusters = json.dumps({cluster: list(by_name), **{name: [] for name in _own_clusters(brokers.values())}})
+    return f'{{"brokerAddrTable":{{{entries}}},"clusterAddrTable":{clusters}}}'.encode()
+
+
+def _own_clusters(brokers: Iterable[BrokerFiles]) -> set[str]:
+    """Return the names of RocketMQ clusters that topics.json tells: their topics are no topics of users."""
+    return {broker.own_cluster for broker in brokers if broker.own_cluster is not None}
+
+
+def _addresses(addresses: Mapping[int, str]) -> str:
+    return ",".join(f"{broker_id}:{json.dumps(address)}" for broker_id, address in addresses.items())
+
+
+def _response(body: bytes, code: int = ResponseCode.SUCCESS, remark: str | None = None) -> RemotingCommand:
+    return RemotingCommand(code=code, opaque=0, flag=RESPONSE_FLAG, remark=remark, body=body)

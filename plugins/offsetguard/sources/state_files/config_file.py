@@ -1,0 +1,152 @@
+"""One state file of a broker and its .bak: which of them is whole, and why the other one is not.
+
+A broker that dies while it writes leaves a torn, empty or missing file. 4.x: the new text goes to X.tmp, X is copied to
+X.bak and deleted, X.tmp is renamed. 5.1+: X is copied to X.bak and overwritten in place. Brokers themselves fall back
+to X.bak, and so do we; what was wrong with X is a note with its bytes, never silence.
+Source: ConfigManager and MixAll.string2File, 4.9.8 and 5.3.3.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MAX_FILE_BYTES = 256 * 1024 * 1024  # unpacked; 113,000 offsets are 2 MB
+GZIP_MAGIC = b"\x1f\x8b"
+_SUFFIXES = ("", ".gz", ".bak", ".bak.gz")  # as brokers fall back; .gz is what operators make of them
+
+
+@dataclass(frozen=True, slots=True)
+class StateNote:
+    """What is wrong with one file, what is used instead, and the bytes that could not be read."""
+
+    broker_name: str
+    broker_id: int
+    file: Path
+    reason: str
+    body: bytes = b""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A whole state file: its text as UTF-8, and when the broker wrote it."""
+
+    path: Path
+    text: bytes
+    written_at: datetime
+
+
+class _NotWhole(Exception):
+    def __init__(self, reason: str, body: bytes = b"") -> None:
+        super().__init__(reason)
+        self.body = body
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of a state file: `whole` is None when neither it nor its .bak can be used."""
+
+    whole: StateFile | None
+    problems: tuple[tuple[Path, str, bytes], ...]  # (file, reason, its bytes), in the order of trying
+
+
+def read_state_file(
+    folder: Path, name: str, check: Callable[[bytes], object], max_bytes: int = MAX_FILE_BYTES
+) -> Reading:
+    """Read `name` of a config folder, or its .bak; `check` decodes the text and raises MalformedBytes.
+
+    Never raises for what is in the files; a file that exists and cannot be opened is a problem like the others.
+    """
+    problems: list[tuple[Path, str, bytes]] = []
+    for suffix in _SUFFIXES:
+        path = folder / f"{name}{suffix}"
+        try:
+            opened = _open(path, max_bytes)
+            if opened is None:
+                continue
+            raw, written_at = opened
+            text, remark = _as_utf8(_unpacked(raw, max_bytes))
+            _check(check, text, raw)
+        except _NotWhole as error:
+            problems.append((path, str(error), error.body))
+            continue
+        if remark:
+            problems.append((path, remark, b""))
+        return Reading(StateFile(path, text, written_at), _told(folder / name, path, problems))
+    return Reading(None, _told(folder / name, None, problems))
+
+
+def _told(
+    wanted: Path, used: Path | None, problems: list[tuple[Path, str, bytes]]
+) -> tuple[tuple[Path, str, bytes], ...]:
+    """Return the problems, each with what is used instead; a missing file is one when only its .bak is there."""
+    if used is not None and ".bak" in used.suffixes and not problems:
+        problems = [(wanted, "is missing", b"")]
+    instead = f"; {used.name} is used instead" if used else "; nothing is left to be used instead"
+    return tuple((path, reason if path == used else f"{reason}{instead}", body) for path, reason, body in problems)
+
+
+def _open(path: Path, max_bytes: int) -> tuple[bytes, datetime] | None:
+    """Return a file's bytes and when it was written; None when there is no such file."""
+    try:
+        if not path.is_file():  # a pipe must not hold us
+            if path.exists():
+                raise _NotWhole("is not a file")
+            return None
+        written_s = path.stat().st_mtime
+        with path.open("rb") as opened:
+            raw = opened.read(max_bytes + 1)
+    except OSError as error:
+        raise _NotWhole(f"cannot be read ({error.strerror or error})") from error
+    if len(raw) > max_bytes:
+        raise _NotWhole(f"is larger than {max_bytes} bytes")
+    return raw, datetime.fromtimestamp(max(written_s, 0), UTC)
+
+
+def _unpacked(raw: bytes, max_bytes: int) -> bytes:
+    if not raw.startswith(GZIP_MAGIC):
+        return raw
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+            text = packed.read(max_bytes + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _NotWhole(f"is compressed and cut off or damaged ({error})", raw) from error
+    if len(text) > max_bytes:
+        raise _NotWhole(f"is larger than {max_bytes} bytes when unpacked")
+    return text
+
+
+def _as_utf8(text: bytes) -> tuple[bytes, str]:
+    """Return the text as UTF-8, and a remark when it was not: 4.x brokers write the charset of their platform."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        try:
+            return text.decode("gb18030").encode(), f"is not UTF-8 from byte {error.start} on; read as GB18030"
+        except UnicodeDecodeError:
+            raise _NotWhole(f"is neither UTF-8 nor GB18030 (byte {error.start})", text) from error
+    return text, ""
+
+
+def _check(check: Callable[[bytes], object], text: bytes, raw: bytes) -> None:
+    if not text.strip():
+        raise _NotWhole("is empty")
+    if not text.strip(b"\0"):
+        raise _NotWhole(f"holds nothing but {len(text)} zero bytes, as after a power cut")
+    try:
+        check(text)
+    except MalformedBytes as error:
+        raise _NotWhole(f"is torn or damaged ({error})", raw) from error
