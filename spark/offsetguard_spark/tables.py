@@ -180,9 +180,6 @@ def evolve_statements(table: Table, created: Schema, properties: Mapping[str, st
     statements = []
     for column in table.columns:
         field = fields.get(column.name)
-        if field is None and column.formerly in fields:
-            field = fields[column.formerly]
-            statements.append(f"{alter} RENAME COLUMN {column.formerly} TO {column.name}")
         if field is None:
             statements.append(f"{alter} ADD COLUMN {_column_clause(replace(column, nullable=True))}")
             continue

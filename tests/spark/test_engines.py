@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.published import open_catalog, read_rows
+from offsetguard.facts.published import read_rows
+from offsetguard.lake.reading.catalog import open_catalog
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED

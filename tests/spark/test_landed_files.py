@@ -43,7 +43,7 @@ def _with(column: str, values: pa.Array) -> Callable[[Path], None]:
         (_truncate, "cannot be read as Parquet"),
         (_not_parquet, "cannot be read as Parquet"),
         (lambda file: file.unlink(), "cannot be read as Parquet"),
-        (_rewrite(lambda table: table.drop_columns(["max_offset"])), "column max_offset is missing"),
+        (_rewrite(lambda table: table.drop_columns(["topic"])), "column topic is missing"),
         (_with("max_offset", pa.array(["9", "9"])), "column max_offset is string, expected int64"),
         (_with("topic", pa.array(["orders", None])), "column topic: 1 rows have no value"),
         (_with("cluster", pa.array(["demo", "other"])), "column cluster: other instead of demo"),

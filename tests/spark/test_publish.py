@@ -16,8 +16,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from offsetguard.collect.manifest import Manifest
-from offsetguard.facts.published import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.facts.published import read_interval_facts, read_rows
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals

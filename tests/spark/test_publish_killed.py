@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.collect.manifest import Manifest
-from offsetguard.facts.published import load_table, open_catalog, read_interval_facts, read_rows
+from offsetguard.facts.published import read_interval_facts, read_rows
+from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database

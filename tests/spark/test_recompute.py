@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from offsetguard.config import Retention
-from offsetguard.facts.published import load_table, open_catalog
+from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals

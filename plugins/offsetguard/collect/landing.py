@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 
 from offsetguard.collect.columns import DoesNotFit, arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest, as_json
-from offsetguard.collect.older_releases import as_this_release
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
@@ -182,11 +181,20 @@ def read_table(folder: Path, table: Table) -> pa.Table:
     """Read one landed table; raises SnapshotError naming file and column when it is not what was written."""
     file = folder / f"{table.name}.parquet"
     try:
-        landed = as_this_release(table, pq.ParquetFile(file).read(), arrow_schema(table))
+        landed = _with_new_columns(table, pq.ParquetFile(file).read())
     except (OSError, pa.ArrowInvalid) as error:
         raise SnapshotError(f"{file}: cannot be read as Parquet: {error}") from error
     check_schema(str(file), table, landed.schema)
     return landed
+
+
+def _with_new_columns(table: Table, landed: pa.Table) -> pa.Table:
+    """Add what a file lacks that was landed before an upgrade: NULL, where a column may be that."""
+    schema = arrow_schema(table)
+    missing = [field for field in schema if field.name not in landed.schema.names and field.nullable]
+    for field in missing:
+        landed = landed.append_column(field, pa.nulls(landed.num_rows, field.type))
+    return landed.select([name for name in schema.names if name in landed.schema.names]) if missing else landed
 
 
 def read_columns(folder: Path, table: Table, names: Sequence[str]) -> pa.Table:
@@ -204,7 +212,7 @@ def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.
     texts = [column.name for column in table.columns if column.name in names and column.type is ColumnType.STRING]
     try:
         landed = pq.ParquetFile(file, read_dictionary=texts)
-        if not set(names) <= set(landed.schema_arrow.names):  # of an earlier release
+        if not set(names) <= set(landed.schema_arrow.names):  # landed before an upgrade
             yield read_table(folder, table).select(list(names))
             return
         for number in range(landed.num_row_groups):

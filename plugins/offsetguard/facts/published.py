@@ -16,7 +16,7 @@ from offsetguard.facts.interval import (
     record_of,
     traffic_hour_of,
 )
-from offsetguard.lake.reading.catalog import NO_SNAPSHOT, load_table, open_catalog
+from offsetguard.lake.reading.catalog import open_catalog
 from offsetguard.lake.reading.snapshot_reader import SnapshotReader
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import (
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Record = TypeVar("Record")
-
-__all__ = ["NO_SNAPSHOT", "load_table", "open_catalog", "read_interval_facts", "read_rows"]
 
 
 def read_interval_facts(workspace: Workspace, published: PublishedInterval, manifest: Manifest) -> IntervalFacts:

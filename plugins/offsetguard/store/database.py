@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0009"  # a test compares it with the files
+NEWEST_REVISION = "0010"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01
@@ -68,14 +68,24 @@ def connect(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest revision, in one transaction; whoever comes second finds it done."""
-    if _revision(engine) == NEWEST_REVISION:
+    """Bring the tables to the newest revision, in one transaction; whoever comes second finds it done.
+
+    Raises StoreError where another release made them, which this one does not know.
+    """
+    revision = _revision(engine)
+    if revision == NEWEST_REVISION:
         return
     import alembic.command  # noqa: PLC0415 half a second that a process on a migrated database need not pay
     from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    if revision not in {None, *(one.revision for one in ScriptDirectory.from_config(config).walk_revisions())}:
+        raise StoreError(
+            f"{engine.url.render_as_string()} is of revision {revision}, which this release ({NEWEST_REVISION}) does"
+            " not know: run the release that made it, or name an empty database in OFFSETGUARD_DATABASE_URL"
+        )
     with engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
         _take_lock(connection, "migrations")
         config.attributes["connection"] = connection

@@ -253,7 +253,7 @@ class ForecastRow(Base):
     made_at: Mapped[datetime]  # end of the interval that it was made of
     low_ms: Mapped[int]
     high_ms: Mapped[int]
-    basis: Mapped[str]  # forecasts.Basis
+    basis: Mapped[str]  # model.forecast.Basis
     outcome: Mapped[str | None]  # forecast_scoring.Outcome; None: not known yet
     known_at: Mapped[datetime | None]  # end of the interval that showed it
 

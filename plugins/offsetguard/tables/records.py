@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from offsetguard.tables.columns import BrokerName, ConsumerGroup, Topic
-from offsetguard.tables.table import Formerly, Int32, Table, row_of
+from offsetguard.tables.table import Int32, Table, row_of
 
 
 class _OffsetMoves:
@@ -13,12 +13,10 @@ class _OffsetMoves:
         str,
         "event: broker that stored it; log: log source and file; reset: those/group/topic/queue; "
         "snapshot: broker/topic/queue/group",
-        Formerly("event_broker_name"),
     ]
     position: Annotated[
         int,
         "event: offset in its topic; log, reset: byte position in the file; snapshot: interval start, ms since 1970",
-        Formerly("event_offset"),
     ]
     moved_at: Annotated[datetime, "store time of the event; time of the log line; when the second offset was read"]
     consumer_group: ConsumerGroup

@@ -50,12 +50,6 @@ _TYPES: dict[Any, ColumnType] = {
 }
 
 
-class Formerly(str):
-    """A column's name in release 0.1, whose tables and files are still read; stands after the meaning."""
-
-    __slots__ = ()
-
-
 @record
 class Column:
     """One column; the meaning says the unit and when it is NULL."""
@@ -64,7 +58,6 @@ class Column:
     type: ColumnType
     meaning: str
     nullable: bool = True
-    formerly: Formerly | None = None
 
 
 @record
@@ -114,12 +107,11 @@ def nullable(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 def _column(name: str, said: Any) -> Column:
-    *marks, meaning = [one for one in said.__metadata__ if not isinstance(one, Formerly)]
-    formerly = next((one for one in said.__metadata__ if isinstance(one, Formerly)), None)
+    *marks, meaning = said.__metadata__
     alone, or_null = said.__origin__, NoneType in get_args(said.__origin__)
     if or_null:
         alone = get_args(alone)[0]
-    return Column(name, marks[0] if marks else _TYPES[alone], meaning, or_null, formerly)
+    return Column(name, marks[0] if marks else _TYPES[alone], meaning, or_null)
 
 
 class _Row:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from offsetguard.config import Config, WindowPolicy
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.forecasts import broker_retentions, forecasts
+from offsetguard.model.forecast import FURTHEST_MS
 from offsetguard.model.intervals import Interval
 from offsetguard.model.remembered import BrokerMark
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -104,7 +105,7 @@ class _Life:
     def forecast(self, minute: int, state_of: Mapping[_Watcher, Row]) -> None:
         """Forecast what becomes of the queues whose turn it is."""
         facts = _facts(self.tried.world, minute, self._marks)
-        retention = forecasts.retentions(facts, self._config).get("broker-a")
+        retention = broker_retentions.retentions(facts, self._config).get("broker-a")
         for watcher in self.watchers:
             if watcher.is_due(minute):
                 watcher.forecast(minute, QueueState.from_row(state_of[watcher]), retention, self.tried)
@@ -238,7 +239,7 @@ def scored(tried: Tried, *, bursts: bool = False) -> Iterator[tuple[Said, bool, 
         low, high = (said.minute + one / _MINUTE_MS for one in said.forecast.range_ms)
         until = _premise_ends(tried, said.queue, said.minute, bursts=not bursts)
         came = next((at for at in tried.came.get((said.queue, said.kind), ()) if at > said.minute), None)
-        open_ended = said.forecast.high_ms >= forecasts.FURTHEST_MS
+        open_ended = said.forecast.high_ms >= FURTHEST_MS
         if came is not None and came < until:
             yield said, low <= came <= high or (open_ended and came >= low), came
         elif high < until and not open_ended:

@@ -6,15 +6,10 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
     write_file,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
 from pyiceberg.table import WriteTask
 from pyiceberg.transforms import DayTransform
@@ -24,7 +19,6 @@ from offsetguard.tables.arrow import arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     import pyarrow as pa
     from pyiceberg.table import Table as IcebergTable
@@ -76,33 +70,6 @@ def append(table: IcebergTable, files: Iterable[pa.Table]) -> int:
             )
             for file in write_file(table.io, transaction.table_metadata, iter([task])):
                 commit.append_data_file(file)
-    return _newest_snapshot_id(table)
-
-
-def adopt(table: IcebergTable, file: Path) -> int:
-    """Commit a copy of a data file that Iceberg wrote elsewhere, as it is; returns the snapshot id."""
-    path = f"{table.location()}/data/{file.name}"
-    with table.io.new_output(path).create() as written:
-        written.write(file.read_bytes())
-    metadata = pq.read_metadata(file)
-    columns = table.schema()
-    statistics = data_file_statistics_from_parquet_metadata(
-        metadata, compute_statistics_plan(columns, table.properties), parquet_path_to_id_mapping(columns)
-    )
-    adopted = DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=path,
-        file_format=FileFormat.PARQUET,
-        partition=_partition(table, pq.ParquetFile(file).read()).partition,
-        file_size_in_bytes=file.stat().st_size,
-        sort_order_id=None,
-        spec_id=table.spec().spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics.to_serialized_dict(),
-    )
-    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as commit:
-        commit.append_data_file(adopted)
     return _newest_snapshot_id(table)
 
 

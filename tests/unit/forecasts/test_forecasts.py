@@ -14,9 +14,9 @@ from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.forecasts.broker_retentions import retention
-from offsetguard.judge.forecasts.byte_curve import DAY_MS, EARLY, LATE, ByteCurve, WriteRates
+from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve, WriteRates
 from offsetguard.judge.forecasts.delete_hours import delete_hours
-from offsetguard.model.forecast import Basis, Forecast
+from offsetguard.model.forecast import DAY_MS, FURTHEST_MS, Basis, Forecast
 from offsetguard.model.remembered import BrokerMark
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -95,7 +95,7 @@ def test_a_drain_lies_ahead_and_is_in_order(drawn: list[tuple[int, int, int, int
         if consumed <= produced:
             assert said is None
         if said is not None:
-            assert 0 <= said.low_ms <= said.high_ms <= forecasts.FURTHEST_MS
+            assert 0 <= said.low_ms <= said.high_ms <= FURTHEST_MS
 
 
 def test_min_that_moves_in_equal_steps_passes_the_committed_offset_within_the_range() -> None:
@@ -168,7 +168,7 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
     for run in (ahead.early, ahead.late):
         deletions = list(run)
         assert [one.after_ms for one in deletions] == sorted(one.after_ms for one in deletions)
-        assert all(0 <= one.after_ms <= forecasts.FURTHEST_MS for one in deletions)
+        assert all(0 <= one.after_ms <= FURTHEST_MS for one in deletions)
         gone = [one.gone_before_ms for one in deletions]
         assert gone == sorted(gone)
 
@@ -293,7 +293,7 @@ def test_a_backlog_is_drained_before_if_it_is_so_at_the_latest_or_nothing_is_los
     assert forecasts.drained_before(Forecast(10, 99, Basis.CONSUME_RATE), lost)
     assert not forecasts.drained_before(Forecast(10, 100, Basis.CONSUME_RATE), lost)
     assert not forecasts.drained_before(None, lost)
-    perhaps = Forecast(100, forecasts.FURTHEST_MS, Basis.DISK)
+    perhaps = Forecast(100, FURTHEST_MS, Basis.DISK)
     assert forecasts.drained_before(Forecast(50, 150, Basis.CONSUME_RATE), perhaps)
     assert not forecasts.drained_before(Forecast(101, 150, Basis.CONSUME_RATE), perhaps), "not even at its fastest"
     assert not forecasts.drained_before(None, perhaps)

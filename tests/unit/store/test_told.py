@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +12,7 @@ from offsetguard.decide.incidents.timing import NOTHING_TOLD
 from offsetguard.model.receivers import Channel
 from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
-from offsetguard.store import database, told
+from offsetguard.store import told
 from offsetguard.store.database import open_database, reading, writing
 
 if TYPE_CHECKING:
@@ -67,46 +62,3 @@ def test_names_of_any_kind_are_told_apart(tmp_path_factory: pytest.TempPathFacto
         told.save(session, kept)
         assert told.of_cluster(session, "demo") == kept
     engine.dispose()
-
-
-def test_an_upgrade_remembers_the_newest_message_to_each_receiver(tmp_path: Path) -> None:
-    """So that nobody is told again what the release before told."""
-    engine = database.connect(f"sqlite:///{tmp_path}/old.db")
-    _upgrade(engine, "0004")
-    with writing(engine) as session:
-        for number, (receiver, firing) in enumerate(
-            [
-                ("ops@example.org", ["a"]),
-                ("ops@example.org", ["a", "b"]),
-                ("well@example.org", ["a"]),
-                ("well@example.org", []),
-            ]
-        ):
-            session.execute(sa.text(_OLD_ROW), _old_row(number, receiver, firing))
-    database.migrate(engine)
-    with reading(engine) as session:
-        known = {one: ToldIncident(Severity.WARNING, AT + 60 * _SECOND, AT + 60 * _SECOND) for one in ("a", "b")}
-        assert told.of_cluster(session, "demo") == {KEY: Told(AT + 60 * _SECOND, "thread", known)}
-    engine.dispose()
-
-
-_SECOND = timedelta(seconds=1)
-_OLD_ROW = (
-    "INSERT INTO outbox (idempotency_key, channel, receiver, team, cluster, rule_id, thread_key, interval_start,"
-    " view_json, created_at, status, attempts, next_attempt_at) VALUES (:key, 'mail', :receiver, 'ops', 'demo',"
-    " 'accumulation', 'thread', :at, :view, :at, 'sent', 1, :at)"
-)
-
-
-def _old_row(number: int, receiver: str, firing: list[str]) -> dict[str, object]:
-    at = (AT + number * 60 * _SECOND).strftime("%Y-%m-%d %H:%M:%S.%f")
-    view = {"firing": [{"incident_id": one, "severity": "warning"} for one in firing], "resolved": []}
-    return {"key": f"k{number}", "receiver": receiver, "at": at, "view": json.dumps(view)}
-
-
-def _upgrade(engine: Engine, revision: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
-    with engine.connect().execution_options(offsetguard_writes=True) as connection, connection.begin():
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)

@@ -15,11 +15,12 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offsetguard.model.forecast import DAY_MS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-DAY_MS = 86_400_000
 EARLY, LATE = -1, 1
 _BOW = 0.25  # of the way between two points
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.judge.forecasts.byte_curve import DAY_MS, EARLY
+from offsetguard.judge.forecasts.byte_curve import EARLY
+from offsetguard.model.forecast import DAY_MS
 
 if TYPE_CHECKING:
     from datetime import tzinfo

@@ -17,7 +17,6 @@ import math
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from offsetguard.judge.forecasts.broker_retentions import retentions
 from offsetguard.judge.windows.pace import place, speeds
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast
 from offsetguard.model.known_figures import epoch_ms
@@ -29,20 +28,6 @@ if TYPE_CHECKING:
     from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
     from offsetguard.model.verdicts import QueueVerdict
     from offsetguard.tables.queue_state import QueueState
-
-__all__ = [
-    "DRAINED_MS",
-    "FURTHEST_MS",
-    "Basis",
-    "Forecast",
-    "drain",
-    "drained_before",
-    "group_drain",
-    "group_loss",
-    "loss",
-    "retentions",
-    "stated_in",
-]
 
 
 _MS = timedelta(milliseconds=1)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, Texts
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.forecasts import broker_retentions
 from offsetguard.judge.forecasts.broker_retentions import DEFAULT_FORCED_PERCENT, forced_ratio
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.forecast import Basis
@@ -85,7 +85,7 @@ _WORST_FIRST = ("full", "forced", "not_forced", "default")
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all brokers whose disk fills up."""
-    ahead, soon_ms = forecasts.retentions(facts, config), config.judgement.disk_full_within_ms
+    ahead, soon_ms = broker_retentions.retentions(facts, config), config.judgement.disk_full_within_ms
     found = [(variant, one) for one in facts.brokers if (variant := _variant(one, ahead, soon_ms)) is not None]
     if not found:
         return

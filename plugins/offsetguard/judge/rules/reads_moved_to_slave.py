@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from offsetguard.config import Config, EffectivePolicy
     from offsetguard.facts.interval import IntervalFacts
     from offsetguard.judge.evidence.window_progress import LagTrend
+    from offsetguard.model.forecast import Forecast
     from offsetguard.tables.group_facts import GroupFacts
 
 LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
@@ -129,7 +130,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def _variant(
-    group: GroupFacts, trend: LagTrend | None, drain: forecasts.Forecast | None, policy: EffectivePolicy, *, early: bool
+    group: GroupFacts, trend: LagTrend | None, drain: Forecast | None, policy: EffectivePolicy, *, early: bool
 ) -> str:
     waiting = group.effective_lag or 0
     if waiting > 0 and trend is not None and _falls(trend, waiting, drain):
@@ -140,7 +141,7 @@ def _variant(
     return "too_early" if early else "not_falling"
 
 
-def _falls(trend: LagTrend, waiting: int, drain: forecasts.Forecast | None) -> bool:
+def _falls(trend: LagTrend, waiting: int, drain: Forecast | None) -> bool:
     """Whether the lag falls so fast that it will be gone some day; a step up and down is no fall."""
     if not trend.falls:
         return False

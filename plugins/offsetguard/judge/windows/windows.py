@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from offsetguard.catalogue.text import render_text
 from offsetguard.facts.queue_fold import windows_of
-from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.figures import WindowFigures, with_ages
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, QueueContext, first_rule
@@ -83,7 +83,7 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     groups = {(one.consumer_group, one.topic): one for one in facts.groups}
     contexts = {pair: _context(group) for pair, group in groups.items()}
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
-    retentions, tiered = forecasts.retentions(facts, config), tiered_broker_names(facts)
+    retentions, tiered = broker_retentions.retentions(facts, config), tiered_broker_names(facts)
     states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
     given = []
     for queue in facts.queues:

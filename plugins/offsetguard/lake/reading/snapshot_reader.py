@@ -104,6 +104,6 @@ def snapshot_is_gone(table: Table, snapshot_id: int, whose: str) -> PublishError
 
 
 def _field_ids(table: Table, state: IcebergTable) -> dict[str, int | None]:
-    """Return Iceberg's number of each column, also where the table still has its name of release 0.1."""
+    """Return Iceberg's number of each column; None where the table does not have it yet."""
     fields = {field.name: field.field_id for field in state.schema().fields}
-    return {c.name: fields.get(c.name, fields.get(c.formerly) if c.formerly else None) for c in table.columns}
+    return {c.name: fields.get(c.name) for c in table.columns}
