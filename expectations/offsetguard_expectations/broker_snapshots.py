@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import BROKER_SNAPSHOTS
-from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S, Invariant, ViolationMeans, shown
 
 _REPLICA = "broker_name || ' (broker id ' || broker_id || ') at ' || address"
 

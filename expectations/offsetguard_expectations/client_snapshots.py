@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import CLIENT_SNAPSHOTS
-from offsetguard_expectations.clocks import SKEW_TOLERANCE_S
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import SKEW_TOLERANCE_S, Invariant, ViolationMeans, shown
 
 _CLIENT = "client_id || ' of ' || consumer_group || ' on ' || broker_name"
 

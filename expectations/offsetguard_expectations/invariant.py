@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 EVERY_ROW = "TRUE"  # as `applies_when`
 
+CLOCK_TOLERANCE_S = 300  # how far a broker's clock may be ahead of ours before its times are of no use
+SKEW_TOLERANCE_S = 10  # how far before it is said: ages and lags in time are wrong by as much
+CORRECT_THE_CLOCKS = (
+    "Compare the clocks of the broker and of the host that runs OffsetGuard (`chronyc tracking`) and correct them."
+)
+MAX_CORRUPT_SHARE = 0.5  # of a table's rows, by one invariant
+MIN_CORRUPT_ROWS = 20  # fewer never stop anything: small clusters have few rows
+
 
 class ViolationMeans(StrEnum):
     """What a violation says, and so what becomes of the row."""
@@ -66,3 +74,14 @@ class Invariant:
 def shown(column_name: str) -> str:
     """Return the SQL text of a column that may be NULL; NULL reads `unknown`."""
     return f"COALESCE({column_name} || '', 'unknown')"
+
+
+def stops_publication(violations: int, rows: int, max_share: float = MAX_CORRUPT_SHARE) -> bool:
+    """Whether one invariant's corrupt rows among a table's rows (sound and corrupt) are too many.
+
+    A single bad row, or a few, never stop a publication: they go to quarantine and are counted. When most of a
+    table is corrupt, facts of the rest would look like a small and healthy cluster; readers are better off with the
+    last good state. Only invariants with `stops_publication` count: left-over offsets or a log's wrong time zone
+    say nothing of a snapshot.
+    """
+    return violations >= MIN_CORRUPT_ROWS and violations > max_share * rows

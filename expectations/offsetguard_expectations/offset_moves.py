@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import OFFSET_MOVES
-from offsetguard_expectations.clocks import CORRECT_THE_CLOCKS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, Invariant, ViolationMeans, shown
 
 LATENESS_TOLERANCE_S = 86_400  # one day: a late run reads events that are younger than its interval
 

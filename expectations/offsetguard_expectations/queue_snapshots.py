@@ -9,8 +9,7 @@ from __future__ import annotations
 from offsetguard.model.offsets import OffsetOrderViolation
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import QUEUE_SNAPSHOTS
-from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS, Invariant, ViolationMeans, shown
 
 _QUEUE = "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
 

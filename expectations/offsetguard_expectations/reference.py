@@ -7,8 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from offsetguard_expectations.agreement import Agreement
-from offsetguard_expectations.corrupt_share import MAX_CORRUPT_SHARE, MIN_CORRUPT_ROWS
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, MIN_CORRUPT_ROWS, Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ALL
 
 if TYPE_CHECKING:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_expectations.clocks import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import (
+    CLOCK_TOLERANCE_S,
+    CORRECT_THE_CLOCKS,
+    SKEW_TOLERANCE_S,
+    Invariant,
+    ViolationMeans,
+    shown,
+)
 
 _QUEUE = "topic || ' ' || broker_name || '/' || queue_id"
 

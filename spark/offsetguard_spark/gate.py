@@ -25,9 +25,8 @@ from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.gate import InvariantResult
 from offsetguard_expectations.agreement import Agreement
 from offsetguard_expectations.conservation import conservation_of, is_reason, quarantined_of, row_count_of
-from offsetguard_expectations.corrupt_share import MAX_CORRUPT_SHARE, stops_publication
 from offsetguard_expectations.findings import Count
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, Invariant, ViolationMeans, stops_publication
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_spark.examples import Sought, find_examples

@@ -14,8 +14,7 @@ from sqlalchemy import Engine
 
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.receivers import Channel
-from offsetguard.model.told import GroupKey, Told, ToldIncident, ToldKey
+from offsetguard.model.told import Channel, GroupKey, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import acknowledgements, incident_events, incidents, silences, told
 from offsetguard.store.database import open_database, reading, writing

@@ -15,7 +15,7 @@ import pytest
 
 from offsetguard.collect.collector import collect_round
 from offsetguard.config import Config
-from offsetguard.config.asking_everything import EVERYTHING
+from offsetguard.config.configuration import EVERYTHING
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle

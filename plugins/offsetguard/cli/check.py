@@ -26,7 +26,7 @@ from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, detai
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
-from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.sampled_rounds import facts_of_rounds
 from offsetguard.judge.registry import judge
 from offsetguard.model.intervals import Interval

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
-from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.configuration import asking_everything
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval

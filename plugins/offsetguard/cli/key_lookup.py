@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
-from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.sampled_rounds import facts_of_rounds
 from offsetguard.facts.snapshot_facts import rows_of
 from offsetguard.judge.registry import judge

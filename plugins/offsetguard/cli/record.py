@@ -15,7 +15,7 @@ from offsetguard.cli.output import Duration
 from offsetguard.cli.parameters import LogFolderOption, details_option
 from offsetguard.cli.record_rounds import Recording, RecordingPlan
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
-from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.configuration import asking_everything
 
 if TYPE_CHECKING:
     from datetime import timedelta

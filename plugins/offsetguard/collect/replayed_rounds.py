@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.offset_events import EventStart
-from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.configuration import asking_everything
 from offsetguard.sources.bundle.rounds import all_rounds_of_bundle
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The whole of config/offsetguard.yml as one typed model, with its sections `retention` and `delivery`."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import time
 from functools import cached_property
 from typing import Annotated
@@ -99,3 +99,14 @@ class Config:
             for position, entry in enumerate(self.groups)
             if matches(cluster, entry.cluster) and position not in matched
         ]
+
+
+EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "rates": 1_000_000, "running_info_clients": 10_000}
+"""Details of all groups in every round: for bundles, whose readers cannot ask again and whose replay burdens nobody."""
+
+
+def asking_everything(config: Config, cluster: str) -> Config:
+    """Return the configuration with the limits of a cluster's rounds lifted; the pace of requests stays."""
+    settings = config.clusters[cluster]
+    collection = replace(settings.collection, **EVERYTHING)
+    return replace(config, clusters={**config.clusters, cluster: replace(settings, collection=collection)})

@@ -25,8 +25,7 @@ from offsetguard.decide.incidents.timing import (
 from offsetguard.decide.message_views import digest
 from offsetguard.decide.news import KnownIncidents, News, Writer
 from offsetguard.model.digests import digest_of
-from offsetguard.model.receivers import Channel
-from offsetguard.model.told import Told, ToldIncident
+from offsetguard.model.told import Channel, Told, ToldIncident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import acknowledgements, silences
@@ -44,8 +43,7 @@ if TYPE_CHECKING:
     from offsetguard.decide.outlooks import Outlooks
     from offsetguard.model.incident import Incident, IncidentEvent
     from offsetguard.model.intervals import Interval
-    from offsetguard.model.receivers import Receiver
-    from offsetguard.model.told import GroupKey, ToldKey
+    from offsetguard.model.told import GroupKey, Receiver, ToldKey
     from offsetguard.model.views import DigestView, MessageView
 
 _MAY_BE_ESCALATIONS = frozenset(

@@ -18,8 +18,8 @@ from offsetguard.judge.registry import rule_title
 from offsetguard.model.digests import digest_of
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.page_addresses import incident_url
-from offsetguard.model.receivers import Channel
 from offsetguard.model.time_zones import zone_of
+from offsetguard.model.told import Channel
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     CLUSTERS_LISTED,

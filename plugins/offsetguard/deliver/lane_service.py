@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from offsetguard.deliver.channels.receipt import Receipt
     from offsetguard.deliver.in_doubt import InDoubt, Turn
     from offsetguard.deliver.sending import Way
-    from offsetguard.model.receivers import Channel
+    from offsetguard.model.told import Channel
     from offsetguard.store.outbox import OutboxMessage
     from offsetguard.store.outbox_claims import Lane
 

@@ -14,7 +14,7 @@ from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import notification_log
 

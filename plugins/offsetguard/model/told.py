@@ -1,4 +1,4 @@
-"""What receivers were told, about which incidents, and what was kept from them and why."""
+"""Receivers, and what they were told: about which incidents, and what was kept from them and why."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from offsetguard.model.receivers import Channel
     from offsetguard.model.verdicts import Severity
+
+
+class Channel(StrEnum):
+    """How a receiver is reached; the value is also the name of the list that holds such receivers in the file."""
+
+    MAIL = "mail"  # receiver: a mail address
+    SLACK = "slack"  # receiver: a channel's name or id; parents are edited, updates are threaded
+    SLACK_WEBHOOK = "slack_webhook"  # receiver: id of an Airflow connection; messages can only be added
+
+
+Receiver = tuple[Channel, str]
 
 
 class MuteReason(StrEnum):

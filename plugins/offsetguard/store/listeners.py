@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from offsetguard.model.incident import Incident
-    from offsetguard.model.receivers import Channel
-    from offsetguard.model.told import MuteReason, ToldIncident
+    from offsetguard.model.told import Channel, MuteReason, ToldIncident
 
 
 @dataclass(frozen=True, slots=True)

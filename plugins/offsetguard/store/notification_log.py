@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.store.database import reading
 from offsetguard.store.models import NotificationLogRow
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, select, update
 
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.model.views import AnyView, read_view
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import aliased
 
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.model.views import DIGEST
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, insert, select, update
 
 from offsetguard.model.digests import digest_of
-from offsetguard.model.receivers import Channel
-from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.columns import chunks
 from offsetguard.store.models import ToldRow

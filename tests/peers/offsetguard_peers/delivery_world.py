@@ -11,7 +11,7 @@ from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.sending import Channels
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.model.views import IncidentView, MessageView, NotificationReason
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.database import writing

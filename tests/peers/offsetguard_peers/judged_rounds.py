@@ -12,7 +12,7 @@ from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.config import Config, LogSource
-from offsetguard.config.asking_everything import asking_everything
+from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.sampled_rounds import facts_of_moments, facts_of_rounds
 from offsetguard.judge.diagnosis import without_own_gaps
 from offsetguard.judge.registry import judge

@@ -14,8 +14,7 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.receivers import Channel
-from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.store import incident_events, incidents, told
 from offsetguard.store.database import writing

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets
 from offsetguard.tables import MANIFEST, PUBLISHED, Table
 from offsetguard_expectations import queue_snapshots
-from offsetguard_expectations.corrupt_share import MIN_CORRUPT_ROWS, stops_publication
-from offsetguard_expectations.invariant import Invariant, ViolationMeans
+from offsetguard_expectations.invariant import MIN_CORRUPT_ROWS, Invariant, ViolationMeans, stops_publication
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each

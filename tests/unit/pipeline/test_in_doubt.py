@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.receipt import LIMIT_S
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.store.outbox_claims import CLAIM_MS
 from offsetguard_peers.waiting import wait_until
 

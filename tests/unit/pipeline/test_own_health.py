@@ -12,7 +12,7 @@ from offsetguard.decide.own_health import look
 from offsetguard.deliver.channels.heartbeat import Heartbeat, beat
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.intervals import Interval
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.store import judged_intervals, outbox, outbox_claims
 from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode

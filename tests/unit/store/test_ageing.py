@@ -10,9 +10,8 @@ import pytest
 from sqlalchemy import func, select
 
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
-from offsetguard.model.receivers import Channel
 from offsetguard.model.silence import Matchers, Silence
-from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DailyReportView
 from offsetguard.store import (

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from offsetguard.decide.message_views import digest
-from offsetguard.model.receivers import Channel
+from offsetguard.model.told import Channel
 from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import notification_log, outbox, outbox_claims
 from offsetguard.store.database import current_time, reading, writing

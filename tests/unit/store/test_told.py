@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.decide.incidents.timing import NOTHING_TOLD
-from offsetguard.model.receivers import Channel
-from offsetguard.model.told import GroupKey, MuteReason, Told, ToldIncident, ToldKey
+from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import told
 from offsetguard.store.database import open_database, reading, writing
