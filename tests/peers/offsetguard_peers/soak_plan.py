@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NAMED_BY_ROUND = 4
 FIRST_OUTAGE_S = 270.0  # the batch is known by then
-OUTAGE_S, LONG_OUTAGE_S = (120.0, 300.0), (600.0, 660.0)
+OUTAGE_S, LONG_OUTAGE_S = (120.0, 300.0), (600.0, 1_200.0)
 WITH_LONG_OUTAGE_S = 1_500.0  # a soak that lasts as long has one
 WATCHED_S = 200.0  # after each outage: four rounds of a minute
 SOON_S = 60.0  # after the collector has come back, where no more is left
