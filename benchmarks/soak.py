@@ -3,11 +3,11 @@
     uv run python benchmarks/soak.py [--version 5.5.0] [--minutes 30] [--every 15] [--seed 1] [--no-outages] [--keep]
 
 A master and its slave serve seven consumer groups, a batch that comes and goes, and newcomers; something happens to
-them every ten seconds or so, and the collector is away now and then, in half an hour once for ten to twenty minutes. A round is
-collected and judged every 15 s, and another one every minute, with the logs of the brokers, by the code of `check` and
-the pipeline. Some groups are made to stand still; each must be named by the 4th round of a minute. What counts stands
-in `offsetguard_peers/soak.py`. Prints every finding above INFO; exit 1 if one is about a group that is well, or a group
-that stood still was not named in time. `--keep` keeps the figures for docs/verdicts.md.
+them every ten seconds or so, and the collector is away now and then, in half an hour once for ten to twenty minutes.
+A round is collected and judged every 15 s, and another one every minute, with the logs of the brokers, by the code of
+`check` and the pipeline. Some groups are made to stand still; each must be named by the 4th round of a minute. What
+counts stands in `offsetguard_peers/soak.py`. Prints every finding above INFO; exit 1 if one is about a group that is
+well, or a group that stood still was not named in time. `--keep` keeps the figures for docs/verdicts.md.
 """
 
 from __future__ import annotations
