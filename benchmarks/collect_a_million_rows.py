@@ -19,22 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 from many_groups import QUEUES, subscriptions
 
 from offsetguard.sources.rocketmq.codes import ResponseCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from multiprocessing.connection import Connection
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted_peer import Conversation
 
 Answer = tuple[int, str | None, "Mapping[str, str] | None", bytes]
 

@@ -22,10 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -42,9 +42,6 @@ from warm_exporter import WarmExporter
 from offsetguard_peers.jvm import OPEN_INTERNALS, java
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_spark.jars import jar_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 MQADMIN_COMMAND, EXPORTER = "mqadmin consumerProgress", "rocketmq-exporter, warm round"

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.config import Config
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
@@ -27,14 +29,6 @@ from offsetguard_spark.rows import WRITTEN_AS_LANDED
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import spark_schema
 from offsetguard_spark.tags import tagged
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.config import Config
-    from offsetguard.config.workspace import Workspace
 
 CLUSTER = "demo"
 

@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from offsetguard.sources.rocketmq.body_decoders import (
     all_consumer_offsets,
@@ -19,9 +19,6 @@ from offsetguard.sources.rocketmq.body_decoders import (
     consumer_connections,
     topic_stats,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 QUEUES = 16
 ROUNDS = 7

@@ -18,9 +18,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import great_expectations as gx
+from pyspark.sql import DataFrame, SparkSession
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.verdicts import Severity
@@ -28,9 +29,6 @@ from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.suites import invariant_expectation
 from offsetguard_spark.session import make_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MAX_TIMES_BARE = {11: 1.3, 40: 2.5}
 OFFSETS = ("min_offset", "consumer_offset", "pull_offset", "max_offset")

@@ -12,17 +12,15 @@ import selectors
 import socket
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard_peers.admin import ChangingCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from types import TracebackType
 
 SEND_MESSAGE, HEART_BEAT = 10, 34
 TOPICS_PER_GROUP, QUEUES = 5, 16

@@ -11,13 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from offsetguard.config import Config
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LIMIT_S = 1.0
 KINDS: dict[str, Callable[[int], str]] = {

@@ -35,18 +35,15 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from offsetguard.sources.logs.matching import PATTERNS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyspark.sql import DataFrame
-
-    from offsetguard.sources.logs.pattern import Pattern
+from offsetguard.sources.logs.pattern import Pattern
 
 EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "logs" / "excerpts"
 PLUGINS = Path(__file__).parents[1] / "plugins"

@@ -20,15 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import And, EqualTo, Reference
 from pyiceberg.expressions.literals import literal
+from sqlalchemy import Engine
 
 from offsetguard.cli.history import FIGURES
 from offsetguard.config.workspace import Workspace
@@ -40,11 +42,6 @@ from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.tables import GROUP_FACTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.iceberg_writer import append, create_table, new_catalog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sqlalchemy import Engine
 
 Slice = tuple[range, range]  # groups and intervals of a file
 CLUSTER = "main"

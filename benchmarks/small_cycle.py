@@ -23,13 +23,15 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cycle_by_hand import CLUSTER, by_hand
+from pyspark.sql import SparkSession
 
 import offsetguard_expectations.checkpoint  # noqa: F401 - before the clock starts: the second cycle of a process has it
 from offsetguard.collect.landing import land
@@ -45,11 +47,6 @@ from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.session import make_session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MOST_SECONDS, MOST_TIMES_PLAIN = 3.0, 2.5

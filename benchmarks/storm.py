@@ -16,11 +16,13 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
@@ -31,18 +33,12 @@ from offsetguard.deliver.sending import Channels
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.slack_limits import RateLimits
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.slack_workspace import Channel
 from offsetguard_peers.smtp_server import SmtpServer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sqlalchemy import Engine
-
-    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

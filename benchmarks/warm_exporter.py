@@ -10,14 +10,10 @@ from __future__ import annotations
 import re
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard_peers.jvm import java
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 WITHIN_S = 600
 _STARTED = re.compile(r"INFO consumer offset collection task starting\.+")

@@ -27,13 +27,14 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
@@ -45,11 +46,6 @@ from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import create_missing_tables, spark_schema, table_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame
 
 FIRST = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 WINDOW_SNAPSHOTS = 60

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.smtp_server import SmtpServer
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.session import QUICK_COMPILER_OPTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 load_profile()
 gc.set_threshold(200_000, 20, 20)  # the collector of garbage took a tenth of the time

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from offsetguard.model.verdicts import Severity
+from offsetguard.tables import Table
 from offsetguard_expectations.invariant import ViolationMeans
-
-if TYPE_CHECKING:
-    from offsetguard.tables import Table
 
 SUMMABLE = 2**62  # sums in published tables end at 2^63 - 1: with a value beyond this, two levels cannot be compared
 

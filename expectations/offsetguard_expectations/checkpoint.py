@@ -12,21 +12,33 @@ With `suites.py` the only file that imports great_expectations (5 s).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import great_expectations as gx
 from great_expectations.checkpoint.actions import ActionContext, ValidationAction
+from great_expectations.checkpoint.checkpoint import CheckpointResult
 from great_expectations.compatibility.pydantic import PrivateAttr
+from great_expectations.core.expectation_validation_result import (
+    ExpectationSuiteValidationResult,
+    ExpectationValidationResult,
+)
 from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
+from great_expectations.expectations.expectation import Expectation
 
 from offsetguard.model.errors import PublishError
-from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table
+from offsetguard_expectations.agreement import Agreement, Figure
 from offsetguard_expectations.conservation import (
     conservation_of,
     is_reason,
@@ -38,6 +50,7 @@ from offsetguard_expectations.findings import Count, Findings
 from offsetguard_expectations.invariant import EVERY_ROW, ViolationMeans
 from offsetguard_expectations.invariants import AGREEMENTS, ROW_INVARIANTS
 from offsetguard_expectations.run_page import render_run_page
+from offsetguard_expectations.run_report import RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
 from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
@@ -45,24 +58,6 @@ from offsetguard_expectations.suites import (
     invariant_expectation,
     severity_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from concurrent.futures import Executor, Future
-    from pathlib import Path
-
-    from great_expectations.checkpoint.checkpoint import CheckpointResult
-    from great_expectations.core.expectation_validation_result import (
-        ExpectationSuiteValidationResult,
-        ExpectationValidationResult,
-    )
-    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
-    from great_expectations.expectations.expectation import Expectation
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
-    from offsetguard_expectations.agreement import Agreement, Figure
-    from offsetguard_expectations.run_report import RunReport
 
 _CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
 _COMPARED = tuple(dict.fromkeys(figure for one in AGREEMENTS for figure in (one.figure, one.expected)))

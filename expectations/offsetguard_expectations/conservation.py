@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from offsetguard.tables import QUARANTINE
-from offsetguard_expectations.agreement import rows_of
-
-if TYPE_CHECKING:
-    from offsetguard.tables import Table
-    from offsetguard_expectations.agreement import Figure
+from offsetguard.tables import QUARANTINE, Table
+from offsetguard_expectations.agreement import Figure, rows_of
 
 
 def row_count_of(table: Table) -> Figure:

@@ -6,24 +6,18 @@ Made every ten minutes (and when there are none yet), not with every run: a day 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS
-from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.invariants import ALL, Check
 from offsetguard_expectations.run_page import ENVIRONMENT
 from offsetguard_expectations.site import replace_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    from offsetguard.lake.reading.fact_reader import FactReader
-    from offsetguard_expectations.invariants import Check
 
 SPAN = timedelta(hours=24)
 FOLDER = "history"

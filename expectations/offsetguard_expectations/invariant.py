@@ -10,12 +10,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from offsetguard.model.verdicts import Severity
-    from offsetguard.tables import Table
-
+from offsetguard.model.verdicts import Severity
+from offsetguard.tables import Table
 
 EVERY_ROW = "TRUE"  # as `applies_when`
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from offsetguard_expectations.agreement import Agreement
 from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, MIN_CORRUPT_ROWS, Invariant, ViolationMeans
-from offsetguard_expectations.invariants import ALL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from offsetguard_expectations.invariants import Check
+from offsetguard_expectations.invariants import ALL, Check
 
 _CONSEQUENCES = {
     ViolationMeans.TROUBLE: "the row stays and becomes a finding",

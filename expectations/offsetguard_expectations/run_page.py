@@ -6,18 +6,14 @@ groups, topics and brokers are whatever their owners typed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard_expectations.run_report import RunReport
-
+from offsetguard.model.intervals import Interval
+from offsetguard_expectations.run_report import RunReport
 
 NOTHING_SEEN = "nothing-seen"
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from offsetguard.tables import MANIFEST
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import MANIFEST, Table
 from offsetguard_expectations.invariant import ViolationMeans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
-    from offsetguard_expectations.invariants import Check
+from offsetguard_expectations.invariants import Check
 
 _WORST_FIRST = (ViolationMeans.DEFECT, ViolationMeans.TROUBLE, ViolationMeans.CORRUPT)
 

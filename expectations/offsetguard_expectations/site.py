@@ -7,13 +7,10 @@ history: which invariants a run flagged is read from the head of its page.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.model.intervals import Interval
 from offsetguard_expectations.run_page import RecentRun
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEPT_RUNS = 1440  # one day of minutes: a warning's link still works the next morning
 LINKED_RUNS = 60

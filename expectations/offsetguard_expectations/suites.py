@@ -15,7 +15,7 @@ needs it, never at the top of a DAG. `expectations/README.md` shows how to use a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import duckdb
 import great_expectations as gx
@@ -23,7 +23,8 @@ import pyarrow as pa
 from great_expectations.compatibility.pyspark import functions as F  # type: ignore[attr-defined]
 from great_expectations.core.metric_domain_types import MetricDomainTypes
 from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
-from great_expectations.core.suite_parameters import SuiteParameterDict  # noqa: TC002 - a pydantic field's type
+from great_expectations.core.suite_parameters import SuiteParameterDict
+from great_expectations.execution_engine.execution_engine import ExecutionEngine
 from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 from great_expectations.expectations.expectation import BatchExpectation
@@ -31,18 +32,13 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.expectations.metrics.metric_provider import metric_partial, metric_value
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 from great_expectations.validator.metric_configuration import MetricConfiguration
+from great_expectations.validator.validator import ValidationDependencies
 
 from offsetguard.model.verdicts import Severity
+from offsetguard.tables import Table
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard_expectations.invariant import EVERY_ROW
+from offsetguard_expectations.invariant import EVERY_ROW, Invariant
 from offsetguard_expectations.invariants import ROW_INVARIANTS
-
-if TYPE_CHECKING:
-    from great_expectations.execution_engine.execution_engine import ExecutionEngine
-    from great_expectations.validator.validator import ValidationDependencies
-
-    from offsetguard.tables import Table
-    from offsetguard_expectations.invariant import Invariant
 
 _SEVERITY = {
     Severity.CRITICAL: FailureSeverity.CRITICAL,

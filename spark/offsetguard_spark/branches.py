@@ -9,37 +9,37 @@ in milliseconds, as commits to the same catalog, with the state of main that the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThanOrEqual, Reference
 from pyiceberg.expressions.literals import literal
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import SnapshotRefType
-from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    RemoveSnapshotRefUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import catalog_shown
 from offsetguard.lake.reading.catalog import NO_SNAPSHOT, catalog_errors_named, load_table, open_catalog
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.tables import table_name
 from offsetguard_spark.tags import tagged
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-
-    from pyiceberg.catalog.sql import SqlCatalog
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.update import TableRequirement, TableUpdate
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
 
 MAIN = "main"
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`

@@ -11,14 +11,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard_spark.jars import cache_folder
 from offsetguard_spark.spark_home import spark_home
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # a JVM tells on stdout what it could not share
 PREFIX = "spark-classes-"

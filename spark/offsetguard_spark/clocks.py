@@ -8,16 +8,14 @@ writes.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.lake.upkeep.commit_times import TOLERATED
 from offsetguard.model.errors import PublishError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _THIS_HOST = frozenset({"localhost", "127.0.0.1", "::1"})
 

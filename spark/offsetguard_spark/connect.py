@@ -12,15 +12,13 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from offsetguard.model.errors import OffsetGuardError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_PORT = 15002
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of Spark's variable, on both sides

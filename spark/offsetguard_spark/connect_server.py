@@ -24,8 +24,10 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from offsetguard.config.workspace import SPARK_TEMPORARY, Workspace
 from offsetguard.model.errors import OffsetGuardError
@@ -34,11 +36,6 @@ from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
 from offsetguard_spark.jars import jar_paths
 from offsetguard_spark.session import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master
 from offsetguard_spark.spark_home import spark_home
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-    from typing import IO
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_PATIENCE_S = 300.0

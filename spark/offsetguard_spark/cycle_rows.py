@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard_spark.progress import Progress
-    from offsetguard_spark.publish_report import PublishReport
+from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish_report import PublishReport
 
 _ERROR_LENGTH = 500
 

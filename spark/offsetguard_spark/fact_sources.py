@@ -5,29 +5,23 @@ Facts are made of written rows, never of landed ones, so that the two cannot dis
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from offsetguard.config import Config
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
-from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES, Table
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import nothing
 from offsetguard_spark.tags import tagged
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.config import Config
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
-
 
 _HISTORY = "_history"
 _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from offsetguard.facts.traffic_baselines import FIRST_MINUTES, hour_that_passed
 from offsetguard.tables import (
@@ -26,14 +28,7 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame
-
-    from offsetguard_spark.fact_sources import FactSources
-
+from offsetguard_spark.fact_sources import FactSources
 
 _SEEN = (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, BROKER_SNAPSHOTS, GROUP_SNAPSHOTS)
 

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.collect.landing import snapshot_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
-    from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
+from offsetguard.store.published_intervals import PublishedInterval
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,38 +11,31 @@ not checked  what could not be evaluated; nothing is published then either
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from offsetguard.collect.manifest import Manifest
 from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.gate import InvariantResult
-from offsetguard_expectations.agreement import Agreement
+from offsetguard_expectations.agreement import Agreement, Figure
 from offsetguard_expectations.conservation import conservation_of, is_reason, quarantined_of, row_count_of
-from offsetguard_expectations.findings import Count
+from offsetguard_expectations.findings import Count, Findings
 from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, Invariant, ViolationMeans, stops_publication
-from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS
+from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_spark.examples import Sought, find_examples
 from offsetguard_spark.invariants import example_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.model.intervals import Interval
-    from offsetguard_expectations.agreement import Figure
-    from offsetguard_expectations.findings import Findings
-    from offsetguard_expectations.invariants import Check
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs

@@ -15,20 +15,25 @@ A line belongs to the interval in which it was written.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sqlalchemy import Engine
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.time_zones import zone_of
-from offsetguard.sources.logs.log_files import identity_of, look_at, matching_paths
+from offsetguard.sources.logs.log_files import LogFile, identity_of, look_at, matching_paths
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.store.locks import only_publisher
-from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
+from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.branches import (
     INGESTED_PREFIX,
     INGESTED_TABLES,
@@ -39,20 +44,9 @@ from offsetguard_spark.branches import (
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
 from offsetguard_spark.log_records import read_records
+from offsetguard_spark.progress import Progress
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, SparkSession
-    from sqlalchemy import Engine
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.sources.logs.log_files import LogFile
-    from offsetguard.tables import Table
-    from offsetguard_spark.progress import Progress
 
 _BYTES_PER_LINE = 100  # only decides whether Spark compiles what it does
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -20,9 +20,6 @@ from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish_job import fail, say
 from offsetguard_spark.session import make_session
 from offsetguard_spark.spark_errors import first_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,19 +8,15 @@ rebuilt from the snapshots of one window. Neither is written.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard_spark.branches import Branches
 from offsetguard_spark.queue_state import fold_snapshot, rebuild
 from offsetguard_spark.tables import table_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from offsetguard.store.published_intervals import PublishedInterval
-    from offsetguard_spark.branches import Branches
 
 _EVER = datetime.max.replace(tzinfo=UTC)
 

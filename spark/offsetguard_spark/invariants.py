@@ -5,21 +5,17 @@ Everything here is lazy. A row that breaks a corrupt invariant goes to quarantin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.tables import LANDED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_spark.tables import nothing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 UNDECODABLE = "UNDECODABLE"  # stands in quarantine.invariant_id for what could not even be read
 CORRUPT = "corrupt_invariants"

@@ -13,12 +13,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PROGRESS_AFTER_S = 2.0
 PROGRESS_EVERY_S = 5.0

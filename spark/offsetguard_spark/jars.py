@@ -16,16 +16,13 @@ import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.ivy import IvyFailed, download
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 SETS_FOLDER = Path(__file__).parent / "jar_sets"
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.collect.landing import read_table
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import PublishError, SnapshotError
+from offsetguard.model.intervals import Interval
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.tables import spark_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard.store.published_intervals import PublishedInterval
 
 CLOCKS_DIFFER = timedelta(minutes=1)  # so far may the collector's clock be ahead of the publisher's
 

@@ -9,24 +9,18 @@ and interpret everything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from offsetguard.sources.logs.layouts import LAYOUTS
 from offsetguard.sources.logs.matching import PATTERNS, beginnings
 from offsetguard.sources.logs.moves import CAUSES, MOVE
+from offsetguard.sources.logs.pattern import Pattern
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.log_fields import FIRST_TEXT, replacement, with_pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Column, DataFrame
-
-    from offsetguard.sources.logs.pattern import Pattern
 
 _SECOND_CHARACTERS = len("2026-11-21 06:45:30")
 

@@ -7,19 +7,13 @@ as reading a log of a hundred MiB.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from offsetguard.sources.logs.pattern import FieldType
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from offsetguard.sources.logs.pattern import Field, Part, Pattern
+from offsetguard.sources.logs.pattern import Field, FieldType, Part, Pattern
 
 FIRST_TEXT = 3  # in what was found: behind an empty text, the JSON of `replacement` and the pattern's number
 

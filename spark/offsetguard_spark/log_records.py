@@ -18,26 +18,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from offsetguard.sources.logs.blocks import blocks_of
 from offsetguard.sources.logs.layouts import RECORD_START
 from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, wanted_head
+from offsetguard.sources.logs.pattern import Pattern
 from offsetguard.sources.logs.records import MAX_RECORD_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.sources.logs.pattern import Pattern
 
 BLOCK_BYTES = 32 * 1024 * 1024
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")

@@ -19,15 +19,23 @@ from __future__ import annotations
 
 import importlib
 import uuid
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+from sqlalchemy import Engine
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading.catalog import check_catalog_is_there
 from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.locks import only_publisher
+from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
 from offsetguard_expectations.history import is_due, publish_history
@@ -35,31 +43,16 @@ from offsetguard_spark.branches import Branches, drop_left_over
 from offsetguard_spark.cycle_rows import recorded_cycle
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.forwarding import Forwarding
-from offsetguard_spark.gate import TAG, check_written
+from offsetguard_spark.gate import TAG, GateReport, check_written
 from offsetguard_spark.interval_state import fold_interval
-from offsetguard_spark.landed import check_landed, check_moment, check_same_snapshot
+from offsetguard_spark.landed import LandedTable, check_landed, check_moment, check_same_snapshot
+from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.rows import IntervalRows
 from offsetguard_spark.session import is_small, suit_row_count
 from offsetguard_spark.spark_errors import disk_errors_named
 from offsetguard_spark.tables import load_tables, prepare_tables
 from offsetguard_spark.tags import tagged
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-
-    from pyspark.sql import SparkSession
-    from sqlalchemy import Engine
-
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.config import Config
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
-    from offsetguard.store.locks import Lock
-    from offsetguard_spark.gate import GateReport
-    from offsetguard_spark.landed import LandedTable
-    from offsetguard_spark.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

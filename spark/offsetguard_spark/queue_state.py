@@ -7,17 +7,14 @@ operators and for backfills, whose facts must not see what came later.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.facts.texts import QUEUE_WINDOWS
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.sql_engine import SparkEngine
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from offsetguard.model.intervals import Interval
 
 LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads; of a queue seen each minute, point 5 is up to 73 min old
 

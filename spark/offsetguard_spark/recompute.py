@@ -9,13 +9,15 @@ Killed anywhere, it goes on where it was: what was published since the recomputa
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.lake.reading.catalog import catalog_exists
@@ -27,15 +29,9 @@ from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard_spark.progress import Progress
+from offsetguard_spark.publish import Publisher
 from offsetguard_spark.spark_errors import first_line
 from offsetguard_spark.tables import load_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyspark.sql import SparkSession
-
-    from offsetguard_spark.publish import Publisher
 
 _UNPACKED_AT_ONCE = 60  # intervals: housekeeping may pack again what takes longer
 _FAILURES = 3  # in a row, of which none is due to a landed file: the next interval would fail, too

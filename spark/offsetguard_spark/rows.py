@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS
+from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.gate import InvariantResult
+from offsetguard_spark.branches import Branches
+from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.fact_tables import FACT_TABLES
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
-from offsetguard_spark.landed import read_landed
+from offsetguard_spark.landed import LandedTable, read_landed
 from offsetguard_spark.tables import nothing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame
-
-    from offsetguard.tables import Table
-    from offsetguard.tables.gate import InvariantResult
-    from offsetguard_spark.branches import Branches
-    from offsetguard_spark.fact_sources import FactSources
-    from offsetguard_spark.landed import LandedTable
 
 WRITTEN_AS_LANDED = tuple(table for table in LANDED if table in PUBLISHED)
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import PublishError
 from offsetguard_spark.connect import telling_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config.workspace import Workspace
 
 _FULL = re.compile(r"No space left on device|File too large|Disk quota exceeded|database or disk is full")
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from offsetguard.model.errors import PublishError
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import Branches, drop_left_over
+from offsetguard_spark.publish import Publisher
 from offsetguard_spark.queue_state import rebuild
 from offsetguard_spark.tables import prepare_tables
-
-if TYPE_CHECKING:
-    from offsetguard_spark.publish import Publisher
 
 
 def rebuild_state(publisher: Publisher, cluster: str) -> int:

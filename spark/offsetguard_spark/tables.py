@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyiceberg import types as iceberg_types
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
 from pyiceberg.types import NestedField
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
 from offsetguard.lake.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
 from offsetguard_spark.clocks import agreed_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from pyiceberg.table import Table as IcebergTable
-    from pyspark.sql import DataFrame, SparkSession
-    from sqlalchemy import Engine
-
-    from offsetguard.config.workspace import Workspace
 
 _SPARK_TYPES: dict[ColumnType, spark_types.DataType] = {
     ColumnType.STRING: spark_types.StringType(),

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -18,9 +18,6 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import open_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 # As a task does it: the runner configures the backend, the operator sends, and the process ends.

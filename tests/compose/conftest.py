@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard_peers.docker_engine import DockerEngine, compose, docker_missing, ensure_base_images
 from offsetguard_peers.needs import fail_or_skip
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).parents[2]
 BUILD_WITHIN_S = 3_600.0  # 4 min on an idle machine

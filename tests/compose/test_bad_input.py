@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import shutil
 import socket
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard_peers.compose_stack import Stack
 from offsetguard_peers.docker_engine import DockerFailed, docker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.compose, pytest.mark.slow, pytest.mark.usefixtures("images")]
 

@@ -11,8 +11,9 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -22,9 +23,6 @@ from offsetguard_peers.compose_stack import Stack
 from offsetguard_peers.docker_engine import docker
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.compose, pytest.mark.slow]
 

@@ -7,10 +7,11 @@ import os
 import signal
 import time
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -49,9 +50,6 @@ from offsetguard_peers.admin import Admin, send
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.collect.collector import collect_snapshot
+from offsetguard.collect.landing import Row
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.detail_readings import tell, wait_for
+from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.snapshot_rows import as_rows
-
-if TYPE_CHECKING:
-    from offsetguard.collect.landing import Row
-    from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

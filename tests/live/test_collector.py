@@ -8,13 +8,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.landing import Row
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.model.errors import BrokerRefused
@@ -30,13 +33,6 @@ from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.snapshot_rows import as_rows
 from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.detail_rows import broker_stats_rows
+from offsetguard.collect.landing import Row
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.refusals import NotThere
 from offsetguard.sources.rocketmq.requests import (
@@ -28,15 +29,10 @@ from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.detail_readings import PATIENCE_S, now_interval, rates_of, readings_of, tell, wait_for
 from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.rocketmq import RocketMQCluster
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+Seen = dict[Callable[[RocketMQCluster], None], list[Future[None]]]
 
-    from offsetguard.collect.landing import Row
-    from offsetguard_peers.rocketmq import RocketMQCluster
-
-    Seen = dict[Callable[[RocketMQCluster], None], list[Future[None]]]
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -8,10 +8,11 @@ story is told once, in `story`; the tests look at what it left.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -19,17 +20,13 @@ from sqlalchemy import text
 from offsetguard.store.database import open_database, reading
 from offsetguard_peers.chromium import open_page
 from offsetguard_peers.clients import running_consumer
+from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.slack_workspace import PostedMessage
+from offsetguard_peers.smtp_server import ReceivedMail
 from offsetguard_peers.staging import stage_backlog
 from offsetguard_peers.waiting import wait_until
 from offsetguard_peers.world import World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard_peers.rocketmq import RocketMQCluster
-    from offsetguard_peers.slack_workspace import PostedMessage
-    from offsetguard_peers.smtp_server import ReceivedMail
-    from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow]
 

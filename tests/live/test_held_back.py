@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
 from offsetguard.config import Config
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.judge.registry import judge
+from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, produce_held_back, running_consumer
 from offsetguard_peers.detail_readings import wait_for
 from offsetguard_peers.rocketmq import RocketMQCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.judge.rule import Finding
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -6,18 +6,15 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard_peers.http_peer import HttpPeer, Quiet
 from offsetguard_spark.jars import jar_paths, read_set, set_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

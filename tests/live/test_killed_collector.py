@@ -9,7 +9,7 @@ import random
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +20,6 @@ from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES
 from offsetguard_peers.collect_once import collect_once
 from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from offsetguard_peers.grpc_clients import GrpcConsumers, GrpcSpec, running_grpc
 from offsetguard_peers.proxy import Proxy
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.config import LogSource
+from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.moves import moves_from
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard.sources.rocketmq.requests import PullMessage
@@ -19,11 +20,6 @@ from offsetguard_peers.clients import produce
 from offsetguard_peers.jvm import class_path
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.sources.logs.cursor import LogCursor
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

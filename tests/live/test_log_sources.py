@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.config import LogSource
+from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.events import LogEvent
 from offsetguard.sources.logs.moves import Direction, direction, moves_from
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from offsetguard.sources.logs.cursor import LogCursor
-    from offsetguard.sources.logs.events import LogEvent
-    from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

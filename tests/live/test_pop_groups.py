@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
 from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.judge.rules.accumulation import find
@@ -23,12 +26,6 @@ from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.proxy import Proxy
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
-    from offsetguard.collect.manifest import Manifest
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

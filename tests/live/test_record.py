@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from offsetguard.collect.collector import collect_round
+from offsetguard.collect.collector import Snapshot, collect_round
 from offsetguard.config import Config
 from offsetguard.config.configuration import EVERYTHING
 from offsetguard.model.intervals import Interval
@@ -30,11 +31,6 @@ from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.snapshot_rows import as_rows
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.collector import Snapshot
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

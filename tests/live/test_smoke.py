@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
+from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import stage_backlog
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = pytest.mark.live
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,16 +18,12 @@ from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTo
 from offsetguard.sources.state_files.asker import StateFolderAsker
 from offsetguard.sources.state_files.folder import read_state_folder
 from offsetguard_peers.admin import Admin
+from offsetguard_peers.broker import Broker
 from offsetguard_peers.clients import produce
 from offsetguard_peers.mqadmin import mqadmin_command, mqadmin_environment
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard_peers.broker import Broker
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

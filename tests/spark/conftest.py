@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from offsetguard.collect.landing import land
+from offsetguard.collect.landing import Row, land
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED
 from offsetguard_spark.session import make_session, session_config, suit_row_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from offsetguard.collect.landing import Row
 
 CLUSTER = "demo"
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -6,18 +6,23 @@ import re
 import resource
 import shutil
 import sqlite3
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from offsetguard.collect.manifest import Manifest
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts
 from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotError
 from offsetguard.model.intervals import Interval
@@ -28,16 +33,6 @@ from offsetguard_spark.landed import CLOCKS_DIFFER
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.spark_errors import first_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.facts.interval import IntervalFacts
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 EARLIER = Interval(datetime(2026, 11, 21, 10, 38, tzinfo=UTC))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
+from pyspark.sql import DataFrame, SparkSession
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
@@ -17,11 +18,6 @@ from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.config.workspace import Workspace
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard_peers.needs import fail_or_skip
 from offsetguard_spark.class_archive import class_archive, class_archive_options
+from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.jars import cache_folder, jar_paths
 from offsetguard_spark.make_class_archive import make_class_archive
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from offsetguard_spark.connect_server import ConnectServer
 
 
 @pytest.fixture

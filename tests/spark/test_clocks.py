@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.commit_times import check_not_ahead
 from offsetguard.model.errors import PublishError
@@ -17,11 +18,6 @@ from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.clock_ahead import put_newest_commit_ahead
 from offsetguard_spark.clocks import agreed
 from offsetguard_spark.tables import prepare_tables, table_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from offsetguard.config.workspace import Workspace
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 

@@ -8,16 +8,18 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.published import read_rows
 from offsetguard.lake.reading.catalog import open_catalog
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED
@@ -26,11 +28,6 @@ from offsetguard_peers.standalone_spark import StandaloneSpark
 from offsetguard_peers.waiting import wait_until
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.model.intervals import Interval
 
 pytestmark = pytest.mark.slow
 

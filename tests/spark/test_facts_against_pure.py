@@ -6,22 +6,19 @@ import math
 from dataclasses import asdict, fields
 from datetime import timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
+from offsetguard.config import Config
 from offsetguard.facts.interval import group_facts_of, queue_facts_of, record_of
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.facts import TopicFacts
 from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from offsetguard.config import Config
 
 BROKERS = ("broker-a", "broker-b", "broker-c")
 TOPICS = ("orders", "clicks", "%RETRY%g0")

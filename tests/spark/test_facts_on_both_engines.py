@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
 from random import Random
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from offsetguard.config.groups import Judgement
 from offsetguard.facts import texts
@@ -21,11 +23,6 @@ from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.generated_queues import SPAN
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import spark_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
 INTERVALS = 300 if is_thorough() else 60
 SEED = time_ns()

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
+
+from offsetguard.config import Config
 from offsetguard.facts.traffic_baselines import hour_of_week
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.facts import Baseline
 from offsetguard_peers.fact_frames import Frames, Row, rows_of, sources_of
 from offsetguard_spark.fact_tables import has_traffic_to_fold
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from offsetguard.config import Config
 
 
 def _earlier(snapshot, minutes: float, **columns: Any) -> Row:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.collect.landing import table_of
@@ -30,21 +33,13 @@ from offsetguard.tables import (
     ColumnType,
     Table,
 )
+from offsetguard.tables.gate import InvariantResult
 from offsetguard_expectations.invariants import AGREEMENTS, ALL
 from offsetguard_spark.examples import MAX_EXAMPLES, Sought, find_examples
 from offsetguard_spark.gate import GateReport, check_written
 from offsetguard_spark.invariants import corrupt_invariants_of, invariants_of, mark, quarantine_rows
 from offsetguard_spark.invariants import sound_rows as sound
 from offsetguard_spark.tables import spark_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.tables.gate import InvariantResult
-
 
 FILLED_IN: dict[ColumnType, Any] = {
     ColumnType.STRING: "",

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import gzip
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from offsetguard.model.errors import ConfigError
 from offsetguard.store.database import open_database
-from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
+from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.tables import load_tables, table_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-    from offsetguard.tables import Table
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 LINE = (

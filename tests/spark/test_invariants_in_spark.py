@@ -8,18 +8,16 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import great_expectations as gx
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
 from offsetguard.tables import QUEUE_SNAPSHOTS, ColumnType, Table
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_expectations.suites import suite
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CASE_FILE = yaml.safe_load(
     (Path(__file__).parents[1] / "unit" / "expectations" / "cases" / "invariants.yml").read_text(encoding="utf-8")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from offsetguard.collect.landing import read_manifest
 from offsetguard.model.errors import SnapshotError
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_spark.landed import check_landed, one_row_per_key
 from offsetguard_spark.tables import spark_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
 
 def _truncate(file: Path) -> None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import pytest
+from pyspark.sql import DataFrame
 
-from offsetguard.tables import LOG_EVENTS
+from offsetguard.tables import LOG_EVENTS, Table
 from offsetguard_peers.log_fact_cases import INTERVAL, SINCE
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.fact_tables import has_log_lines, has_subscriptions
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame
-
-    from offsetguard.tables import Table
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.model.time_zones import zone_of
@@ -15,14 +16,9 @@ from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row
 from offsetguard.sources.logs.events import read_records as outcomes_of
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.moves import moves_from
-from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
+from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
 from offsetguard_spark.log_records import read_records
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from offsetguard.tables import Table
 
 EXCERPTS = sorted((Path(__file__).parents[1] / "unit" / "logs" / "excerpts").glob("*.log"))
 ZONE = "+08:00"

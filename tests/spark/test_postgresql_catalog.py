@@ -6,19 +6,22 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import create_engine, text
 
 from offsetguard.cli.history import history
 from offsetguard.config import Retention
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import NAMESPACE
 from offsetguard.lake.reading.catalog import (
     catalog_exists,
@@ -30,21 +33,14 @@ from offsetguard.lake.reading.catalog import (
 from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED
 from offsetguard_peers.postgresql import PostgresServer
 from offsetguard_spark.connect import TOKEN_VARIABLE
+from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.tables import create_missing_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyiceberg.table import Table as IcebergTable
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
-    from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"

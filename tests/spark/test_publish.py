@@ -6,16 +6,21 @@ Each test begins with a workspace in which the interval of `snapshot` is publish
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from sqlalchemy import Engine
 
 from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.published import read_interval_facts, read_rows
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.lake.reading.catalog import load_table, open_catalog
@@ -27,18 +32,8 @@ from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STA
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.tables import load_tables, table_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
-    from sqlalchemy import Engine
-
-    from offsetguard.config import Config
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard_spark.publish_report import PublishReport
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 

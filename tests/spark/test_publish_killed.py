@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from offsetguard.collect.manifest import Manifest
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts, read_rows
 from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.model.intervals import Interval
@@ -30,11 +32,7 @@ from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUEUE_STATE
 from offsetguard_peers.publish_driver import running_job
 from offsetguard_spark.connect import TOKEN_VARIABLE
-
-if TYPE_CHECKING:
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = pytest.mark.slow
 

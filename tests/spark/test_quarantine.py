@@ -6,24 +6,22 @@ import json
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.quarantine import quarantine
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.lake.reading.quarantine import Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.redrive_job import redrive
-
-if TYPE_CHECKING:
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 VERSIONS = {one.id: one.rule_version for one in ROW_INVARIANTS}

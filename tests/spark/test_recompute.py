@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from offsetguard.config import Retention
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
-from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE
+from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE, Table
 from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.publish_report import PublishReport
 from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport
 from offsetguard_spark.state_rebuild import rebuild_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.tables import Table
-    from offsetguard_spark.publish_report import PublishReport
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 NOW = START + timedelta(minutes=20)

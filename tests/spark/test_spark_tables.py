@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.tables import BROKER_SNAPSHOTS, LANDED, MANIFEST, PUBLISHED, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_expectations.invariants import ALL
 from offsetguard_spark.tables import prepare_tables, spark_schema, table_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from offsetguard.config.workspace import Workspace
 
 MOST_MANIFESTS = 5
 

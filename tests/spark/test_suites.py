@@ -6,7 +6,7 @@ import re
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import great_expectations as gx
 import great_expectations.expectations as gxe
@@ -18,17 +18,14 @@ from hypothesis import strategies as st
 
 from offsetguard.collect.landing import table_of
 from offsetguard.model.offsets import OffsetOrderViolation
-from offsetguard.tables import QUEUE_SNAPSHOTS, ColumnType
+from offsetguard.tables import QUEUE_SNAPSHOTS, ColumnType, Table
 from offsetguard.tables.arrow import arrow_schema
+from offsetguard_expectations.invariant import Invariant
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_expectations.suites import suite
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard.tables import Table
-    from offsetguard_expectations.invariant import Invariant
 
 CASE_FILE = read_cases(Path(__file__).parents[1] / "unit" / "expectations" / "cases" / "invariants.yml")
 README = (Path(__file__).parents[2] / "expectations" / "README.md").read_text(encoding="utf-8")

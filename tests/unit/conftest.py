@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.store.database import open_database
 from offsetguard_peers.databases import FreshFile
 from offsetguard_peers.postgresql import PostgresServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlalchemy import Engine
 
 
 @pytest.fixture(scope="session")

@@ -8,14 +8,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterator
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import offsetguard
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ONE_CHARACTER = {sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY}
 # here no group can fail half way: a string that has begun ends at its quote or with the text

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.catalogue.entries import FIGURES, entries, rule_entries, text_of
 from offsetguard.catalogue.text import (
     ENGLISH_UTC,
+    Language,
     Locale,
     Readable,
     format_bytes,
@@ -17,12 +20,6 @@ from offsetguard.catalogue.text import (
     format_moment,
     render_text,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from offsetguard.catalogue.text import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from offsetguard.catalogue.text import Language
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SENTENCES = "sentences.yml"
 MESSAGES = "messages.yml"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from offsetguard.catalogue.entries import text_of
-from offsetguard.catalogue.text import ENGLISH_UTC, Readable, render_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from offsetguard.catalogue.text import Locale
+from offsetguard.catalogue.text import ENGLISH_UTC, Locale, Readable, render_text
 
 
 class Sentence(Readable):

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import shlex
 import string
-from dataclasses import field
-from datetime import UTC, timedelta, tzinfo
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from offsetguard.model.records import record
 from offsetguard.model.time_zones import zone_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
 
 
 class Language(StrEnum):
@@ -30,7 +26,7 @@ class Language(StrEnum):
     ZH = "zh"  # simplified Chinese
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FigureWords:
     """What figures need of a language. Every language here groups thousands by a comma and has a decimal point."""
 
@@ -51,7 +47,7 @@ FIGURE_WORDS = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Locale:
     """Who reads: in which language, and by which clock."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -26,22 +27,17 @@ from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, detai
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.collect.manifest import Manifest
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.sampled_rounds import facts_of_rounds
 from offsetguard.judge.registry import judge
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.log_excerpts import find_log_folders
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Sequence
-
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config, LogSource
-    from offsetguard.sources.rocketmq.signing import Credentials
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,31 +7,31 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
+from offsetguard.collect.collector import collect_cluster
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
+from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.config import Config
-    from offsetguard.sources.bundle.rounds import RecordedRound
-    from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.bundle.rounds import RecordedRound, rounds_of_bundle
+from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.state_files.rounds import rounds_of_state_folder
 
 EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Collected:
     """What became of one cluster's round."""
 
@@ -155,8 +155,6 @@ async def _collect_live(
     names: Sequence[str], config: Config, landing_folder: Path, credentials: Credentials | None, tell: _Progress
 ) -> list[int]:
     """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
-    from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
-
     now = datetime.now(UTC)
     interval = Interval.containing(now)
 
@@ -179,11 +177,7 @@ def _recorded_rounds(
     bundle: Path | None, state_dir: Path | None, at: datetime | None, cluster: str | None
 ) -> Iterator[RecordedRound]:
     if bundle is not None:
-        from offsetguard.sources.bundle.rounds import rounds_of_bundle  # noqa: PLC0415 rarely used
-
         return rounds_of_bundle(bundle, at)
-    from offsetguard.sources.state_files.rounds import rounds_of_state_folder  # noqa: PLC0415 rarely used
-
     assert state_dir is not None  # noqa: S101 one of the two is given
     return rounds_of_state_folder(state_dir, cluster or state_dir.resolve().name, datetime.now(UTC))
 
@@ -196,8 +190,6 @@ async def _collect_recorded(
     tell: _Progress,
 ) -> list[int]:
     """Collect rounds that were recorded, oldest first, since each goes on where the one before ended."""
-    from offsetguard.collect.collector import collect_cluster  # noqa: PLC0415 --help does without
-
     codes = []
     for one in rounds:
         name = safe_name(cluster or one.cluster)
@@ -224,8 +216,6 @@ async def _collect_recorded(
 def _config_with(cluster: str, config_file: Path | None) -> Config:
     """Return the file's configuration if it knows the cluster, else the defaults."""
     if config_file is not None:
-        from offsetguard.config.file import load_config  # noqa: PLC0415 YAML is rarely needed
-
         config = load_config(config_file)
         if cluster in config.clusters:
             return config
@@ -250,6 +240,4 @@ def _told(collected: Collected, tell: _Progress) -> int:
 
 def _harmless(text: str) -> str:
     """Names from the cluster cannot steer the terminal."""
-    from offsetguard.deliver.messages.wording import harmless  # noqa: PLC0415 only where something is missing
-
     return harmless(text, 500)

@@ -9,10 +9,11 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,10 +21,10 @@ from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.collect.name_servers import unmatched_addresses
-from offsetguard.config import RECEIVER_LISTS, EffectivePolicy
+from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
 from offsetguard.config.checks.every_check import check_file
 from offsetguard.config.checks.unmatched import groups_not_seen
-from offsetguard.config.file import ConfigProblems, Problem, read_config_file
+from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_config_file
 from offsetguard.config.groups import fields_set
 from offsetguard.config.routes import MATCHED_BY
 from offsetguard.config.routes import fields_set as fields_of_route
@@ -38,13 +39,7 @@ from offsetguard.sources.rocketmq.requests import (
     GetAllSubscriptionGroupConfig,
     GetBrokerClusterInfo,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from offsetguard.config import Cluster
-    from offsetguard.config.file import ConfigFile
-    from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.signing import Credentials
 
 
 @dataclass(frozen=True, slots=True)

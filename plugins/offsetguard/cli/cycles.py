@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import click
 
@@ -13,12 +13,8 @@ from offsetguard.cli.parameters import format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import cycles as store
+from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import open_database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from offsetguard.store.cycles import Cycle
 
 _TEXT_LIMIT = 2_000
 

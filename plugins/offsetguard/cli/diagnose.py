@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,19 +17,13 @@ from offsetguard.cli.parameters import Pattern, concerns, format_option
 from offsetguard.cli.which_clusters import default_config, safe_name
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.replayed_rounds import snapshots_of_bundle
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config
+from offsetguard.config.file import load_config
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.judge.diagnosis import diagnose_rounds
-from offsetguard.sources.bundle.reader import open_bundle
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config
-    from offsetguard.judge.diagnosis import Diagnosed
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.sources.bundle.reader import Bundle
+from offsetguard.judge.diagnosis import Diagnosed, diagnose_rounds
+from offsetguard.model.verdicts import Figure
+from offsetguard.sources.bundle.reader import Bundle, open_bundle
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 _TEXT_LIMIT = 1_000
@@ -88,8 +83,6 @@ def _config(name: str, config_file: Path | None, cluster: str | None) -> Config:
     """Return the file's configuration if it knows the cluster, else the default limits."""
     if config_file is None:
         return default_config({name: ["127.0.0.1:9876"]})  # nobody asks there
-    from offsetguard.config.file import load_config  # noqa: PLC0415 YAML is rarely needed
-
     config = load_config(config_file)
     if name not in config.clusters:
         known = ", ".join(config.clusters)

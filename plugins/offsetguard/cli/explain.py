@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
@@ -20,9 +21,6 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.facts.time_lag import CurvePlace, producer_curve, time_lags
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.judge.windows.rules import QueueContext
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 EXIT_WRONG_INPUT = 1
 MESSAGE_MODELS = ("clustering", "broadcasting")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import open_database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.store.forecasts import Coverage
+from offsetguard.store.forecasts import Coverage
 
 _TEXT_LIMIT = 1_000
 

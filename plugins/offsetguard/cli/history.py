@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +18,6 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _TEXT_LIMIT = 1_000
 _ALWAYS = ("interval_start", "topic")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import plain, shown, wants_json
@@ -15,21 +18,13 @@ from offsetguard.cli.parameters import author_option, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
+from offsetguard.model.incident import Incident, IncidentEvent
+from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.verdicts import Figure
 from offsetguard.store import acknowledgements, incident_events, listeners, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_database, reading, writing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.incident import Incident, IncidentEvent
-    from offsetguard.model.silence import Acknowledgement, Silence
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.store.listeners import Listener
-
+from offsetguard.store.listeners import Listener
 
 _LINE_TEXT_LIMIT = 1_000
 

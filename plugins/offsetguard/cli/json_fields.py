@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 LONGEST_INTEGER = 2**63 - 1  # of RocketMQ's offsets
 LATEST_MS = 253_402_300_799_999  # the end of the year 9999

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import Any
 
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
+from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.sampled_rounds import facts_of_rounds
 from offsetguard.facts.snapshot_facts import rows_of
 from offsetguard.judge.registry import judge
+from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
 from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
+from offsetguard.sources.rocketmq.bodies import TopicRoute
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.publish_route import queues_to_write
 from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
+from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import timedelta
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Finding
-    from offsetguard.sources.rocketmq.bodies import TopicRoute
-    from offsetguard.sources.rocketmq.signing import Credentials
 
 _HEALTHY = "everything was consumed"
 _NEVER_SEEN = "the group has no offset here: it never committed, its clients keep the offsets, or its name is another"

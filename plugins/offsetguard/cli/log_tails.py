@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import LOGS, broker_of
+from offsetguard.sources.bundle.log_excerpts import LogFolder
 from offsetguard.sources.bundle.log_replay import moment_of, zone_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsetguard.sources.bundle.log_excerpts import LogFolder
 
 MAX_TAIL_BYTES = 12 * 1024 * 1024  # of all logs together; below what one round reads
 _BROKERS_ZONE = "+08:00"

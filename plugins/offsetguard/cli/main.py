@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 
 import click
 
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard.model.records import record
 
 EXIT_ERROR = 2
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LazyCommand:
     """Where a command is, and what `offsetguard --help` says about it without importing it."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import click
+from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
@@ -14,11 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
 from offsetguard.store.database import open_database
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.outbox import OutboxMessage
 
 _TEXT_LIMIT = 500
 

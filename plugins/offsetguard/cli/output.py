@@ -12,23 +12,19 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.deliver.messages.wording import harmless
+from offsetguard.judge.rule import Finding
 from offsetguard.model.errors import RocketMQError
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from offsetguard.judge.rule import Finding
-    from offsetguard.model.verdicts import CannotTell, Figure
-    from offsetguard.sources.rocketmq.client import RocketMQClient
-
+from offsetguard.model.verdicts import CannotTell, Figure, Severity
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -63,8 +59,6 @@ def shown(figure: Figure) -> str:
 
 async def replica_labels(client: RocketMQClient, name_servers: Sequence[str], tell: Callable[[str], None]) -> list[str]:
     """Return the label of every replica that a name server lists; none when no name server answers, which is told."""
-    from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo  # noqa: PLC0415 --help does without
-
     for address in name_servers:
         try:
             info = await client.call(address, GetBrokerClusterInfo())

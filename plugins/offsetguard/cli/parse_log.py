@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
 
 import click
 
@@ -17,13 +18,7 @@ from offsetguard.model.time_zones import zone_of
 from offsetguard.sources.logs.events import LogEvent, Unreadable, read_records
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.matching import PATTERNS
-from offsetguard.sources.logs.pattern import LogKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import tzinfo
-
-    from offsetguard.sources.logs.pattern import Pattern
+from offsetguard.sources.logs.pattern import LogKind, Pattern
 
 EXIT_UNREADABLE_LINES = 1
 EXIT_UNREADABLE_FILE = 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,9 +19,6 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.lake.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.store.database import open_database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _TEXT_LIMIT = 1_000
 _DEFAULT_SPAN = timedelta(days=1)

@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,11 +21,6 @@ from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.sources.rocketmq.hashed_queue import java_hash_code, position_of
 from offsetguard.sources.rocketmq.publish_route import queues_of_brokers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import timedelta
-
 
 STANDARD_INPUT = "-"
 EXIT_WRONG_INPUT = 1

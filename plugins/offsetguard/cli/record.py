@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from pydantic import ValidationError
 
 from offsetguard.cli.output import Duration
 from offsetguard.cli.parameters import LogFolderOption, details_option
 from offsetguard.cli.record_rounds import Recording, RecordingPlan
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
+from offsetguard.config import Cluster
 from offsetguard.config.configuration import asking_everything
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from offsetguard.config import Cluster
-    from offsetguard.sources.bundle.layout import Meta
+from offsetguard.sources.bundle.layout import Meta
 
 EXIT_NOT_SEEN = 2
 
@@ -98,10 +95,6 @@ def _brokers_time_zone(cluster: Cluster) -> str:
 
 
 def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
-    from pydantic import ValidationError  # noqa: PLC0415 --help does without
-
-    from offsetguard.sources.bundle.layout import Meta  # noqa: PLC0415 as above
-
     try:
         return Meta.model_validate(
             {

@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 import signal
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 
 from offsetguard.cli.output import replica_labels
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-    from pathlib import Path
-
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config
-    from offsetguard.sources.bundle.layout import Meta
-    from offsetguard.sources.bundle.log_excerpts import LogExcerpts
-    from offsetguard.sources.bundle.recording import RecordingAsker
-    from offsetguard.sources.bundle.writer import BundleWriter
-    from offsetguard.sources.rocketmq.client import RocketMQClient
-    from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.collect.collector import collect_round
+from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.bundle.layout import Meta
+from offsetguard.sources.bundle.log_excerpts import LogExcerpts, find_log_folders, log_folders_of
+from offsetguard.sources.bundle.recording import RecordingAsker
+from offsetguard.sources.bundle.writer import BundleWriter
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.signing import Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +51,6 @@ class Recording:
 
     async def run(self) -> bool:
         """Record until the time is over, the size is reached or somebody stops it; whether the cluster was seen."""
-        from offsetguard.sources.bundle.log_excerpts import (  # noqa: PLC0415 --help does without
-            LogExcerpts,
-            find_log_folders,
-            log_folders_of,
-        )
-        from offsetguard.sources.bundle.writer import BundleWriter  # noqa: PLC0415 as above
-        from offsetguard.sources.rocketmq.client import RocketMQClient  # noqa: PLC0415 as above
-
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
@@ -85,8 +75,6 @@ class Recording:
         return self._seen_count > 0
 
     async def _record(self, client: RocketMQClient, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
-        from offsetguard.sources.bundle.recording import RecordingAsker  # noqa: PLC0415 --help does without
-
         settings = self._plan.config.clusters[self._plan.cluster]
         asker = RecordingAsker(client, bundle, settings.name_servers, settings.address_map)
         excerpts.begin()
@@ -129,10 +117,6 @@ class Recording:
         self, asker: RecordingAsker, bundle: BundleWriter, before: Snapshot | None
     ) -> Snapshot | None:
         """Run one normal round; None = it was stopped."""
-        from offsetguard.collect.collector import collect_round  # noqa: PLC0415 imports pyarrow
-        from offsetguard.collect.earlier_round import EarlierRound  # noqa: PLC0415 as above
-        from offsetguard.model.intervals import Interval  # noqa: PLC0415 as above
-
         now = datetime.now(UTC)
         self._round_count += 1
         bundle.begin_round(int(now.timestamp() * 1000))

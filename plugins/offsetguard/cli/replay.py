@@ -10,40 +10,34 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import finding_as_json, wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.lifecycle import subject_of
-from offsetguard.decide.judge import judge_interval
+from offsetguard.decide.judge import JudgeReport, judge_interval
+from offsetguard.decide.planning import PlannedMessage
 from offsetguard.deliver.messages.wording import harmless
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts
 from offsetguard.judge.registry import RULES
+from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import Interval
-from offsetguard.model.views import DigestView
+from offsetguard.model.views import DigestView, MessageView
 from offsetguard.store import published_intervals
 from offsetguard.store.database import connect, open_database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from sqlalchemy import Engine
-
-    from offsetguard.config import Config
-    from offsetguard.decide.judge import JudgeReport
-    from offsetguard.decide.planning import PlannedMessage
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.views import MessageView
 
 EXIT_FINDINGS, EXIT_NOTHING_PUBLISHED = 1, 2
 _TEXT_LIMIT = 2_000

@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale
+from offsetguard.config.file import ConfigFile
+from offsetguard.config.routes import Route
+from offsetguard.config.yaml_lines import Path
 from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval
+from offsetguard.model.silence import Silence
 from offsetguard.model.time_zones import zone_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.config.file import ConfigFile
-    from offsetguard.config.routes import Route
-    from offsetguard.config.yaml_lines import Path
-    from offsetguard.model.silence import Silence
-    from offsetguard.model.told import Mute
-    from offsetguard.model.verdicts import Severity
+from offsetguard.model.told import Mute
+from offsetguard.model.verdicts import Severity
 
 _SPANS = ("group_wait_ms", "group_interval_ms", "repeat_interval_ms", "send_resolved", "digest_above")
 

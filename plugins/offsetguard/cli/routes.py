@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from sqlalchemy import make_url
@@ -18,14 +19,10 @@ from offsetguard.config.file import did_you_mean, read_config_file
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
+from offsetguard.model.silence import Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
 from offsetguard.store.database import open_database, reading
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from offsetguard.model.silence import Silence
 
 _CHANNEL_WORDS = {"mail": "mail", "slack": "Slack", "slack_webhook": "Slack webhook"}
 _TEXT_LIMIT = 1_000

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
@@ -20,9 +21,6 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
 from offsetguard.store.database import open_database, reading, writing
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000

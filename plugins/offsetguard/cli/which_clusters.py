@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 
 from offsetguard.config import Cluster, Config, Team
+from offsetguard.config.file import load_config
 from offsetguard.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.signing import Credentials
 
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
 ALL = "all"
@@ -36,8 +33,6 @@ def chosen_clusters(
             raise click.UsageError("--cluster names a cluster of --config; leave it out with --namesrv")
         name, config = config_for(namesrv)
         return (name,), config
-    from offsetguard.config.file import load_config  # noqa: PLC0415 YAML is not needed for --namesrv
-
     assert config_file is not None  # noqa: S101 one of the two is given
     config = load_config(config_file)
     known = ", ".join(config.clusters)
@@ -82,6 +77,4 @@ def credentials_from(environment: Mapping[str, str]) -> Credentials | None:
     if not access_key or not secret_key:
         missing = SECRET_KEY if access_key else ACCESS_KEY
         raise ConfigError(f"environment variable {missing} is missing: a login needs {ACCESS_KEY} and {SECRET_KEY}")
-    from offsetguard.sources.rocketmq.signing import Credentials  # noqa: PLC0415 only where it is needed
-
     return Credentials(access_key, secret_key)

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import le, lt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from offsetguard.collect.columns import microseconds
+from offsetguard.collect.compact_stats import CompactQueues
+from offsetguard.collect.manifest import EventCursor
+from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.system_names import LITE_PREFIX
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.records import record
-from offsetguard.sources.rocketmq.bodies import TopicOffsets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from offsetguard.collect.compact_stats import CompactQueues
-    from offsetguard.collect.manifest import EventCursor
-    from offsetguard.collect.replica import Answer, Replica
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.sources.rocketmq.bodies import (
-        AllConsumerOffsets,
-        BrokerRuntimeInfo,
-        ConsumerConnections,
-        ConsumeTimeSpans,
-        SubscriptionGroupConfig,
-        TopicConfig,
-        TopicStats,
-    )
-    from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, ConsumerRunningInfo
+from offsetguard.sources.rocketmq.bodies import (
+    AllConsumerOffsets,
+    BrokerRuntimeInfo,
+    ConsumerConnections,
+    ConsumeTimeSpans,
+    SubscriptionGroupConfig,
+    TopicConfig,
+    TopicOffsets,
+    TopicStats,
+)
+from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, ConsumerRunningInfo
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
 
@@ -39,7 +34,7 @@ _OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "
 _OF_TOPICS = frozenset({"TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"})
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StatsItem:
     """One item of a broker's statistics, by RocketMQ's names; what its key is made of."""
 
@@ -167,7 +162,7 @@ _US_PER_MS = 1_000
 _NOTHING = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class WaitingAges:
     """What QUERY_CONSUME_TIME_SPAN told, as columns; one entry per queue, 0 = nothing waits, or unknown."""
 
@@ -208,7 +203,7 @@ def is_dense(queue_ids: array[int]) -> bool:
     return not queue_ids or (queue_ids[0] == 0 and queue_ids[-1] == len(queue_ids) - 1)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SecondReading:
     """The offsets of a queue whose order looked broken, read again: min first, then consumer, pull, max."""
 
@@ -218,7 +213,7 @@ class SecondReading:
     max_at: datetime
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MoveEvent:
     """One OFFSET_MOVED_EVENT message, decoded."""
 
@@ -230,7 +225,7 @@ class MoveEvent:
     corrected_offset: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Undecodable:
     """Bytes (or a name) that we could not read, with the reason."""
 
@@ -240,7 +235,7 @@ class Undecodable:
     body: bytes
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class HeldBack:
     """Messages that a master has taken and delivers to nobody yet; None = not seen. `held_back` says what late is."""
 
@@ -251,7 +246,7 @@ class HeldBack:
     delayed_late_count: int | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ClientAnswer:
     """What asking one client gave: its info, or why there is none."""
 

@@ -5,23 +5,22 @@ Slaves are noted since when they answer nothing; they hide no group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
+from pyarrow import compute as pc
+
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
 from offsetguard.collect.held_back import held_back_columns
+from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, UnseenBroker
 from offsetguard.collect.system_names import is_system_group
+from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
+from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
 from offsetguard.tables import QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
-    from offsetguard.collect.landing import Row
-    from offsetguard.model.intervals import Interval
-    from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
 
 
 def unseen_masters(
@@ -70,8 +69,6 @@ def kinds_since(kinds: Iterable[str], earlier: EarlierRound, started_at: datetim
 
 
 def _groups_on(broker_name: str, earlier: EarlierRound) -> dict[str, Any]:
-    from pyarrow import compute as pc  # noqa: PLC0415 costs 0.1 s, and mostly every broker answers
-
     queues = earlier.columns(QUEUE_SNAPSHOTS, ("broker_name", "consumer_group"))
     if queues is None:
         return {}

@@ -11,20 +11,14 @@ SNDBCK_PUT_NUMS has the original topic, not %RETRY%), apache/rocketmq 4.9.8 and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_reading import StatsItem
+from offsetguard.collect.broker_reading import BrokerReading, StatsItem
+from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
 from offsetguard.sources.rocketmq.refusals import NotThere
 from offsetguard.sources.rocketmq.requests import ViewBrokerStatsData
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.replica import ReplicaLink
-
 
 LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
 _OLD_LINES = ("V3_", "V4_")

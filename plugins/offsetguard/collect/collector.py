@@ -10,32 +10,28 @@ import asyncio
 import importlib
 import logging
 import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pyarrow as pa
 
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
-from offsetguard.collect.landing import collecting_lock, landed_after, read_manifest, snapshot_folder
+from offsetguard.collect.landing import collecting_lock, land, landed_after, read_manifest, snapshot_folder
 from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
+from offsetguard.collect.snapshot import Snapshot, SnapshotMaker
+from offsetguard.config import Cluster, Config, LogSource
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import IntervalHasPassed, SnapshotError
 from offsetguard.model.intervals import Interval
+from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.sources.rocketmq.client import RocketMQClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Cluster, Config, LogSource
-    from offsetguard.sources.bundle.rounds import Damage
-    from offsetguard.sources.rocketmq.peer import Asker
-    from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.peer import Asker
+from offsetguard.sources.rocketmq.signing import Credentials
 
 _MAKES_TABLES = ("offsetguard.collect.landing", "offsetguard.collect.snapshot")
 FIRST_REQUESTS_S = 0.01  # in which a name server and a broker have shown whether they answer
@@ -161,8 +157,6 @@ async def collect_round(
         )
         await one_round.run(deadline_s)
     await importing
-    from offsetguard.collect.snapshot import SnapshotMaker  # noqa: PLC0415 imported by now
-
     _take_damages(one_round, damages)
     maker = SnapshotMaker(cluster, config, interval, earlier, events, origin)
     finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
@@ -231,8 +225,6 @@ def _take_damages(one_round: Round, damages: Sequence[Damage]) -> None:
 
 
 def _land(landing_folder: Path, snapshot: Snapshot) -> None:
-    from offsetguard.collect.landing import land  # noqa: PLC0415 imports pyarrow, 0.1 s
-
     land(landing_folder, snapshot.manifest, snapshot.tables, snapshot.everything_missing)
 
 

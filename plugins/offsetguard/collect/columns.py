@@ -9,18 +9,16 @@ Source of the layout: https://arrow.apache.org/docs/format/Columnar.html (validi
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import ColumnType
 from offsetguard.tables.arrow import arrow_type
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
 
 RUN_GAP = 64  # rows; shorter stretches of like values are not worth a chunk of their own
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,8 +80,6 @@ class IntegerColumn:
 
     def to_arrow(self) -> pa.Array:
         """Return an array that shares these numbers: add nothing more."""
-        import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
-
         bitmap = None if self._valid is None else validity(self._valid)
         return pa.Array.from_buffers(arrow_type(self._column_type), len(self), [bitmap, pa.py_buffer(self.values)])
 
@@ -106,8 +102,6 @@ class MostlyAlike:
         self, column_type: ColumnType, value: int | None, others: Mapping[int, int | None], length: int
     ) -> pa.ChunkedArray:
         """Return `length` numbers that are `value`, except for `others`, by row."""
-        import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
-
         chunks: list[pa.Array] = []
         end = 0
         for rows in _runs(sorted(others)):
@@ -152,16 +146,12 @@ class NameColumn:
 
     def to_arrow(self) -> pa.Array:
         """Return a dictionary-encoded array of texts."""
-        import pyarrow as pa  # noqa: PLC0415 as above
-
         numbers = pa.Array.from_buffers(pa.int32(), len(self), [None, pa.py_buffer(self._numbers)])
         return pa.DictionaryArray.from_arrays(numbers, text_array(list(self._of_name)), safe=False)
 
 
 def constant_text(text: str, length: int) -> pa.Array:
     """Return one text many times, dictionary-encoded: a byte a row."""
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     numbers = pa.Array.from_buffers(pa.int8(), length, [None, pa.py_buffer(bytes(length))])
     return pa.DictionaryArray.from_arrays(numbers, text_array([text]), safe=False)
 
@@ -172,8 +162,6 @@ def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
         return text_array(values)
     if column_type is ColumnType.STRING_LIST:
         return _text_list_array(values)
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     if column_type is ColumnType.BOOLEAN:
         _check_all(values, {bool}, "true or false")
         data = _bitmap(bytes(map(bool, values)))
@@ -184,8 +172,6 @@ def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
 
 def text_array(values: Sequence[str | None]) -> pa.Array:
     """Return texts as an Arrow array; what UTF-8 or PostgreSQL cannot hold becomes "?": half a surrogate pair, NUL."""
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     _check_all(values, {str}, "a text")
     texts = [value or "" for value in values]
     joined = "".join(texts)
@@ -234,8 +220,6 @@ def _which_are_known(values: Sequence[object]) -> pa.Buffer | None:
 
 
 def _bitmap(flags: bytes | bytearray) -> pa.Buffer:
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     number = int(flags[::-1].translate(_DIGITS) or b"0", 2)
     return pa.py_buffer(number.to_bytes((len(flags) + 7) // 8, "little"))
 
@@ -264,8 +248,6 @@ def _moments(values: Sequence[datetime | None]) -> array[int]:
 
 
 def _text_list_array(values: Sequence[Sequence[str] | None]) -> pa.Array:
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     _check_all(values, {list, tuple}, "a list of texts")
     ends = array("i", accumulate([len(value or ()) for value in values], initial=0))
     texts = text_array([text for value in values for text in value or ()])

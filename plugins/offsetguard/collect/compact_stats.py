@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
 from offsetguard.sources.rocketmq.offset_table import INT64_RANGE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NOTHING = INT64_RANGE.start  # stands for None
 _FIELDS = 5  # queue id, broker offset, consumer offset, pull offset, last timestamp

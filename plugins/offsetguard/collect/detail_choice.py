@@ -9,18 +9,14 @@ suspect for whom there is no place waits for its turn: a broker of which all gro
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from offsetguard.collect.broker_reading import PairReading
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.offsets import QueueOffsets
+from offsetguard.collect.broker_reading import PairReading
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import QueueOffsets
 
 ROTATING_PART = 4  # one place in so many goes round among the suspects for whom there is no place
 
@@ -37,7 +33,7 @@ class SuspectReason(StrEnum):
 _SEVERITY = {reason: position for position, reason in enumerate(SuspectReason)}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """One group that is not provably healthy; `waiting_count` = messages behind, as far as they are known."""
 
@@ -46,7 +42,7 @@ class Suspect:
     waiting_count: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DetailChoice:
     """Who is asked in detail. `suspects`: all of them by name, asked or not."""
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
-    from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.replica import Answer
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.sources.rocketmq.detail_bodies import (
-        BrokerStats,
-        ConsumerRunningInfo,
-        PopProcessQueueInfo,
-        ProcessQueueInfo,
-    )
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
+from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures
+from offsetguard.collect.landing import Row
+from offsetguard.collect.replica import Answer
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.detail_bodies import (
+    BrokerStats,
+    ConsumerRunningInfo,
+    PopProcessQueueInfo,
+    ProcessQueueInfo,
+)
 
 _INT64_END = 2**63
 _READ = "GROUP_GET_NUMS"  # messages that a group was handed out

@@ -18,25 +18,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from dataclasses import field
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from offsetguard.collect.broker_reading import ClientAnswer
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.detail_choice import choose_clients
+from offsetguard.collect.replica import ReplicaLink
+from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.system_names import is_lite_topic
 from offsetguard.model.errors import NotRecorded, RequestTimedOut, RocketMQError
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.refusals import ClientTimedOut
 from offsetguard.sources.rocketmq.requests import GetConsumerRunningInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.collect.request_ledger import RequestLedger
-
 
 IN_FLIGHT = 4
 PATIENCE_S = 10.0  # for all clients of a broker together; healthy ones answer in some 10 ms each
@@ -98,7 +91,7 @@ CLIENT_SILENCE_S = 0.5  # nor for all of them when none has answered for so long
 GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ClientPlan:
     """Which clients are asked through which master, by broker name."""
 

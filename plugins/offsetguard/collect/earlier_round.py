@@ -7,28 +7,28 @@ how long something has been waiting, or how fast a retry topic grows, can only b
 from __future__ import annotations
 
 from array import array
-from dataclasses import field
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
-from offsetguard.collect.landing import newest_manifest, snapshot_folder
+import pyarrow as pa
+
+from offsetguard.collect.landing import newest_manifest, read_columns, read_parts, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
+from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
 from offsetguard.model.intervals import Interval
-from offsetguard.model.offsets import MASTER_ID
-from offsetguard.model.records import record
-from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from offsetguard.collect.name_servers import ClusterMembers
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.tables import Table
+from offsetguard.model.offsets import MASTER_ID, MessageQueue
+from offsetguard.tables import (
+    BROKER_SNAPSHOTS,
+    BROKER_STATS,
+    GROUP_SNAPSHOTS,
+    QUEUE_SNAPSHOTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    Table,
+)
 
 MISSING_REMEMBERED = timedelta(days=1)
 UNKNOWN_ADDRESS = "unknown"  # a slave is listed whose master was never seen
@@ -67,7 +67,7 @@ CountedPlace = tuple[str, int, str, str]
 """(broker name, broker id, stats name, stats key)."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EarlierRound:
     """The newest landed round before this one; empty for a first one."""
 
@@ -84,8 +84,6 @@ class EarlierRound:
             return self.tables[table.name].select(list(names))
         if self.folder is None:
             return None
-        from offsetguard.collect.landing import read_columns  # noqa: PLC0415 imports pyarrow, 0.1 s
-
         return read_columns(self.folder, table, names)
 
     def parts(self, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -93,8 +91,6 @@ class EarlierRound:
         if table.name in self.tables:
             yield self.tables[table.name].select(list(names))
         elif self.folder is not None:
-            from offsetguard.collect.landing import read_parts  # noqa: PLC0415 imports pyarrow, 0.1 s
-
             yield from read_parts(self.folder, table, names)
 
     @property
@@ -150,7 +146,7 @@ class EarlierRound:
         return EarlierFigures.of(self)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EarlierFigures:
     """Figures of the earlier round that this one is compared with; empty for a first round."""
 

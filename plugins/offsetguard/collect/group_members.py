@@ -10,25 +10,18 @@ Source: ConsumerManagerActivity (proxy 5.5.0); a live proxy 5.5.0.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.collect.request_ledger import outcome_of
+from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.model.errors import RocketMQError
-from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.bodies import ConsumerConnections, Subscription
+from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.request_ledger import RequestLedger
-    from offsetguard.sources.rocketmq.bodies import ConsumerConnections, Subscription
-    from offsetguard.sources.rocketmq.peer import Asker
-
 
 MAX_GROUPS = 2_000
 ProxyMembers = dict[str, frozenset[str]]  # consumer group -> client ids, over all proxies; none = offline there, too
@@ -84,7 +77,7 @@ def _gap(proxy: str, count: int, outcome: Outcome, error: RocketMQError) -> Gap:
 BROADCASTING = "BROADCASTING"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GroupMembers:
     """A group's clients, merged over the masters."""
 

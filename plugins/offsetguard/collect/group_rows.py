@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
 
-from offsetguard.collect.group_members import missing_members
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.detail_choice import DetailChoice
+from offsetguard.collect.earlier_round import EarlierFigures
+from offsetguard.collect.group_members import GroupMembers, missing_members
+from offsetguard.collect.landing import Row
 from offsetguard.collect.lite_topics import lite_figures
 from offsetguard.collect.pop import Progress, progress
+from offsetguard.collect.pop_figures import GroupConsumption
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_dead_letter_at
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.detail_choice import DetailChoice
-    from offsetguard.collect.earlier_round import EarlierFigures
-    from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.pop_figures import GroupConsumption
-    from offsetguard.config import Config
-    from offsetguard.model.intervals import Interval
-
+from offsetguard.config import Config
+from offsetguard.model.intervals import Interval
 
 _MOST_MISSING = 20
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GroupRows:
     """Everything that the rows are made of. `masters`: all that are listed; those that answered nothing say nothing."""
 

@@ -19,21 +19,17 @@ unknown then; one whose runtime info tells that every level was delivered to its
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from offsetguard.collect.broker_reading import HeldBack, QueueEnds
+from offsetguard.collect.broker_reading import BrokerReading, HeldBack, QueueEnds
+from offsetguard.collect.landing import Row
 from offsetguard.collect.read_broker import NO_SUCH_TOPIC
-from offsetguard.model.records import record
+from offsetguard.collect.replica import ReplicaLink
+from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicOffsets
 from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicOffsets
 
 HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"
 GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
@@ -46,7 +42,7 @@ _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MOST = 2**63 - 1  # that a column holds
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Queue:
     """A queue in which messages wait from an offset on; late are those that were stored before a moment, in ms."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import SplitResult, urlsplit
 
 from offsetguard.model.errors import (
@@ -20,9 +20,6 @@ from offsetguard.model.errors import (
     RequestTimedOut,
     UndecodableResponse,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 MAX_PAGE_BYTES = 32 * 1024 * 1024
 _MAX_HEAD_BYTES = 16 * 1024

@@ -12,12 +12,15 @@ import asyncio
 import fcntl
 import os
 import re
+import shutil
 import time
 import uuid
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,11 +32,6 @@ from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, ColumnType, Table
 from offsetguard.tables.arrow import arrow_schema, arrow_type
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
 
 _LOCK_FILE_NAME = ".collecting"
 _LOCK_POLL_S = 0.1
@@ -106,8 +104,6 @@ def _remove_leftovers(folder: Path) -> None:
     """Delete what killed rounds left half-written; only under the lock, so nobody writes there now."""
     for path in folder.iterdir():
         if _TEMPORARY_NAME.fullmatch(path.name):
-            import shutil  # noqa: PLC0415 there are hardly ever any, and it brings all kinds of archives
-
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -171,8 +167,6 @@ def land(
         raise SnapshotError(f"{folder}: cannot be written: {error}; OFFSETGUARD_HOME says where it lies") from error
     finally:
         if temporary.exists():  # something went wrong
-            import shutil  # noqa: PLC0415 it brings all kinds of archives
-
             shutil.rmtree(temporary, ignore_errors=True)
     return folder
 

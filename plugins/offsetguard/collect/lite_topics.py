@@ -7,23 +7,19 @@ have no parent. Source: LiteUtil, 5.5.0; bodies of a live 5.5.1 broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
+from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
 
 _BEYOND_ALL_COUNTS = 2**63
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class LiteFigures:
     """What is left of a group's lite topics after folding."""
 

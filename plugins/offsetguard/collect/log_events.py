@@ -5,26 +5,22 @@ Most clusters have no logs to read (None), and a round of theirs does not wait u
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from offsetguard.collect.broker_reading import Undecodable
+from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.config import LogSource
-    from offsetguard.model.intervals import Interval
-    from offsetguard.sources.logs.tailing import LogReading
+from offsetguard.config import LogSource
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.logs.events import event_row
+from offsetguard.sources.logs.moves import moves_from
+from offsetguard.sources.logs.tailing import LogReading
 
 
 def log_event_rows(reading: LogReading | None, cluster: str, interval: Interval) -> Iterator[Row]:
     """Yield the rows of `log_events`."""
     if reading is None:
         return
-    from offsetguard.sources.logs.events import event_row  # noqa: PLC0415 see above
-
     for event in reading.events:
         yield event_row(event, cluster, interval.start)
 
@@ -33,8 +29,6 @@ def log_move_rows(reading: LogReading | None, cluster: str, interval: Interval) 
     """Yield the rows of `offset_moves` that log lines tell of."""
     if reading is None:
         return
-    from offsetguard.sources.logs.moves import moves_from  # noqa: PLC0415 see above
-
     yield from moves_from(reading.events, cluster, interval.start)
 
 

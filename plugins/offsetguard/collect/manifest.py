@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, read_json
-from offsetguard.model.records import record
-from offsetguard.sources.logs.cursor import LogCursor  # noqa: TC001 pydantic looks its fields up
-
-if TYPE_CHECKING:
-    from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.sources.logs.cursor import LogCursor
 
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
 
@@ -30,7 +26,7 @@ class Outcome(StrEnum):
     NOT_RECORDED = "not_recorded"  # a bundle or state files do not hold it
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCounts:
     """Requests of one round; `asked` is the sum of all outcomes."""
 
@@ -46,7 +42,7 @@ class RequestCounts:
     not_recorded: Count = 0
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventCursor:
     """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
 
@@ -58,7 +54,7 @@ class EventCursor:
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotAsked:
     """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
 
@@ -69,7 +65,7 @@ class NotAsked:
     reason: str
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingMaster:
     """A master that an earlier round listed and the name server does not list any more."""
 
@@ -80,7 +76,7 @@ class MissingMaster:
     missing_since: datetime  # start of the first interval without it
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenBroker:
     """A master that gave no offsets, with the groups that rounds before saw there, or a slave that answered nothing."""
 
@@ -94,8 +90,6 @@ class UnseenBroker:
 
     def as_fact(self) -> UnseenBrokerFacts:
         """Return the record that rules read."""
-        from offsetguard.model.gaps import UnseenBrokerFacts  # noqa: PLC0415 who collects needs no facts
-
         return UnseenBrokerFacts(
             self.broker_name,
             self.unseen_since,
@@ -105,7 +99,7 @@ class UnseenBroker:
         )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
@@ -125,14 +119,12 @@ class Gap:
 
     def as_fact(self, first_missed_at: datetime | None = None) -> CollectionGap:
         """Return the record that rules read."""
-        from offsetguard.model.gaps import CollectionGap  # noqa: PLC0415 who collects needs no facts
-
         return CollectionGap(
             self.address, self.broker_name, self.broker_id, self.what, self.outcome.value, self.reason, first_missed_at
         )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
 

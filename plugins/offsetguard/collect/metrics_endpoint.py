@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from offsetguard.collect.http_page import read_page
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.prometheus_text import Sample, SampleReader
-from offsetguard.collect.request_ledger import outcome_of
+from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.model.errors import RocketMQError, UndecodableResponse
 from offsetguard.model.offsets import MASTER_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from offsetguard.collect.request_ledger import RequestLedger
 
 INFLIGHT = "rocketmq_consumer_inflight_messages"
 READY = "rocketmq_consumer_ready_messages"

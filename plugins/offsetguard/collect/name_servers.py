@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.replica import Replica
-from offsetguard.collect.request_ledger import outcome_of
+from offsetguard.collect.request_ledger import RequestLedger, outcome_of
+from offsetguard.config import Cluster
 from offsetguard.model.errors import RocketMQError
-from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.bodies import ClusterInfo
+from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from offsetguard.collect.request_ledger import RequestLedger
-    from offsetguard.config import Cluster
-    from offsetguard.sources.rocketmq.bodies import ClusterInfo
-    from offsetguard.sources.rocketmq.peer import Asker
 
 ATTEMPTS, PAUSE_S = 3, 0.5  # before a cluster is called unseen
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ClusterMembers:
     """What a name server lists. `own_names`: of brokers and RocketMQ clusters."""
 

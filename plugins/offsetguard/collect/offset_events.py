@@ -12,20 +12,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_reading import MoveEvent, Undecodable
+from offsetguard.collect.broker_reading import BrokerReading, MoveEvent, Undecodable
 from offsetguard.collect.manifest import EventCursor
+from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.system_names import OFFSET_MOVED_EVENT, TOOLS_CONSUMER
 from offsetguard.sources.rocketmq.fastjson import decode_object
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, int_field, message_queue_of, text_field
-from offsetguard.sources.rocketmq.message import PullStatus
+from offsetguard.sources.rocketmq.message import Message, PullResult, PullStatus
 from offsetguard.sources.rocketmq.requests import GetMaxOffset, GetMinOffset, PullMessage
-
-if TYPE_CHECKING:
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.sources.rocketmq.message import Message, PullResult
 
 QUEUE_ID = 0
 MAX_EVENTS_PER_ROUND = 10_000  # per broker; the rest stays in the topic for the next rounds

@@ -18,16 +18,13 @@ may be too low by as much, never too high: it is taken to have grown only beyond
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
 
 FIRST_POP_CLIENT_VERSION = 412  # MQVersion V5_0_0_SNAPSHOT: no older client pops
 _BROKERS_WITHOUT_POP = ("V3_", "V4_")
@@ -58,7 +55,7 @@ class Evidence(StrEnum):
     REMEMBERED = "remembered"  # recognised in the round before
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GroupSigns:
     """What one round saw of one group, over all masters; the defaults mean that nothing was seen."""
 
@@ -75,7 +72,7 @@ class GroupSigns:
     remembered: Consumption | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Recognition:
     """How a group consumes, and what told; both None when nothing did."""
 

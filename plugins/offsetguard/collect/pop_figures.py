@@ -12,11 +12,13 @@ Each was compared with the truth on live brokers 5.5.0 and 5.5.1.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import (
     Consumption,
     GroupSigns,
@@ -28,13 +30,6 @@ from offsetguard.collect.pop import (
     retry_topic_names,
 )
 from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.metrics_endpoint import BrokerMetrics
 
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.
@@ -49,7 +44,7 @@ class InflightOrigin(StrEnum):
     BROKER_METRICS = "broker_metrics"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ClientTold:
     """What the running info of one client says about POP."""
 
@@ -57,7 +52,7 @@ class ClientTold:
     wait_ack_count: int  # messages handed out to it and not acknowledged, over all of them
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PopSources:
     """What a round knows beside the readings of its masters."""
 
@@ -71,7 +66,7 @@ class PopSources:
     waiting_groups: Collection[str] = ()  # groups that have something to consume
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GroupConsumption:
     """What is landed of one group; every figure None where it is unknown or means nothing."""
 
@@ -133,7 +128,7 @@ class _Topics:
 _NONE = _Topics()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class _Group:
     name: str
     masters: Sequence[BrokerReading]

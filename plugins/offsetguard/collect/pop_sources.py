@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.detail_choice import Suspect, SuspectReason
 from offsetguard.collect.detail_rows import client_answers
+from offsetguard.collect.group_members import ProxyMembers
+from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold, PopSources
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.group_members import ProxyMembers
-    from offsetguard.collect.metrics_endpoint import BrokerMetrics
-    from offsetguard.sources.rocketmq.detail_bodies import ConsumerRunningInfo
+from offsetguard.sources.rocketmq.detail_bodies import ConsumerRunningInfo
 
 POP_STATISTICS = ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
 

@@ -14,13 +14,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 MAX_LINE_BYTES = 64 * 1024  # a name has at most 255 characters, a line a dozen labels
 
@@ -37,7 +32,7 @@ _NUMBER = re.compile(r"[-+]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][-+]?+[0-
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One line of a page."""
 

@@ -6,26 +6,21 @@ copied as they are. Names are dictionary-encoded (`columns.NameColumn`): a milli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import pyarrow as pa
+
+from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
 from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, constant_text, microseconds
+from offsetguard.collect.earlier_round import EarlierFigures
+from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.system_names import TopicKind, topic_kind
+from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, ColumnType
+from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
+from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Column, ColumnType, Table
 from offsetguard.tables.arrow import arrow_type
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    import pyarrow as pa
-
-    from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
-    from offsetguard.collect.earlier_round import EarlierFigures
-    from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.model.intervals import Interval
-    from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
-    from offsetguard.tables import Column, Table
 
 _US_PER_MS = 1_000
 _LAST_MS = 253_402_300_799_999  # the last of the year 9999
@@ -124,8 +119,6 @@ class _Columns:
 
     def table(self) -> pa.Table:
         """Return all rows; add nothing more."""
-        import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
-
         count = len(self.numbers["queue_id"])
         constants = [name for name in self.names if name in self._same]
         arrays = [self._column(column, count) for column in self._table.columns]
@@ -142,8 +135,6 @@ class _Columns:
 
 
 def _schema(table: Table, constants: Collection[str] = ()) -> pa.Schema:
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     def kind(column: Column) -> pa.DataType:
         if column.type is not ColumnType.STRING:
             return arrow_type(column.type)
@@ -153,8 +144,6 @@ def _schema(table: Table, constants: Collection[str] = ()) -> pa.Schema:
 
 
 def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     return pa.concat_tables(chunks) if chunks else _schema(table).empty_table()
 
 

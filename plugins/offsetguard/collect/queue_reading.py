@@ -8,21 +8,15 @@ have broadcasting groups: their offsets are kept by the clients.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_reading import PairReading, QueueEnds, is_dense
+from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds, is_dense
+from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.sources.rocketmq.offset_table import OffsetTable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
-    from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
+from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
+from offsetguard.sources.rocketmq.offset_table import OffsetTable, TopicAtGroup
 
 
 def topic_readings(

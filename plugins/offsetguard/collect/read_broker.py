@@ -8,13 +8,15 @@ Everything is written into the BrokerReading as it comes: a round that is cut of
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
-from offsetguard.collect.broker_reading import QueueEnds, Undecodable
+from offsetguard.collect.broker_reading import BrokerReading, QueueEnds, Undecodable
 from offsetguard.collect.compact_stats import CompactQueues
-from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer
+from offsetguard.collect.group_members import SharedSubscriptions
+from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.sources.rocketmq.bodies import TopicOffsets
+from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, TopicConfig, TopicOffsets
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -28,16 +30,8 @@ from offsetguard.sources.rocketmq.requests import (
     GetMinOffset,
     GetSystemTopicListFromBroker,
     GetTopicStatsInfo,
+    Request,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.group_members import SharedSubscriptions
-    from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, TopicConfig
-    from offsetguard.sources.rocketmq.requests import Request
 
 MAX_QUEUES = 65_536  # of one topic on one broker
 

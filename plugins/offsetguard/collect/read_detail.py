@@ -8,29 +8,22 @@ commits would else look overtaken by retention.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING
 
-from offsetguard.collect.broker_reading import QueueEnds, SecondReading, WaitingAges
+from offsetguard.collect.broker_reading import BrokerReading, GroupQueue, QueueEnds, SecondReading, WaitingAges
+from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.read_broker import NO_SUCH_GROUP, NO_SUCH_TOPIC, read_consume_stats, read_queue_ends
-from offsetguard.collect.replica import COSTLY_AT_ONCE
+from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetConsumeStats,
     GetTopicStatsInfo,
     QueryConsumeTimeSpan,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-
-    from offsetguard.collect.broker_reading import BrokerReading, GroupQueue
-    from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.collect.replica import Answer, ReplicaLink
-    from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeStats
-
 
 AGES_IN_A_ROUND = 32  # of (group, topic) pairs, per broker
 

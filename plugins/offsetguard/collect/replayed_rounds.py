@@ -6,20 +6,16 @@ every five seconds wanted to see what happens between two intervals.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.offset_events import EventStart
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
+from offsetguard.sources.bundle.reader import Bundle
 from offsetguard.sources.bundle.rounds import all_rounds_of_bundle
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config
-    from offsetguard.sources.bundle.reader import Bundle
 
 
 async def replay(bundle: Bundle, cluster: str, config: Config) -> AsyncIterator[Snapshot]:

@@ -14,22 +14,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.model.records import record
+from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import AccessDenied
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-    from datetime import datetime
-
-    from offsetguard.sources.rocketmq.peer import Asker
-    from offsetguard.sources.rocketmq.requests import Request
+from offsetguard.sources.rocketmq.requests import Request
 
 STRIKES = 3
 BATCH_S = 0.1
@@ -54,7 +50,7 @@ class Replica(NamedTuple):
         return self.broker_id == MASTER_ID
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Answer(Generic[Body]):
     """One answer and when it came; `body` is None when the broker refused in a way that is an answer."""
 

@@ -20,29 +20,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import cast
 
-from offsetguard.model.records import record
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.columns import text_array
+from offsetguard.collect.earlier_round import EarlierRound
+from offsetguard.collect.group_members import GroupMembers
+from offsetguard.collect.landing import Row, with_plain_texts
+from offsetguard.collect.replica import ReplicaLink
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.logs.events import LogEvent
 from offsetguard.sources.logs.moves import MOVE
+from offsetguard.sources.logs.tailing import LogReading
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    import pyarrow as pa
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.earlier_round import EarlierRound
-    from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.replica import ReplicaLink
-    from offsetguard.model.intervals import Interval
-    from offsetguard.sources.logs.events import LogEvent
-    from offsetguard.sources.logs.tailing import LogReading
 
 ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
 TO_THE_END_MS = -1
@@ -56,7 +53,7 @@ _COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "max_offset", "max_offset_rea
 _PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueueReset:
     """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end.
 
@@ -69,7 +66,7 @@ class QueueReset:
     told_after: timedelta = timedelta()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Pace:
     """How fast a group's clients finish messages of one queue, and how many they have in hand."""
 
@@ -163,11 +160,6 @@ def reset_moves(
 
 
 def _of_groups(parts: Iterable[pa.Table], groups: Iterable[str]) -> Iterator[Row]:
-    import pyarrow.compute as pc  # noqa: PLC0415 0.1 s, and resets are rare
-
-    from offsetguard.collect.columns import text_array  # noqa: PLC0415 likewise
-    from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 likewise
-
     wanted = text_array(sorted(set(groups)))
     for part in map(with_plain_texts, parts):
         yield from part.filter(pc.is_in(part["consumer_group"], wanted)).to_pylist()

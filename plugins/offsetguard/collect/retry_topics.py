@@ -11,24 +11,19 @@ Dead letters go by retention, oldest first: as long as the min offsets of %DLQ%g
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.pop import pop_retry_topics
-from offsetguard.collect.replica import COSTLY_AT_ONCE
+from offsetguard.collect.replica import COSTLY_AT_ONCE, ReplicaLink
 from offsetguard.collect.system_names import DEAD_LETTER_PREFIX, RETRY_PREFIX
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.requests import GetEarliestMsgStoretime
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.replica import ReplicaLink
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """Messages kept in one kind of topic of a group, and the sum of max offsets, which grows with each new one."""
 

@@ -8,11 +8,13 @@ over all of them. Nobody waits there for a broker that hangs longer than its own
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.detail_choice import (
     DetailChoice,
+    Suspect,
     SuspectReason,
     choose,
     is_in_share,
@@ -20,43 +22,36 @@ from offsetguard.collect.detail_choice import (
     suspect_of,
 )
 from offsetguard.collect.details import ClientPlan, plan_clients, read_clients, read_rates
-from offsetguard.collect.earlier_round import EarlierFigures
-from offsetguard.collect.group_members import SharedSubscriptions, merge_members, read_proxy_members
+from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
+from offsetguard.collect.group_members import (
+    GroupMembers,
+    ProxyMembers,
+    SharedSubscriptions,
+    merge_members,
+    read_proxy_members,
+)
 from offsetguard.collect.group_rows import known_groups
 from offsetguard.collect.held_back import read_held_back
 from offsetguard.collect.log_events import log_gaps
-from offsetguard.collect.manifest import Gap, Outcome
+from offsetguard.collect.manifest import Gap, MissingMaster, Outcome
 from offsetguard.collect.meeting import Meeting
-from offsetguard.collect.name_servers import find_members
-from offsetguard.collect.offset_events import read_events
+from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics
+from offsetguard.collect.name_servers import ClusterMembers, find_members
+from offsetguard.collect.offset_events import EventStart, read_events
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
 from offsetguard.collect.queue_reading import keep_pairs, topic_readings
 from offsetguard.collect.read_broker import read_base, read_members, read_runtime, read_settings, unread_base
 from offsetguard.collect.read_detail import read_detailed_offsets
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.collect.resets import read_resets
+from offsetguard.collect.resets import QueueReset, read_resets
 from offsetguard.collect.retry_topics import groups_to_ask, read_oldest_dead_letters
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.model.offsets import MASTER_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.collect.detail_choice import Suspect
-    from offsetguard.collect.earlier_round import EarlierRound
-    from offsetguard.collect.group_members import GroupMembers, ProxyMembers
-    from offsetguard.collect.manifest import MissingMaster
-    from offsetguard.collect.metrics_endpoint import BrokerMetrics
-    from offsetguard.collect.name_servers import ClusterMembers
-    from offsetguard.collect.offset_events import EventStart
-    from offsetguard.collect.resets import QueueReset
-    from offsetguard.config import Config, LogSource
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.sources.logs.tailing import LogReading
-    from offsetguard.sources.rocketmq.peer import Asker
+from offsetguard.config import Config, LogSource
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MASTER_ID, MessageQueue
+from offsetguard.sources.logs.tailing import LogReading, read_logs
+from offsetguard.sources.rocketmq.peer import Asker
 
 KEPT_PAIRS = 20_000  # (topic, group) pairs of a cluster, 10 MB; of a larger one they are made twice
 DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for by the others
@@ -148,8 +143,6 @@ class Round:
         return merge_members(masters) if self.group_members is None or not self._all_in_time else self.group_members
 
     def _read_logs(self) -> LogReading:
-        from offsetguard.sources.logs.tailing import read_logs  # noqa: PLC0415 most clusters have no logs to read
-
         return read_logs(self._log_sources, self._earlier.manifest.log_cursors if self._earlier.manifest else ())
 
     async def _read_replicas(
@@ -213,8 +206,6 @@ class Round:
     async def _read_metrics(self, masters: list[BrokerReading]) -> None:
         """Read the metrics pages that the configuration names."""
         if self._metrics_urls:
-            from offsetguard.collect.metrics_endpoint import read_metrics  # noqa: PLC0415 few configurations need it
-
             names = [master.broker_name for master in masters]
             timeout_s = self._settings.request_timeout_ms / 1000
             self.metrics = await read_metrics(self._metrics_urls, names, self.ledger, timeout_s)

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.broker_rows import broker_rows, kinds_since, silent_slaves, unseen_masters
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
+from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
+from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.group_rows import GroupRows, known_groups
+from offsetguard.collect.landing import Row, with_plain_texts
 from offsetguard.collect.lite_topics import offsets_out_of_sight
 from offsetguard.collect.log_events import log_event_rows, log_move_rows, unreadable_lines
 from offsetguard.collect.manifest import EventCursor, Gap, Manifest
 from offsetguard.collect.offset_events import EventStart
-from offsetguard.collect.pop_figures import consumption_of
+from offsetguard.collect.pop_figures import GroupConsumption, consumption_of
 from offsetguard.collect.pop_sources import pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.resets import reset_moves
+from offsetguard.collect.round import Round
+from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
 from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.model.records import record
+from offsetguard.config import Config
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.tailing import LogReading
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -33,28 +45,11 @@ from offsetguard.tables import (
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
     UNDECODABLE_RECORDS,
+    Table,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
-    import pyarrow as pa
-
-    from offsetguard.collect.broker_reading import BrokerReading
-    from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
-    from offsetguard.collect.group_members import GroupMembers
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.pop_figures import GroupConsumption
-    from offsetguard.collect.round import Round
-    from offsetguard.config import Config
-    from offsetguard.model.intervals import Interval
-    from offsetguard.sources.logs.cursor import LogCursor
-    from offsetguard.sources.logs.tailing import LogReading
-    from offsetguard.tables import Table
-
-
-@record
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What one round brought. Text columns of the tables may be dictionary-encoded."""
 
@@ -63,7 +58,7 @@ class Snapshot:
     everything_missing: Sequence[Gap] = field(default=())  # one by one, where the manifest sums up
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SnapshotMaker:
     """Makes a snapshot of what one round has read; the readings are let go on the way."""
 
@@ -200,11 +195,6 @@ def _jumps(
     """Yield the moves that only the comparison with the earlier round shows, broker by broker: it costs less memory."""
     if earlier.manifest is None:
         return
-    import pyarrow as pa  # noqa: PLC0415 0.1 s, not before it is needed
-
-    from offsetguard.collect.landing import with_plain_texts  # noqa: PLC0415 likewise
-    from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves  # noqa: PLC0415
-
     after = dict(_by_broker(now.select(NOW_COLUMNS)))
     parts = (one for part in earlier.parts(QUEUE_SNAPSHOTS, EARLIER_COLUMNS) for one in _by_broker(part))
     for broker_name, of_broker in groupby(parts, key=itemgetter(0)):

@@ -23,21 +23,18 @@ What healthy groups do as well, and what is therefore no move:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsetguard.collect.columns import arrow_array, text_array
+from offsetguard.collect.landing import Row
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import ColumnType
 from offsetguard.tables.queue_state import MISSED_AFTER
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.model.intervals import Interval
 
 MOVED_BACK_FLOOR = 10  # messages: a smaller step back is a race of two commits
 

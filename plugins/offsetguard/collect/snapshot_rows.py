@@ -7,31 +7,26 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+import pyarrow as pa
+
+from offsetguard.collect.broker_reading import BrokerReading, Undecodable
 from offsetguard.collect.detail_rows import client_answers, running_info_columns
+from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.system_names import topic_kind
 from offsetguard.model.errors import SnapshotError
-from offsetguard.model.records import record
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.bodies import TopicConfig
 from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
-from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    import pyarrow as pa
-
-    from offsetguard.collect.broker_reading import BrokerReading, Undecodable
-    from offsetguard.collect.landing import Row
-    from offsetguard.model.intervals import Interval
-    from offsetguard.sources.rocketmq.bodies import TopicConfig
-    from offsetguard.tables import Table
+from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType, Table
 
 MAX_KEPT_BYTES = 64 * 1024  # of an undecodable record
 _RANGES = {ColumnType.INT32: INT32_RANGE, ColumnType.INT64: INT64_RANGE}
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SnapshotRows:
     """Makes the rows of one round. `own_names`: names of brokers and RocketMQ clusters, which are topics as well."""
 
@@ -105,8 +100,6 @@ class SnapshotRows:
 
     def table(self, table: Table, rows: Iterable[Row], undecodable: list[Row]) -> pa.Table:
         """Make a table; rows with numbers too large go to `undecodable`: one of them would stop the landing."""
-        from offsetguard.collect.landing import table_of  # noqa: PLC0415 imports pyarrow, 0.1 s
-
         made = list(rows)
         try:
             return table_of(table, made)

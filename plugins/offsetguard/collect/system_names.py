@@ -5,14 +5,11 @@ Source: TopicValidator and MixAll, 4.9.8, 5.3.3 and 5.5.1. System topics and gro
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.rocketmq.requests import MONITOR_GROUP
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"

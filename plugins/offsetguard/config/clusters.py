@@ -1,14 +1,13 @@
 """Section `clusters`: how each RocketMQ cluster is reached, and what looking at it may cost."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from offsetguard.config.fields import Address, ConnectionId, FilePath, Glob, Milliseconds, Name, TimeZone, WebUrl
 from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
-from offsetguard.model.records import record
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
     """How connections to name servers and brokers are encrypted; the section's presence switches TLS on."""
 
@@ -20,7 +19,7 @@ class Tls:
     client_key_file: FilePath | None = None  # PEM, the key of that certificate
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSource:
     """A folder with logs of one broker replica or of one client, read where this machine sees it."""
 
@@ -33,7 +32,7 @@ class LogSource:
     time_zone: TimeZone = "+08:00"  # brokers write GMT+8 wherever they run; 4.x clients write their host's zone
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
     """What a round may cost a broker."""
 
@@ -47,7 +46,7 @@ class Collection:
     running_info_clients: Count = 64  # clients asked for running info per round
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """One RocketMQ cluster."""
 

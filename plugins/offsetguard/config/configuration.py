@@ -15,11 +15,10 @@ from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, P
 from offsetguard.config.references import reference_problems
 from offsetguard.config.routes import Delivery, Route, RouteChoice, RouteEntry, Routing, Team
 from offsetguard.model.constraints import NO_OTHER_FIELDS, NotEmpty, Number, read_python
-from offsetguard.model.records import record
 from offsetguard.model.verdicts import Severity
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
     """How long things are kept, in whole days; `docs/tables.md` says which table holds snapshots and which facts."""
 

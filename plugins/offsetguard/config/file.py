@@ -5,23 +5,20 @@ One line each: `file:line: path.to.field: what is wrong; did you mean 'x'?`
 
 from __future__ import annotations
 
+import pathlib
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from offsetguard.config import RECEIVER_LISTS, Config, field_names, reference_problems
 from offsetguard.config.yaml_lines import LinedDocument, Path, read_lined_yaml
 from offsetguard.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    import pathlib
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pydantic_core import ErrorDetails
 
 _SECRET_KEY = re.compile(r"pass(word|wd|phrase)?|.*(token|secret|password|webhook).*|(access|secret|api)[-_]?key", re.I)
 _SECRET_VALUE = re.compile(r"xox[a-z]-|xapp-|hooks\.slack\.com/|://[^/\s@]+:[^/\s@]+@", re.I)

@@ -1,15 +1,15 @@
 """Sections `groups` and `judgement`: a consumer group's owner and limits, and what rules look at."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from offsetguard.config.fields import Glob, Milliseconds, Name, PatternIndex, Window, matches
 from offsetguard.config.sections import field_names
 from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, Number
-from offsetguard.model.records import record
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """Spans of time that the rules look at, and what brokers may be off by."""
 
@@ -23,7 +23,7 @@ class Judgement:
     disk_full_within_ms: Milliseconds = 4 * 3_600_000  # a disk from which files go by force within it: a finding
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPolicy:
     """What holds for the consumer groups that a pattern matches; the first entry that names a field wins."""
 
@@ -43,7 +43,7 @@ class GroupPolicy:
     lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPolicy:
     """By what the window of a queue is judged (`windows.py`): no limits, but what is too little to speak of."""
 
@@ -56,7 +56,7 @@ class WindowPolicy:
     loss_horizon_ms: Milliseconds = 4 * 3_600_000  # a loss further ahead is not yet a risk
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectivePolicy(WindowPolicy):
     """What holds for one consumer group of one cluster, with defaults filled in."""
 

@@ -11,14 +11,11 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from offsetguard.config import Config
 from offsetguard.config.file import load_config, parse_config, read_config_text
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from offsetguard.config import Config
-    from offsetguard.config.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

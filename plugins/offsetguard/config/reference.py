@@ -11,9 +11,10 @@ import io
 import sys
 import textwrap
 import tokenize
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.catalogue.text import Language
 from offsetguard.config import Cluster, Collection, Config, Delivery, Judgement, LogSource, Retention, Team, Tls
@@ -21,9 +22,6 @@ from offsetguard.config.groups import EffectivePolicy, GroupPolicy
 from offsetguard.config.routes import Day, MaintenanceEntry, QuietHoursEntry, RouteEntry
 from offsetguard.config.sections import key_of
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _INTRODUCTION = """\
 # Configuration

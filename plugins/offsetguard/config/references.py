@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from offsetguard.config.fields import matches
 from offsetguard.config.routes import RECEIVER_LISTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Path = tuple[str | int, ...]
 _HEARD = "the default team needs a mail address, a Slack channel or a Slack webhook: it hears the rest"

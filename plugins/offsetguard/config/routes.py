@@ -4,7 +4,7 @@ From the entries of `routes` to the one Route of a piece of news: per field the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, time
 from typing import Annotated, Any, Literal
 
@@ -28,13 +28,12 @@ from offsetguard.config.fields import (
 from offsetguard.config.sections import KEYS_AS_IN_THE_FILE, field_names
 from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
 from offsetguard.model.intervals import moment_in
-from offsetguard.model.records import record
 from offsetguard.model.time_zones import zone_of
 from offsetguard.model.told import Channel, Receiver
 from offsetguard.model.verdicts import Severity
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """When and through what messages go out."""
 
@@ -59,7 +58,7 @@ class Delivery:
     page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
     """Who is told, and how."""
 
@@ -86,7 +85,7 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as datetime.weekday() counts
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuietHoursEntry:
     """Hours in which what is less severe waits, in the route's zone; over midnight when `to` is not after `from`."""
 
@@ -98,7 +97,7 @@ class QuietHoursEntry:
     severity_below: Severity = Severity.CRITICAL  # what is not less severe is told at once all the same
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceEntry:
     """A span in which nothing is told, however severe."""
 
@@ -111,7 +110,7 @@ class MaintenanceEntry:
     comment: Line = ""  # stands beside what was muted
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteEntry:
     """What holds for the news that the patterns match; for each field the first entry that sets it wins."""
 
@@ -139,7 +138,7 @@ class RouteEntry:
     digest_above: Count | None = None  # as in delivery
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QuietHours:
     """What is below `severity_below` waits from `starts` to `ends`, local time, on days that begin on `weekdays`.
 
@@ -152,7 +151,7 @@ class QuietHours:
     severity_below: Severity
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Maintenance:
     """Nothing is told of what the patterns match from `starts_at` to `ends_at` (aware, exclusive)."""
 
@@ -163,7 +162,7 @@ class Maintenance:
     comment: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Route:
     """What holds for one piece of news, with every field filled in; equal routes are the same object."""
 
@@ -197,7 +196,7 @@ DEFAULTS_IN_DELIVERY = (
 SET_BY_ROUTES = tuple(name for name in field_names(RouteEntry) if name not in MATCHED_BY)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RouteChoice:
     """A route, and which entry decided each field; a field that no entry sets has none: `delivery` or the team."""
 

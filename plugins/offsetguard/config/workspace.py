@@ -9,21 +9,15 @@ OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite 
 from __future__ import annotations
 
 import os
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 MANIFEST_FILE_NAME = "manifest.json"
 SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """The folders below OFFSETGUARD_HOME, the configuration file and the databases. Its `repr` shows no password."""
 

@@ -8,27 +8,20 @@ that is itself silenced, in maintenance or in quiet hours, and was told to nobod
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime, tzinfo
 
 from offsetguard.catalogue import Sentence
+from offsetguard.config import Config
+from offsetguard.config.routes import Route
 from offsetguard.decide.incidents.muting import Inhibitors, can_mute, maintenance_mute, quiet_mute, silence_mute
-from offsetguard.decide.incidents.timing import NOTHING_TOLD, level_due, steps
-from offsetguard.model.incident import EventKind, IncidentEvent, worst_first
+from offsetguard.decide.incidents.timing import NOTHING_TOLD, Step, level_due, steps
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent, worst_first
+from offsetguard.model.intervals import Interval
+from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.time_zones import zone_of
-from offsetguard.model.told import GroupKey, Mute, MuteReason, ToldKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime, tzinfo
-
-    from offsetguard.config import Config
-    from offsetguard.config.routes import Route
-    from offsetguard.decide.incidents.timing import Step
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.silence import Acknowledgement, Silence
-    from offsetguard.model.told import Told, ToldIncident
+from offsetguard.model.told import GroupKey, Mute, MuteReason, Told, ToldIncident, ToldKey
 
 _ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})
 

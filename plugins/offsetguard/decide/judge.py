@@ -12,34 +12,29 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from offsetguard.config import Config
 from offsetguard.decide.incidents.history import history_of
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.decide.outlooks import Outlooks, keep_score
 from offsetguard.decide.planning import GroupDecision, Plan, PlannedMessage, plan
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES, Judgement
 from offsetguard.judge.registry import judge as judge_facts
+from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.incident import Incident, IncidentEvent
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import CannotTell
 from offsetguard.store import absences, broker_marks, incident_events, judged_intervals, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import told as told_store
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Finding
-    from offsetguard.model.incident import Incident, IncidentEvent
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.verdicts import CannotTell
 
 EVERY_GROUP = "*"
 LOOKED_BACK = timedelta(hours=2)

@@ -6,30 +6,31 @@ what is not listed is counted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import Locale
+from offsetguard.config import Config
 from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import rule_title
+from offsetguard.model.incident import Incident
 from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE, data_docs_url, incident_url
-from offsetguard.model.verdicts import Severity
-from offsetguard.model.views import DigestSection, DigestView, FigureView, IncidentView, MessageView, QueueView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.decide.outlooks import Outlooks
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.silence import Acknowledgement
-    from offsetguard.model.told import GroupKey
-    from offsetguard.model.verdicts import Figure, QueueEvidence
-    from offsetguard.model.views import NotificationReason
-
+from offsetguard.model.silence import Acknowledgement
+from offsetguard.model.told import GroupKey
+from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
+from offsetguard.model.views import (
+    DigestSection,
+    DigestView,
+    FigureView,
+    IncidentView,
+    MessageView,
+    NotificationReason,
+    QueueView,
+)
 
 QUEUES_SHOWN = 20
 DETAILED_INCIDENTS = 50  # further ones are listed without their queues: 5,000 groups must not give 30 MB of mail

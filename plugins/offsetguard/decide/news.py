@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import Sentence, catalogue
 from offsetguard.catalogue.text import Locale
+from offsetguard.config import Config
+from offsetguard.config.routes import Route
+from offsetguard.decide.audience import Audience, Circumstances, Heard
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.message_views import Telling, message_view
-from offsetguard.model.told import MuteReason
+from offsetguard.decide.outlooks import Outlooks
+from offsetguard.model.incident import Incident
+from offsetguard.model.told import GroupKey, Mute, MuteReason
+from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import incidents as incident_store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.config import Config
-    from offsetguard.config.routes import Route
-    from offsetguard.decide.audience import Audience, Circumstances, Heard
-    from offsetguard.decide.outlooks import Outlooks
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.told import GroupKey, Mute
-    from offsetguard.model.views import MessageView, NotificationReason
 
 
 @dataclass(frozen=True, slots=True)

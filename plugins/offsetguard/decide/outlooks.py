@@ -12,26 +12,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from sqlalchemy.orm import Session
+
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.forecasts.forecasts import group_drain, group_loss
 from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_new, seen
 from offsetguard.model.forecast import Kind, Stated
+from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.model.views import LAG_POINTS, LagPoint
 from offsetguard.store import forecasts as store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.verdicts import QueueVerdict
-    from offsetguard.tables.facts import OffsetMoveFacts
-    from offsetguard.tables.queue_state import QueueState
-
+from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.queue_state import QueueState
 
 _Course: TypeAlias = "list[tuple[datetime, int]]"
 

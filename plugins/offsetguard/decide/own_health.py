@@ -8,21 +8,16 @@ alone, so that whoever can read it can tell.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_duration, format_moment
+from offsetguard.config import Config
 from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import reading
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from offsetguard.config import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,15 @@ fires and was told, muted or not, and what is new; what is muted and was never t
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from offsetguard.config.routes import RECEIVER_LISTS
-from offsetguard.decide.audience import Audience, Circumstances
+from sqlalchemy.orm import Session
+
+from offsetguard.config import Config
+from offsetguard.config.routes import RECEIVER_LISTS, Route
+from offsetguard.decide.audience import Audience, Circumstances, Heard
 from offsetguard.decide.incidents.timing import (
     NOTHING_TOLD,
     Candidate,
@@ -24,27 +28,15 @@ from offsetguard.decide.incidents.timing import (
 )
 from offsetguard.decide.message_views import digest
 from offsetguard.decide.news import KnownIncidents, News, Writer
+from offsetguard.decide.outlooks import Outlooks
 from offsetguard.model.digests import digest_of
-from offsetguard.model.told import Channel, Told, ToldIncident
+from offsetguard.model.incident import Incident, IncidentEvent
+from offsetguard.model.intervals import Interval
+from offsetguard.model.told import Channel, GroupKey, Receiver, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
-from offsetguard.model.views import NotificationReason
+from offsetguard.model.views import DigestView, MessageView, NotificationReason
 from offsetguard.store import acknowledgements, silences
 from offsetguard.store import told as told_store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.config import Config
-    from offsetguard.config.routes import Route
-    from offsetguard.decide.audience import Heard
-    from offsetguard.decide.outlooks import Outlooks
-    from offsetguard.model.incident import Incident, IncidentEvent
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.told import GroupKey, Receiver, ToldKey
-    from offsetguard.model.views import DigestView, MessageView
 
 _MAY_BE_ESCALATIONS = frozenset(
     {NotificationReason.FIRST, NotificationReason.NEW_FIRING, NotificationReason.WORSE, NotificationReason.GROUP_WAIT}

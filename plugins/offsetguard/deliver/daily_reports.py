@@ -7,15 +7,21 @@ missed by more than `LATEST` is left out: the next one comes before it would be 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale
+from offsetguard.config import Config
+from offsetguard.config.routes import Route
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.digests import digest_of
+from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.page_addresses import incident_url
 from offsetguard.model.time_zones import zone_of
@@ -34,16 +40,6 @@ from offsetguard.store import day_figures, outbox
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.day_figures import CycleSums, JudgedMoments, Span
 from offsetguard.store.outbox import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
-
-    from offsetguard.config import Config
-    from offsetguard.config.routes import Route
-    from offsetguard.model.incident import Incident
 
 LATEST = timedelta(hours=12)
 FORECAST_DAYS = 7  # one day has few forecasts whose outcome became known

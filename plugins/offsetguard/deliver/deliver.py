@@ -12,23 +12,18 @@ import logging
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
+from offsetguard.deliver.sending import Channels
 from offsetguard.model.told import Channel
 from offsetguard.store import outbox_claims
 from offsetguard.store.database import current_time, reading
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from offsetguard.deliver.sending import Channels
-    from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.outbox_claims import Lane
 
 # receivers served at the same time: mail goes through one server, webhooks lead to as many places as there are
 LANES = {Channel.MAIL: 8, Channel.SLACK: 8, Channel.SLACK_WEBHOOK: 16}

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from offsetguard.model.told import Channel
+from offsetguard.model.told import Channel
 
 TURN_S = 2.0  # servers answer in a fraction of it
 SHORT_TURN_S = 0.2  # of a kind of channel of which one has kept its answer back

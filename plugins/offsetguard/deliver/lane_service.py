@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.deliver.channels.receipt import Receipt
+from offsetguard.deliver.in_doubt import InDoubt, Turn
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.deliver.sending import LONGEST_HASTE_S, CannotRender, send, wait_before_retry
+from offsetguard.deliver.sending import LONGEST_HASTE_S, CannotRender, Way, send, wait_before_retry
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.told import Channel
 from offsetguard.store import outbox_claims
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sqlalchemy import Engine
-
-    from offsetguard.deliver.channels.receipt import Receipt
-    from offsetguard.deliver.in_doubt import InDoubt, Turn
-    from offsetguard.deliver.sending import Way
-    from offsetguard.model.told import Channel
-    from offsetguard.store.outbox import OutboxMessage
-    from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.outbox_claims import Lane
 
 
 class Result(StrEnum):

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+
+from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.mail import MailChannel
-from offsetguard.deliver.channels.receipt import Unavailable, slack_parent
+from offsetguard.deliver.channels.receipt import Receipt, Unavailable, slack_parent
 from offsetguard.deliver.channels.slack import SlackChannel
-from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, Turn
 from offsetguard.deliver.messages.mail import render_mail
-from offsetguard.deliver.messages.slack import render_slack
+from offsetguard.deliver.messages.slack import SlackMessage, render_slack
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.told import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import notification_log
+from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.outbox_claims import Lane
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from offsetguard.deliver.channels.receipt import Receipt
-    from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
-    from offsetguard.deliver.in_doubt import Turn
-    from offsetguard.deliver.messages.slack import SlackMessage
-    from offsetguard.store.outbox import OutboxMessage
-    from offsetguard.store.outbox_claims import Lane
-
-    Way = MailChannel | SlackChannel | SlackWebhookChannel | Unavailable
+Way = MailChannel | SlackChannel | SlackWebhookChannel | Unavailable
 
 
 FIRST_WAIT_S = 30.0

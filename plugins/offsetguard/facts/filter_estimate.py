@@ -24,15 +24,12 @@ NULL is unknown: without a measured share there is no estimate.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.facts.interval import QueueFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 Z_95 = 1.959964  # of a normal distribution, both sides
 RATE_SECONDS = 60.0  # what brokers' and clients' rates cover (StatsItem: 7 samples, 10 s apart)

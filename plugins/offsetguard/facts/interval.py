@@ -5,37 +5,30 @@ A column that a row does not have, or that is NULL because an earlier release wr
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime
+from typing import Any, TypeVar
 
 from offsetguard.facts.traffic_baselines import unfold
+from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.records import record
+from offsetguard.model.remembered import Absences, BrokerMark
+from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.columns import ClientSummary
-from offsetguard.tables.facts import Baseline, QueueFigures
+from offsetguard.tables.facts import Baseline, OffsetMoveFacts, QueueFigures, TopicFacts
+from offsetguard.tables.gate import InvariantResult
 from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
-
-    from _typeshed import DataclassInstance
-
-    from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.remembered import Absences, BrokerMark
-    from offsetguard.model.verdicts import QueueVerdict, State
-    from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
-    from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
-    from offsetguard.tables.gate import InvariantResult
-    from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
-
-    Row = Mapping[str, Any]
-    Record = TypeVar("Record", bound=DataclassInstance)
+Row = Mapping[str, Any]
+Record = TypeVar("Record")
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts(QueueFigures):
     """One suspect queue of one consumer group."""
 
@@ -45,7 +38,7 @@ class QueueFacts(QueueFigures):
     verdict: QueueVerdict | None = None  # given by `windows.judge_queues`; None: not judged yet
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OnlineGroupFacts(ClientSummary):
     """A consumer group with clients online; one that broadcasts has no queue with an offset, and so no GroupFacts."""
 
@@ -133,7 +126,7 @@ def online_groups_of(rows: Iterable[Row]) -> Iterator[OnlineGroupFacts]:
             yield record_of(OnlineGroupFacts, row)
 
 
-def _known_columns(kind: type[DataclassInstance], row: Row) -> dict[str, Any]:
+def _known_columns(kind: type[Any], row: Row) -> dict[str, Any]:
     columns = {}
     for one in fields(kind):
         value = row.get(one.name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
+from offsetguard.config.groups import Judgement
 from offsetguard.facts.traffic_baselines import (
     FIRST_MINUTES,
     HOUR,
@@ -16,11 +17,6 @@ from offsetguard.facts.traffic_baselines import (
 from offsetguard.model.log_kinds import SILENCE
 from offsetguard.model.rebalance_lock import LOCK_SILENCE
 from offsetguard.tables.queue_state import MISSED_PARTS, WINDOW
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.config.groups import Judgement
 
 KEPT_FOR = timedelta(hours=24)  # a queue without samples
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.

@@ -6,8 +6,13 @@ shows; a deleted row is not missed and a rerun is not seen before it is whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+from pyiceberg.catalog.sql import SqlCatalog
+
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import (
     IntervalFacts,
     group_facts_of,
@@ -18,6 +23,7 @@ from offsetguard.facts.interval import (
 )
 from offsetguard.lake.reading.catalog import open_catalog
 from offsetguard.lake.reading.snapshot_reader import SnapshotReader
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import (
     BROKER_FACTS,
@@ -32,21 +38,12 @@ from offsetguard.tables import (
     SUBSCRIPTION_FACTS,
     TOPIC_FACTS,
     TRAFFIC_BASELINES,
+    Table,
 )
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.gate import InvariantResult
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.store.published_intervals import PublishedInterval
-    from offsetguard.tables import Table
 
 Row = dict[str, Any]
 Record = TypeVar("Record")

@@ -8,18 +8,20 @@ are the history. Every table is given to DuckDB once; a view gives each moment i
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsetguard.collect.columns import arrow_array
-from offsetguard.collect.landing import table_of, with_plain_texts
+from offsetguard.collect.landing import Row, table_of, with_plain_texts
+from offsetguard.config.groups import Judgement
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
-from offsetguard.facts.interval import record_of
+from offsetguard.facts.interval import Record, record_of
 from offsetguard.facts.parameters import fold_parameters, parameters_of
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.tables import (
@@ -31,17 +33,11 @@ from offsetguard.tables import (
     QUEUE_SNAPSHOTS,
     QUEUE_STATE,
     ColumnType,
+    Table,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+Tables = Mapping[str, pa.Table | Sequence[Row]]  # by name, as landed; texts may be dictionary-encoded
 
-    from offsetguard.collect.landing import Row
-    from offsetguard.config.groups import Judgement
-    from offsetguard.facts.interval import Record
-    from offsetguard.tables import Table
-
-    Tables = Mapping[str, pa.Table | Sequence[Row]]  # by name, as landed; texts may be dictionary-encoded
 
 HISTORY = "_history"
 _TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}

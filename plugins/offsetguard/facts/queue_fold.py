@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.facts.texts import QUEUE_WINDOWS
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.queue_state import WINDOW, QueueState, Sample
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime, timedelta
+Row = Mapping[str, Any]
 
-    Row = Mapping[str, Any]
 
 Key = TypeVar("Key")
 _SAMPLE = tuple(one.name for one in fields(Sample))
@@ -40,8 +40,6 @@ def windows_of(
     ]
     if not rows:
         return {}
-    from offsetguard.facts.duckdb_engine import DuckDBEngine  # noqa: PLC0415 0.3 s, and most commands make no facts
-
     engine = DuckDBEngine()
     engine.add(f"{QUEUE_SNAPSHOTS.name}_history", pa.Table.from_pylist(rows, schema=arrow_schema(QUEUE_SNAPSHOTS)))
     starts = [row["interval_start"] for row in rows]

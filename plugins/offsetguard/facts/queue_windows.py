@@ -12,14 +12,11 @@ interval one row per queue. Its rows are those that folding these intervals one 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.table import ColumnType
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PART = re.compile(r"^ *-- [123]\. .*\n", re.MULTILINE)
 _COMMENT = re.compile(r"--[^\n]*")

@@ -14,27 +14,22 @@ Not here: baselines of earlier weeks. A few minutes do not know them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
-from offsetguard.facts.queries import FactQueries, Moment
+from offsetguard.collect.landing import Row
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.queries import FactQueries, Moment, MomentQueries
 from offsetguard.facts.snapshot_facts import facts_from_snapshot, rows_of
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.known_figures import growth, milliseconds_between, per_second, sum_of_known
-from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.facts.queries import MomentQueries
-    from offsetguard.tables import Table
-    from offsetguard.tables.facts import TopicFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Table
+from offsetguard.tables.facts import TopicFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")

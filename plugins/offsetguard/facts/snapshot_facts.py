@@ -6,11 +6,17 @@ growth of counters, baselines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
+import pyarrow as pa
+
+from offsetguard.collect.landing import Row
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, group_facts_of, online_groups_of, queue_facts_of
-from offsetguard.facts.queries import FactQueries, Moment
+from offsetguard.facts.queries import FactQueries, Moment, MomentQueries
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import (
     BROKER_FACTS,
     CLIENT_SNAPSHOTS,
@@ -29,18 +35,6 @@ from offsetguard.tables import (
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    import pyarrow as pa
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.config import Config
-    from offsetguard.facts.queries import MomentQueries
-    from offsetguard.model.intervals import Interval
 
 
 def facts_from_snapshot(

@@ -6,15 +6,15 @@ that somebody gives. A query costs as much for thousands of offsets as for one: 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from offsetguard.facts.duckdb_engine import DuckDBEngine
 
 Point = tuple[int, int]
 """(max offset, when it was read in ms since 1970)."""
@@ -56,8 +56,6 @@ def time_lags(places: Sequence[CurvePlace]) -> list[TimeLag]:
     """Return the age of the message at each place, ms, at least 0."""
     if not places:
         return []
-    from offsetguard.facts.duckdb_engine import DuckDBEngine  # noqa: PLC0415 0.3 s, and most commands make no facts
-
     engine = DuckDBEngine()
     engine.add("queue_curves", _queue_curves(places))
     found = {row["number"]: row["ages"][0] for row in engine.rows("time_lags")}

@@ -11,25 +11,21 @@ cannot tell.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from offsetguard.collect.manifest import Outcome
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.sampled_rounds import facts_of_moments
 from offsetguard.judge.registry import judge, worst_first
+from offsetguard.judge.rule import Finding
+from offsetguard.model.gaps import CollectionGap
 from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.verdicts import CannotTell
 from offsetguard.sources.bundle.layout import INDEX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Finding
-    from offsetguard.model.gaps import CollectionGap
-    from offsetguard.model.verdicts import CannotTell
 
 MOST_MOMENTS = 60  # of an hour every minute, of five minutes every round
 _Subject = tuple[str, str | None, str | None]

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from offsetguard.config import WindowPolicy
 from offsetguard.facts.queue_fold import windows_of
-from offsetguard.facts.time_lag import CurvePlace, producer_curve, time_lags
+from offsetguard.facts.time_lag import CurvePlace, TimeLag, producer_curve, time_lags
+from offsetguard.judge.windows.rules import QueueContext
 from offsetguard.judge.windows.windows import GivenWindow, judge_windows
 from offsetguard.model.known_figures import epoch_ms
 from offsetguard.model.offsets import QueueOffsets
+from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.tables.queue_state import QueueState, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsetguard.config import WindowPolicy
-    from offsetguard.facts.time_lag import TimeLag
-    from offsetguard.judge.windows.rules import QueueContext
-    from offsetguard.model.verdicts import QueueVerdict
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

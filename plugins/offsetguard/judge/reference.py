@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue.text import format_duration
-from offsetguard.judge.registry import RULE_FILES, RULES
-from offsetguard.judge.subsumption import SUBSUMPTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.judge.registry import RuleFile
-    from offsetguard.judge.subsumption import Subsumption
+from offsetguard.judge.registry import RULE_FILES, RULES, RuleFile
+from offsetguard.judge.subsumption import SUBSUMPTIONS, Subsumption
 
 LABELS = ("Means", "Evidence", "Not judged", "Do next", "Source")
 _HEAD = """# Rules

@@ -8,28 +8,25 @@ Earlier entries are higher up: they mute what the later ones would tell, never t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
 from offsetguard.catalogue import RuleWords
 from offsetguard.catalogue.catalogue import translated_rule
 from offsetguard.catalogue.text import Language
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import rules
 from offsetguard.judge.evidence.shares import by_shares
 from offsetguard.judge.evidence.unseen import unseen_facts
+from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import Scope, subsume
 from offsetguard.judge.windows.windows import judge_queues
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Finding, Rule
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell
 
 
 @cache

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from offsetguard.catalogue import Texts
 from offsetguard.catalogue.text import named_figures, render_text
-from offsetguard.model.verdicts import Explained
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from offsetguard.catalogue import Texts
-    from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
+from offsetguard.model.verdicts import Explained, Figure, QueueEvidence, Severity
 
 
 @dataclass(frozen=True, slots=True)

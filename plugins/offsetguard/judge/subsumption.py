@@ -9,14 +9,11 @@ explain each other the first stays. Pure and independent of the order in which t
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from offsetguard.judge.rule import Finding
+from offsetguard.judge.rule import Finding
 
 # How much of a finding's lag must lie on the queues that another one explains: the rest is what healthy queues have.
 _EXPLAINED_SHARE = 0.9

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from offsetguard.lake.upkeep.clean import HousekeepingReport
-    from offsetguard.store.cycles import Cycle
+from offsetguard.lake.upkeep.clean import HousekeepingReport
+from offsetguard.store.cycles import Cycle
 
 
 class MetricKind(StrEnum):

@@ -7,16 +7,13 @@ that pyiceberg knows.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import PublishError
-
-if TYPE_CHECKING:
-    from offsetguard.config.workspace import Workspace
 
 CATALOG_NAME = "offsetguard"
 NAMESPACE = "facts"

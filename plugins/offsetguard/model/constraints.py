@@ -8,16 +8,13 @@ Source of the protocol: https://docs.pydantic.dev/latest/concepts/types/#customi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pydantic import GetCoreSchemaHandler, TypeAdapter
-    from pydantic_core import CoreSchema
+from pydantic import GetCoreSchemaHandler, TypeAdapter
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 RecordT = TypeVar("RecordT")
 NO_OTHER_FIELDS = {"extra": "forbid"}  # `__pydantic_config__` of a record: an unknown field is a mistake
@@ -33,7 +30,7 @@ class BrokenRule(Exception):
         self.hint = hint
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Number:
     """Of an int: nothing else is taken for one, and its limits."""
 
@@ -49,7 +46,7 @@ class Number:
         return checked
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Exactly:
     """Of a text or a truth value: nothing is converted into it."""
 
@@ -60,7 +57,7 @@ class Exactly:
         return checked
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NotEmpty:
     """Of a list or mapping."""
 
@@ -71,7 +68,7 @@ class NotEmpty:
         return checked
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Checked:
     """Of a value that passed everything before it: `rule` raises BrokenRule."""
 
@@ -79,7 +76,6 @@ class Checked:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Tell pydantic."""
-        from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 only who validates needs it
 
         def check(value: Any) -> Any:
             try:
@@ -110,6 +106,4 @@ def read_json(kind: type[RecordT], text: str | bytes) -> RecordT:
 
 @cache
 def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter  # noqa: PLC0415 as above
-
     return TypeAdapter(kind)

@@ -5,20 +5,15 @@ It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from offsetguard.model.digests import digest_of
-from offsetguard.model.intervals import INTERVAL_LENGTH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
 
 
 @dataclass(frozen=True, slots=True, order=True)

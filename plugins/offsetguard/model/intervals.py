@@ -5,14 +5,10 @@ Moments as people write them: `2026-11-22T01:30:00+08:00`, `2026-11-22 01:30`, `
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
 
 from offsetguard.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
-
 
 INTERVAL_LENGTH = timedelta(minutes=1)
 _NAME_FORMAT = "%Y%m%dT%H%M%SZ"

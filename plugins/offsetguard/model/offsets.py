@@ -7,13 +7,10 @@ A position that is not known is None, never 0, and every figure made from it is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 MASTER_ID = 0  # broker id of a master; slaves have others
 
@@ -36,7 +33,7 @@ class OffsetOrderViolation(StrEnum):
     MIN_ABOVE_MAX = "OG-Q05"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueueOffsets:
     """The offsets of one consumer group in one queue; None = not known (or never committed)."""
 

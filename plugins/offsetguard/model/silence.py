@@ -9,15 +9,11 @@ from __future__ import annotations
 import fnmatch
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from offsetguard.model.errors import SilenceError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.model.incident import Incident, Subject
-    from offsetguard.model.verdicts import Severity
+from offsetguard.model.incident import Incident, Subject
+from offsetguard.model.verdicts import Severity
 
 _SPECIAL = re.compile(r"[*?\[]")
 

@@ -6,22 +6,17 @@ Written by the judge, interval by interval. An absence that nobody would be told
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
+from offsetguard.model.intervals import Interval
 from offsetguard.model.remembered import Absences
 from offsetguard.store.columns import NAME_LIMIT, count_changed
 from offsetguard.store.models import AbsenceRow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 KEPT_FOR = timedelta(days=9)  # whoever comes once a week has come twice
 LEAST = timedelta(minutes=5)  # a deployment takes less

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from datetime import datetime
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
-from offsetguard.model.incident import EventKind, IncidentEvent
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.store import incident_events
 from offsetguard.store.columns import NAME_LIMIT, chunks, storable
 from offsetguard.store.models import AcknowledgementRow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.incident import Incident
 
 
 def acknowledge(session: Session, incident: Incident, *, author: str, comment: str, now: datetime) -> Acknowledgement:

@@ -8,11 +8,13 @@ its own, so that no judgement waits for long.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from datetime import datetime
+from typing import TypeVar
 
-from sqlalchemy import delete, func, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import Engine, delete, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from offsetguard.store.columns import KEYS_PER_QUERY, count_changed
 from offsetguard.store.database import writing
@@ -26,13 +28,6 @@ from offsetguard.store.models import (
     ToldRow,
 )
 from offsetguard.store.outbox import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
 
 _Id = TypeVar("_Id", int, str)
 

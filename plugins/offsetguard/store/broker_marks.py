@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.model.remembered import BrokerMark
 from offsetguard.store.columns import NAME_LIMIT, count_changed
 from offsetguard.store.models import BrokerMarkRow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 
 KEPT_FOR = timedelta(days=9)
 _APART = timedelta(hours=1)

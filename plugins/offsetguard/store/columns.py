@@ -5,21 +5,16 @@ A moment is `{"moment": "..."}`, a sentence `{"said": key, "figures": [...], "te
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import CursorResult, DateTime
+from sqlalchemy import CursorResult, DateTime, Delete, Dialect, Update
+from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
 from offsetguard.catalogue import Sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from sqlalchemy import Delete, Dialect, Update
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.verdicts import Figure
+from offsetguard.model.verdicts import Figure
 
 
 def count_changed(session: Session, statement: Update | Delete) -> int:

@@ -6,20 +6,15 @@ One row per run, also of runs that published nothing: `offsetguard cycles` lists
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from sqlalchemy import delete, select
+from sqlalchemy import Engine, delete, select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import CycleRow
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
 
 _MAX_ERROR_LENGTH = 2_000
 

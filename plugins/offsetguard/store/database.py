@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BUSY_TIMEOUT_MS = 10_000
 NEWEST_REVISION = "0010"  # a test compares it with the files

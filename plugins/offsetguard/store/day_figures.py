@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.forecast import Kind
-from offsetguard.model.incident import EventKind
+from offsetguard.model.incident import EventKind, Incident
 from offsetguard.store import incidents
 from offsetguard.store.judged_intervals import Mode
 from offsetguard.store.models import (
@@ -22,13 +23,6 @@ from offsetguard.store.models import (
     OutboxRow,
     SilenceRow,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.incident import Incident
 
 
 @dataclass(frozen=True, slots=True)

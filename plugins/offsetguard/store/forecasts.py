@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Engine, delete, func, select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading
 from offsetguard.store.models import ForecastRow, ForecastScoresRow
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
 
 _MAX_NAME = 255  # of the columns; no name of RocketMQ is longer
 

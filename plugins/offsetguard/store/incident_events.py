@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.store.columns import NAME_LIMIT, storable
 from offsetguard.store.models import IncidentEventRow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sqlalchemy.orm import Session
 
 
 def record(session: Session, events: Iterable[IncidentEvent]) -> None:

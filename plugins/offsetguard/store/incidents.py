@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import case, delete, func, insert, select, update
+from sqlalchemy import Engine, Select, case, delete, func, insert, select, update
+from sqlalchemy.orm import Session
 
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.offsets import MessageQueue
@@ -14,13 +16,6 @@ from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Sev
 from offsetguard.store.columns import chunks, figures_from_json, figures_to_json, said_from_json, said_to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import IncidentRow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from sqlalchemy import Engine, Select
-    from sqlalchemy.orm import Session
-
 
 _SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 

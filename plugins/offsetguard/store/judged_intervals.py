@@ -7,22 +7,16 @@ be told anything until its minute comes: the first judge of a present interval m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, false, func, or_, select, update
+from sqlalchemy import Engine, delete, false, func, or_, select, update
+from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading
 from offsetguard.store.models import JudgedIntervalRow
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
 
 
 class Mode(StrEnum):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from sqlalchemy.orm import Session
+
+from offsetguard.model.incident import Incident
+from offsetguard.model.told import Channel, MuteReason, ToldIncident
 from offsetguard.store import told as told_store
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.told import Channel, MuteReason, ToldIncident
 
 
 @dataclass(frozen=True, slots=True)

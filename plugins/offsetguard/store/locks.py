@@ -15,26 +15,19 @@ import socket
 import threading
 import time
 import uuid
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, update
+from sqlalchemy import Engine, delete, update
 from sqlalchemy.exc import OperationalError
 
 from offsetguard.model.errors import StoreError
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, serialize, writing
 from offsetguard.store.models import LockRow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from datetime import datetime
-
-    from sqlalchemy import Engine
 
 PUBLICATION = "publication"
 LEASE = timedelta(seconds=60)

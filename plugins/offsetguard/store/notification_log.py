@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 
 from offsetguard.model.told import Channel
 from offsetguard.store.database import reading
 from offsetguard.store.models import NotificationLogRow
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, Engine, func, select, update
+from sqlalchemy.orm import Session
 
 from offsetguard.model.told import Channel
 from offsetguard.model.views import AnyView, read_view
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.models import OutboxRow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
-    from sqlalchemy import ColumnElement, Engine
-    from sqlalchemy.orm import Session
 
 
 class Status(StrEnum):

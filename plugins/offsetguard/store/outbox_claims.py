@@ -17,10 +17,10 @@ between the receiver's acceptance and `mark_accepted` leaves a row that is sent 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, or_, select, update
-from sqlalchemy.orm import aliased
+from sqlalchemy import ColumnElement, Engine, func, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from offsetguard.model.told import Channel
 from offsetguard.model.views import DIGEST
@@ -28,10 +28,6 @@ from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import NotificationLogRow, OutboxRow
 from offsetguard.store.outbox import OutboxMessage, Status, from_row
-
-if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Engine
-    from sqlalchemy.orm import Session
 
 CLAIM_MS = 120_000  # longer than any channel's time-outs together
 MAX_ERROR_LENGTH = 2_000

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.store.settled_intervals import current_ids
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
 
 _LAST = 20
 

@@ -11,19 +11,15 @@ Nor is the newest interval of a cluster: tables that hold only the newest rows (
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select, update
+from sqlalchemy.orm import Session
 
 from offsetguard.store.columns import count_changed
 from offsetguard.store.models import PublishedIntervalRow, SettledSnapshotsRow
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from sqlalchemy.orm import Session
 
 RUN_PROPERTY = "offsetguard.run-id"  # of the snapshots that a publication commits: its run, and its cluster
 CLUSTER_PROPERTY = "offsetguard.cluster"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from sqlalchemy import or_, select, update
+from sqlalchemy.orm import Session
 
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.columns import NAME_LIMIT, count_changed, storable
 from offsetguard.store.models import SilenceRow
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sqlalchemy.orm import Session
 
 
 def add(session: Session, silence: Silence) -> Silence:

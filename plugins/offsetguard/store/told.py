@@ -7,22 +7,18 @@ last message of a spell is so young that the next spell has to wait.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 from sqlalchemy import delete, insert, select, update
+from sqlalchemy.orm import Session
 
 from offsetguard.model.digests import digest_of
 from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.columns import chunks
 from offsetguard.store.models import ToldRow
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from sqlalchemy.orm import Session
 
 
 def of_cluster(session: Session, cluster: str) -> dict[ToldKey, Told]:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from offsetguard.tables.table import ColumnType
-
-if TYPE_CHECKING:
-    from offsetguard.tables.table import Table
+from offsetguard.tables.table import ColumnType, Table
 
 
 @cache
 def arrow_type(column_type: ColumnType) -> pa.DataType:
     """Return the Arrow type of a column: the only definition."""
-    import pyarrow as pa  # noqa: PLC0415 as above
-
     return {
         ColumnType.STRING: pa.string(),
         ColumnType.INT32: pa.int32(),

@@ -1,8 +1,8 @@
 """Facts of brokers and of the whole cluster; sums over queues agree with those of groups and topics."""
 
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from offsetguard.model.records import record
 from offsetguard.tables.columns import BrokerName, Lags
 from offsetguard.tables.snapshots import (
     Active,
@@ -28,7 +28,7 @@ from offsetguard.tables.snapshots import (
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QueueCounts:
     """What all queues of a broker, or of a cluster, have in all."""
 
@@ -40,7 +40,7 @@ class QueueCounts:
     message_count: Annotated[int | None, "messages kept in them"] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSettings):
     """One broker replica; what queues have in all stands on the master's."""
 
@@ -96,7 +96,7 @@ BROKER_FACTS = Table(
 )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts(QueueCounts, Lags):
     """The whole cluster: sums over its brokers, and what its groups have in all."""
 

@@ -1,9 +1,9 @@
 """Columns that several tables share: one by one, and groups of them."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from offsetguard.model.records import record
 from offsetguard.tables.table import Int32
 
 ConsumerGroup = Annotated[str, "consumer group"]
@@ -21,7 +21,7 @@ class MessageQueueName:
     queue_id: QueueId
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Offsets:
     """What a broker says of a group's positions in a queue; formulas want it as `QueueOffsets`."""
 
@@ -32,7 +32,7 @@ class Offsets:
     pull_offset: Annotated[int | None, "next to be pulled; NULL where the broker cannot tell (before 5.1)"] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StoreTimes:
     """When messages around the consumer offset were stored."""
 
@@ -45,7 +45,7 @@ class StoreTimes:
     ] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LagCounts:
     """Lags in messages; over several queues the sums of what is known."""
 
@@ -62,7 +62,7 @@ class LagCounts:
     ] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LagTimes:
     """Lags in time; over several queues the greatest known."""
 
@@ -79,14 +79,14 @@ class LagTimes:
     ] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Lags(LagCounts, LagTimes):
     """Both of them."""
 
     __slots__ = ()
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ClientSummary:
     """What is connected of a group."""
 
@@ -100,7 +100,7 @@ class ClientSummary:
     ] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UsualTraffic:
     """What `traffic_baselines` says of this hour of the week."""
 

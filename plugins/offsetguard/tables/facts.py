@@ -3,10 +3,10 @@
 What traffic is usual at an hour of the week.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.model.records import record
 from offsetguard.tables.columns import (
     BrokerName,
     ConsumerGroup,
@@ -22,7 +22,7 @@ from offsetguard.tables.state import Folded
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, nullable, row_of
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFigures(StoreTimes, LagTimes):
     """One suspect queue of one consumer group: `QueueFacts` without its name, its offsets and its window."""
 
@@ -66,7 +66,7 @@ QUEUE_FACTS = Table(
 )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts(Lags, UsualTraffic):
     """One topic over all its queues and groups; sums are None when nothing is known."""
 
@@ -114,7 +114,7 @@ TOPIC_FACTS = Table(
 )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetMoveFacts:
     """Moves of one (group, client, queue, requested offset) within the look-back window."""
 
@@ -153,7 +153,7 @@ OFFSET_MOVE_FACTS = Table(
 )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Baseline:
     """Traffic at one hour of the week, over the weeks in which it was seen."""
 

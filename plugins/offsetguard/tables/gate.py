@@ -1,13 +1,13 @@
 """What the quality gate found: results of the invariants, and the rows that were left out."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from offsetguard.model.records import record
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, row_of
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InvariantResult:
     """What one invariant found in the interval."""
 

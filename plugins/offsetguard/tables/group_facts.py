@@ -3,10 +3,10 @@
 What concerns the whole group (members, retries, settings) stands on each of its topics' rows.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.model.records import record
 from offsetguard.tables.columns import ClientSummary, ConsumerGroup, Lags, Topic, UsualTraffic
 from offsetguard.tables.snapshots import (
     ConsumeEnabled,
@@ -25,7 +25,7 @@ from offsetguard.tables.snapshots import (
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFacts(Lags, ClientSummary, UsualTraffic):
     """One (consumer group, topic) over all its queues; sums are None when no queue is known."""
 

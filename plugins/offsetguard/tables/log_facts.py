@@ -1,14 +1,14 @@
 """What log lines and clients say about rebalance locks, subscriptions and rebalances, as facts."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from offsetguard.model.records import record
 from offsetguard.tables.columns import BrokerName, ConsumerGroup, QueueId, Topic
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, row_of
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockWaitFacts:
     """One wait for a queue's rebalance lock within the look-back window."""
 
@@ -64,7 +64,7 @@ LOCK_WAIT_FACTS = Table(
 )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionFacts:
     """One (consumer group, topic) whose subscription changed, or whose members subscribe differently."""
 
@@ -108,7 +108,7 @@ SUBSCRIPTION_FACTS = Table(
 )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogLineFacts:
     """Lines of one kind that one log has about a group, within the look-back window."""
 

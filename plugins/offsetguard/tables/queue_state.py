@@ -18,16 +18,13 @@ samples:
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.model.offsets import QueueOffsets
-from offsetguard.model.records import record
 from offsetguard.tables.state import POINT_COUNT, Folded, Point, Rewind, SampleColumns
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 WINDOW = timedelta(minutes=30)
 MISSED_PARTS = 12
@@ -36,7 +33,7 @@ have missed rounds between them: what lies there is no rhythm of a group. One ro
 MISSED_AFTER = WINDOW / MISSED_PARTS
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(SampleColumns):
     """What one snapshot says of the queue."""
 
@@ -46,7 +43,7 @@ class Sample(SampleColumns):
         return QueueOffsets(self.min_offset, self.max_offset, self.consumer_offset, self.pull_offset)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState(Folded):
     """One row of `queue_state` without its key."""
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.tables import LANDED, PUBLISHED, Column, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _INTRODUCTION = """\
 # Tables

@@ -1,9 +1,9 @@
 """What a collection round saw: offsets, settings, clients, rates, brokers."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.model.records import record
 from offsetguard.tables.columns import (
     BrokerName,
     ClientSummary,
@@ -280,7 +280,7 @@ RocketmqCluster = Annotated[str | None, "broker setting brokerClusterName: the c
 ReadAt = Annotated[datetime | None, "when the broker answered"]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RequestWaits:
     """How busy a replica is, and its clock."""
 
@@ -297,7 +297,7 @@ class RequestWaits:
     ] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KeepingSettings:
     """What a replica keeps, for how long, and on what disk."""
 
@@ -319,7 +319,7 @@ class KeepingSettings:
     ] = None
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HeldBackMessages:
     """What a master has taken and delivers to nobody yet: half, delayed and timer messages. Late is 2 min or more."""
 

@@ -4,18 +4,17 @@
 enough.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.model.records import record
 from offsetguard.tables.columns import ConsumerGroup, MessageQueueName, Offsets, Origin, StoreTimes
 from offsetguard.tables.table import Column, Int32, Table, columns_of, nullable, row_of
 
 POINT_COUNT = 5
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SampleColumns(Offsets, StoreTimes):
     """The newest sample, as `queue_snapshots` has it."""
 
@@ -28,7 +27,7 @@ class SampleColumns(Offsets, StoreTimes):
     origin: Origin = "broker"
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """An earlier sample, exact."""
 
@@ -37,7 +36,7 @@ class Point:
     committed_offset: Annotated[int | None, "the offset last committed then; NULL = none was ever seen"]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rewind:
     """The last time that the committed offset moved back, and what of that, and of earlier ones, is to be regained."""
 
@@ -57,7 +56,7 @@ def _numbered(number: int) -> tuple[Column, ...]:
     )
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
     """What all samples before have left; `QueueState` has rewind and points as such.
 

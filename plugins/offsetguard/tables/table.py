@@ -9,14 +9,12 @@ These modules evaluate their annotations, so they have no `from __future__ impor
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, get_args
-
-from offsetguard.model.records import record
 
 RAW_RETENTION = timedelta(days=7)  # what was seen; the pages show one group's 7 days
 FACT_RETENTION = timedelta(days=90)  # what was made of it: small, and weeks are compared with each other
@@ -50,7 +48,7 @@ _TYPES: dict[Any, ColumnType] = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column; the meaning says the unit and when it is NULL."""
 
@@ -60,7 +58,7 @@ class Column:
     nullable: bool = True
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Table:
     """One table; `key` identifies a row."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +11,7 @@ from offsetguard.tables.queue_state import MISSED_AFTER
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds
-
-if TYPE_CHECKING:
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -11,26 +11,22 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers import incident_groups as groups
+from offsetguard_peers.incident_groups import Pair
 from offsetguard_peers.incident_stage import EVERY_S, SLOW_COUNT, StagedRun, stage_incidents
-from offsetguard_peers.judged_rounds import judged_rounds_of_bundle
+from offsetguard_peers.judged_rounds import JudgedRound, judged_rounds_of_bundle
 from offsetguard_peers.verdicts_page import KEEP_VARIABLE, Found, keep_incidents
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from offsetguard.judge.rule import Finding
-    from offsetguard_peers.incident_groups import Pair
-    from offsetguard_peers.judged_rounds import JudgedRound
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
+from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin
+from offsetguard_peers.broker import Broker
 from offsetguard_peers.clients import ConsumerSpec, Producer, ProducerRefused, produce, running_consumers
 from offsetguard_peers.judged_rounds import LiveRounds
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.judge.rule import Finding
-    from offsetguard_peers.broker import Broker
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

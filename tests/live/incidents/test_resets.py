@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
+from offsetguard.judge.rule import Finding
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.judged_rounds import LiveRounds
 from offsetguard_peers.mqadmin import mqadmin
+from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from offsetguard.judge.rule import Finding
-    from offsetguard_peers.rocketmq import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.admin import Admin
+from offsetguard_peers.broker import Broker
 from offsetguard_peers.clients import produce, running_consumer
 from offsetguard_peers.judged_rounds import LiveRounds
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from offsetguard_peers.broker import Broker
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -8,11 +8,8 @@ would.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 ADMIN_ACCESS_KEY, ADMIN_SECRET_KEY = "rocketmqadmin", "admin-secret-12345678"
 READER_ACCESS_KEY, READER_SECRET_KEY = "rocketmqreader", "reader-secret-12345678"

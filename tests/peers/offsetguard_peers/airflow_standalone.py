@@ -16,8 +16,9 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
 
 import httpx
 
@@ -26,10 +27,6 @@ from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.processes import ChildProcess
 from offsetguard_spark.jars import cache_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PATIENCE_S = 300  # for what a quick machine does in a second or two

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 QUICK_MS = 1_500  # where a time-out is the point, and other answers come in time
 PATIENT_MS = 60_000  # where it is not, on however busy a machine

@@ -10,22 +10,19 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin, ChangingCode
 from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, producer_of, running_consumers
 from offsetguard_peers.incident_stage import OFTEN_REBALANCING
 from offsetguard_peers.mqadmin import mqadmin
+from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import forbid_to_write, move_min_offset_past_end
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from offsetguard_peers.rocketmq import RocketMQCluster
 
 BAD, HANG = "bad-message", "hanging-message"  # keys of messages that the listener refuses, or never comes back from
 THREADS = 4

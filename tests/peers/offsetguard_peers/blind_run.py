@@ -15,13 +15,16 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from offsetguard.judge.registry import RULES
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Finding
+from offsetguard.model.verdicts import Figure, Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.blind_causes import (
     HARMLESS,
@@ -38,18 +41,10 @@ from offsetguard_peers.blind_causes import (
 )
 from offsetguard_peers.clients import producer_of, running_consumers
 from offsetguard_peers.incident_groups import BUSY, BUSY_RATE, BUSY_SPECS
-from offsetguard_peers.judged_rounds import LiveRounds
+from offsetguard_peers.judged_rounds import JudgedRound, LiveRounds
 from offsetguard_peers.kept_locks import kept_locks
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.soak import AUDIT_EVERY_S, AUDITS, IDLE, QUEUES, STANDING, TRAFFIC_PER_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from offsetguard.judge.rule import Finding
-    from offsetguard.model.verdicts import Figure
-    from offsetguard_peers.judged_rounds import JudgedRound
 
 WELL_FOR_S = 45.0  # before anything happens to a group
 SETTLES_S = 30.0  # between its last message and the end of its trouble: numbers are final then

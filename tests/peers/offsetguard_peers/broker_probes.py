@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from offsetguard.collect.held_back import CHECK_GROUP, GIVEN_UP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
 from offsetguard.model.offsets import MessageQueue
@@ -20,11 +21,12 @@ from offsetguard.sources.rocketmq.requests import (
     GetSystemTopicListFromBroker,
     GetTopicStatsInfo,
     QueryConsumeTimeSpan,
+    Request,
     SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
 from offsetguard_peers.source_list import MASTER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
-from offsetguard_peers.source_probes import ABSENT_AFTER_S, SEEN_WITHIN_S
+from offsetguard_peers.source_probes import ABSENT_AFTER_S, SEEN_WITHIN_S, Cells, Probes
 from offsetguard_peers.source_stage import (
     BILLING,
     BROADCASTING,
@@ -38,12 +40,6 @@ from offsetguard_peers.source_stage import (
     SENT,
     SILENT,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from offsetguard.sources.rocketmq.requests import Request
-    from offsetguard_peers.source_probes import Cells, Probes
 
 AnswerT = TypeVar("AnswerT")
 

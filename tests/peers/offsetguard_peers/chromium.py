@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from playwright.sync_api import sync_playwright
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from playwright.sync_api import Page
+from playwright.sync_api import Page, sync_playwright
 
 # A closed network: without these flags Chromium looks up its maker's hosts at every start.
 FLAGS = (

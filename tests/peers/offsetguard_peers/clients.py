@@ -11,23 +11,20 @@ import itertools
 import json
 import time
 import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from offsetguard.model.errors import BrokerRefused
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
+from offsetguard_peers.broker import Broker
 from offsetguard_peers.java_programs import programs_class_path
 from offsetguard_peers.jvm import java_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from offsetguard_peers.broker import Broker
-    from offsetguard_peers.processes import ChildProcess
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.processes import ChildProcess
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 CLIENT_MEMORY = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 STARTED_WITHIN_S = 180.0  # 1 to 3 s on an idle machine

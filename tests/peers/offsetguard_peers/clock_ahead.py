@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import Table as IcebergTable
 
 
 def put_newest_commit_ahead(iceberg_table: IcebergTable, by: timedelta) -> None:

@@ -6,14 +6,12 @@ import json
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from offsetguard_peers.docker_engine import DockerFailed, compose, docker
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 HEALTHY_WITHIN_S = 900.0  # 1 to 3 min on an idle machine
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.store.database import open_database
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 
 def fresh_database(url: str) -> Engine:

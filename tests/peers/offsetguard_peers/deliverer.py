@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from multiprocessing.process import BaseProcess
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
@@ -13,13 +15,7 @@ from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.sending import Channels
 from offsetguard.store.database import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from multiprocessing.process import BaseProcess
-
-    from offsetguard_peers.delivery_world import DeliveryWorld
+from offsetguard_peers.delivery_world import DeliveryWorld
 
 
 @dataclass(frozen=True)

@@ -16,22 +16,17 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
 
 from offsetguard.deliver.deliver import deliver_due
+from offsetguard.model.views import IncidentView, MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import open_database
 from offsetguard.store.outbox import Status
 from offsetguard_peers.deliverer import Addresses, running_deliverer
 from offsetguard_peers.delivery_world import NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
 from offsetguard_peers.postgresql import PostgresServer, postgresql_binaries
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.model.views import IncidentView, MessageView
 
 RECEIVERS = ("a@example.com", "b@example.com", "#alerts", "hook-1", "hook-2")
 _KEY = re.compile(r"\d+-\S+-(?:warning|resolved)")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
@@ -17,11 +19,6 @@ from offsetguard.store import notification_log, outbox
 from offsetguard.store.database import writing
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.smtp_server import SmtpServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=10)  # when claims have ended and first retries are due

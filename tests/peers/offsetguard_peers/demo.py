@@ -15,10 +15,11 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.page_addresses import DATA_DOCS_PATH, URL_PREFIX
@@ -30,10 +31,8 @@ from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
 from offsetguard_peers.world import World
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+Tell = Callable[[str], None]
 
-    Tell = Callable[[str], None]
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PASSWORD = "offsetguard"  # of a server that listens on 127.0.0.1 while the demo runs

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from offsetguard_peers.demo_groups import OVERTAKEN, SHORT_LOCK, SHORT_LOCK_INTERVAL_MS, STOPPED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 ONE_TEAM = """\
 clusters:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from offsetguard_peers.airflow_api import FINISHED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from offsetguard_peers.world import World
+from offsetguard_peers.world import World
 
 
 class WarningFeed:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.clients import ConsumerSpec, produce, producer_of, running_consumers
+from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from offsetguard_peers.rocketmq import RocketMQCluster
 
 # group, topic
 STOPPED = ("order-settlement", "settlements")

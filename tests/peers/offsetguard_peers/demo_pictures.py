@@ -11,17 +11,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from playwright.sync_api import Page
 
 from offsetguard.model.page_addresses import data_docs_url
 from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.chromium import log_in, open_page
 from offsetguard_peers.demo import PASSWORD
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 DAG, RUNS = "collect_and_judge", 3
 USER, CLUSTER = "admin", "demo"

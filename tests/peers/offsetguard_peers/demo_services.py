@@ -21,9 +21,10 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import yaml
 
@@ -43,9 +44,6 @@ from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.slack_workspace import BOT_TOKEN
 from offsetguard_peers.smtp_server import SmtpServer
 from offsetguard_peers.staging import wait_until_saved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 VERSIONS = ("4.9.7", "5.5.0")
 WITH_PROXY = "5.5.0"

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.details import read_running_info
+from offsetguard.collect.landing import Row
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig, GetBrokerRuntimeInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from offsetguard.collect.landing import Row
-    from offsetguard_peers.broker import Broker
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.broker import Broker
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 PATIENCE_S = 480.0  # nothing here needs a tenth of it, except that slaves of 5.x learn of topics once in a minute
 Found = TypeVar("Found")

@@ -8,13 +8,11 @@ takes long, `@together(...)` gives a test ten examples at once.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 QUICK, THOROUGH = "quick", "thorough"
 THOROUGH_EXAMPLES = 200

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from offsetguard.config.groups import Judgement
-from offsetguard.facts.queries import FactQueries, Moment
-
-if TYPE_CHECKING:
-    from offsetguard.facts.interval import Record
-    from offsetguard.facts.queries import Tables
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
+from offsetguard.facts.interval import Record
+from offsetguard.facts.queries import FactQueries, Moment, Tables
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import Table
 
 
 def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval) -> list[Record]:

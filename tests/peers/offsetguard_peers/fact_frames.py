@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.config import Config
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.queue_state import fold_snapshot
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from offsetguard.config import Config
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
 
 Row = dict[str, Any]
 

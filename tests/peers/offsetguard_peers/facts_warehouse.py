@@ -5,9 +5,10 @@ For tests and benchmarks of readers and of housekeeping, which need thousands of
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import And, EqualTo, Reference
@@ -15,11 +16,13 @@ from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import DayTransform, IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
     BooleanType,
     DoubleType,
+    IcebergType,
     IntegerType,
     ListType,
     LongType,
@@ -29,24 +32,16 @@ from pyiceberg.types import (
 )
 
 from offsetguard.collect.landing import table_of
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
 from offsetguard.lake.reading.catalog import NO_SNAPSHOT
 from offsetguard.lake.upkeep.table_files import live_files, write_file
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
-from offsetguard.tables import ColumnType
+from offsetguard.tables import ColumnType, Table
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.types import IcebergType
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
 
 Row = dict[str, Any]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from _pytest.mark import ParameterSet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 SHOWN_FAILURES = 10
 SHOWN_LINES = 6  # of each failure

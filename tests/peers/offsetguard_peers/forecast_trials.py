@@ -14,28 +14,22 @@ What counts:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.config import Config, WindowPolicy
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
-from offsetguard.model.forecast import FURTHEST_MS
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
+from offsetguard.model.forecast import FURTHEST_MS, Forecast
 from offsetguard.model.intervals import Interval
 from offsetguard.model.remembered import BrokerMark
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
-from offsetguard_peers.queue_answers import stepped
+from offsetguard_peers.queue_answers import Row, stepped
 from offsetguard_peers.simulated_broker import DAY, HOUR, SimulatedQueue
 from offsetguard_peers.simulated_worlds import KINDS, WARM_UP, World, world
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
-    from offsetguard.model.forecast import Forecast
-    from offsetguard_peers.queue_answers import Row
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 LOOK = 5  # minutes

@@ -18,20 +18,16 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from offsetguard_peers.fuzz_inputs import hostile
+from offsetguard_peers.fuzz_target import Target
 from offsetguard_peers.fuzz_targets import all_targets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import FrameType
-
-    from offsetguard_peers.fuzz_target import Target
 
 HANG_S = 5.0  # CPU seconds for at most 64 KiB
 MEMORY_BYTES = 1536 * 1024 * 1024  # of address space on top of what a process has when it begins

@@ -6,10 +6,10 @@ import gzip
 import io
 import struct
 import tempfile
+from collections.abc import Sequence
 from datetime import timedelta, timezone
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard.collect.http_page import _length_of_body
 from offsetguard.collect.prometheus_text import SampleReader
@@ -22,9 +22,6 @@ from offsetguard.sources.rocketmq import body_decoders
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.consume_queue import read_topic
 from offsetguard_peers.fuzz_target import Target
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_READ_BYTES = 1024 * 1024
 EAST_8 = timezone(timedelta(hours=8))

@@ -10,10 +10,7 @@ from __future__ import annotations
 import random
 import re
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 MAX_INPUT_BYTES = 64 * 1024
 

@@ -5,10 +5,10 @@ Bodies of answers are here; what carries them is in `fuzz_wire.py`, files and pa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
 from offsetguard.collect.broker_rows import broker_rows
@@ -28,9 +28,6 @@ from offsetguard_peers.fuzz_files import file_targets
 from offsetguard_peers.fuzz_target import Target
 from offsetguard_peers.fuzz_wire import message_targets, protocol_targets
 from offsetguard_peers.scripted_broker import event_body, message_record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BODIES = Path(__file__).parents[2] / "unit" / "rocketmq" / "bodies"
 BODY_DECODERS: dict[int, Callable[[bytes], object]] = {

@@ -7,8 +7,10 @@ hostile: quotes, spaces beside tags, no-break spaces, characters beyond 16 bits,
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from random import Random
+from typing import Any, TypeVar
 
 from offsetguard.facts.traffic_baselines import HOUR, earlier_rows, hour_containing, hour_of_week
 from offsetguard.model.intervals import Interval
@@ -29,10 +31,6 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
 )
 from offsetguard_peers.generated_queues import queue_history
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from random import Random
 
 Row = dict[str, Any]
 Value = TypeVar("Value")

@@ -6,14 +6,12 @@ rewound, recreated, lost from sight, and missing for a while; a few offsets are 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from offsetguard.model.intervals import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from random import Random
 
 Row = dict[str, Any]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.facts.interval import QueueFacts
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables.group_facts import GroupFacts
-
-if TYPE_CHECKING:
-    from offsetguard.model.offsets import MessageQueue, QueueOffsets
 
 
 def a_group(name: str, lag: int | None = 0, **more: Any) -> GroupFacts:

@@ -10,20 +10,17 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard_peers.clients import CLIENT_MEMORY, DONE_WITHIN_S, STARTED_WITHIN_S
 from offsetguard_peers.java_programs import grpc_programs_class_path
 from offsetguard_peers.jvm import java_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard_peers.processes import ChildProcess
-    from offsetguard_peers.proxy import Proxy
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.processes import ChildProcess
+from offsetguard_peers.proxy import Proxy
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 INVISIBLE_S = 900  # long enough for a test on a slow machine: nothing expires meanwhile
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from http.server import BaseHTTPRequestHandler
-    from types import TracebackType
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
 
 
 class Quiet:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import (
     write_file,
 )
 from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import WriteTask
 from pyiceberg.transforms import DayTransform
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
+from offsetguard.tables import Table
 from offsetguard.tables.arrow import arrow_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pyarrow as pa
-    from pyiceberg.table import Table as IcebergTable
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.tables import Table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -10,12 +10,9 @@ import base64
 import html
 import json
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING
 
 from offsetguard_peers.http_peer import HttpPeer, Quiet
-
-if TYPE_CHECKING:
-    from offsetguard_peers.smtp_server import ReceivedMail, SmtpServer
+from offsetguard_peers.smtp_server import ReceivedMail, SmtpServer
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from string import Formatter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding
+from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.tables.group_facts import GroupFacts
-
-if TYPE_CHECKING:
-    from offsetguard.model.incident import Incident
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)  # of minute 0
 

@@ -18,25 +18,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard_peers import incident_groups as groups
 from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import RunningConsumers, produce, producer_of, running_consumers
+from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, producer_of, running_consumers
+from offsetguard_peers.incident_groups import Pair
 from offsetguard_peers.kept_locks import QUEUE, kept_locks, lock_lines
 from offsetguard_peers.rocketmq import RocketMQCluster
 from offsetguard_peers.staging import commit_at_end, forbid_to_write, move_min_offset_past_end, wait_until_saved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from offsetguard_peers.clients import ConsumerSpec
-    from offsetguard_peers.incident_groups import Pair
 
 EVERY_S = 5
 PEACEFUL_ROUNDS = 2

@@ -11,14 +11,11 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard_peers.jvm import class_path, jars_of, java
 from offsetguard_spark.jars import cache_folder, jar_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SOURCES = tuple(sorted((Path(__file__).parent / "java").glob("*.java")))
 GRPC_SOURCES = tuple(sorted((Path(__file__).parent / "java_grpc").glob("*.java")))

@@ -5,28 +5,23 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.cli.which_clusters import default_config
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.replayed_rounds import snapshots_of_bundle
+from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.sampled_rounds import facts_of_moments, facts_of_rounds
 from offsetguard.judge.diagnosis import without_own_gaps
-from offsetguard.judge.registry import judge
+from offsetguard.judge.registry import Judgement, judge
+from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.sources.bundle.reader import open_bundle
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.snapshot import Snapshot
-    from offsetguard.judge.registry import Judgement
-    from offsetguard.judge.rule import Finding
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 CLUSTER = "main"
 WINDOW = timedelta(minutes=30)  # what the pipeline folds

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import TYPE_CHECKING
 
 from offsetguard.config import Config
 from offsetguard.judge.registry import judge
+from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.simulated_facts import BROKERS, STEPS_PER_CYCLE
 from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek, minute_before, written_at_step
-from offsetguard_peers.weekly_groups import STEP_S, Trouble, weekly_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.judge.rule import Finding
-    from offsetguard_peers.weekly_groups import WeeklyGroup
+from offsetguard_peers.weekly_groups import STEP_S, Trouble, WeeklyGroup, weekly_group
 
 CONFIG = Config.from_values(
     {

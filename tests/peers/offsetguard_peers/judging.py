@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
-from offsetguard.model.views import MessageView
+from offsetguard.model.views import MessageView, NotificationReason
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.group_facts import a_group
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.model.views import NotificationReason
-    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard_spark.jars import cache_folder, jar_paths, read_set
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 # One compiler tier and one collector thread: on two busy cores a start takes half as long.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")

@@ -8,10 +8,8 @@ such a lock is true, whoever staged no trouble.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 _TAKEN, _GIVEN_BACK = ("I got it", "not been locked yet"), "unlockBatch"  # in the words of 4.x and 5.x
 QUEUE = re.compile(r"queueId=(\d+)")

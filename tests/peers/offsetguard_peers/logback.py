@@ -5,10 +5,7 @@ Files and line layouts are those of the official distribution (broker.log, lock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 THREAD_LAYOUT = "%d{yyy-MM-dd HH:mm:ss,GMT+8} %p %t - %m%n"
 STATS_LAYOUT = "%d{yyy-MM-dd HH:mm:ss,GMT+8} %p - %m%n"

@@ -10,13 +10,15 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PIL import Image
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
@@ -30,19 +32,12 @@ from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.store.database import open_database
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.chromium import open_page
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.inbox_page import InboxPage
-from offsetguard_peers.smtp_server import SmtpServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from sqlalchemy import Engine
-
-    from offsetguard.tables.group_facts import GroupFacts
-    from offsetguard_peers.smtp_server import ReceivedMail
+from offsetguard_peers.smtp_server import ReceivedMail, SmtpServer
 
 CLUSTER = "orders-cluster"
 START = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
 
 from offsetguard_peers.jvm import class_path, java_command
-
-if TYPE_CHECKING:
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 # Enough for the largest listings; the distribution takes 1 GB from the start.
 TOOLS_MEMORY = ("-Xms256m", "-Xmx1g")

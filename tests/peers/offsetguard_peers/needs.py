@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from offsetguard_peers.jvm import java
 from offsetguard_peers.postgresql import postgresql_binaries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _CLUSTERS = frozenset({"rocketmq_4", "rocketmq_5"})
 # What is started once: tests that share it run in one worker, all others file by file. The first that fits counts.

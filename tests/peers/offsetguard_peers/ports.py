@@ -6,12 +6,9 @@ import fcntl
 import random
 import socket
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import IO
+from typing import IO
 
 # Below Linux's range of ephemeral ports (32768 and up): nobody's outgoing connection sits there.
 LOWEST, HIGHEST = 20_000, 32_000

@@ -10,15 +10,13 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from sqlalchemy import URL, create_engine, text
 
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.processes import ChildProcess
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _USER = "offsetguard"
 _READY = "database system is ready to accept connections"

@@ -13,12 +13,9 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+from pathlib import Path
 
 _forking_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsetguard-fork")
 _running: set[ChildProcess] = set()

@@ -8,17 +8,14 @@ with Proxy(cluster) as proxy:
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.jvm import class_path, java_command
 from offsetguard_peers.ports import ReservedPort
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from offsetguard_peers.processes import ChildProcess
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.processes import ChildProcess
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 READY_SIGN = "rocketmq-proxy startup successfully"
 READY_WITHIN_S = 180.0  # 3 to 6 s on an idle machine

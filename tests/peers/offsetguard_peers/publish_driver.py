@@ -5,14 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 _PRELOADED = ["offsetguard_spark.publish_job", "offsetguard_expectations.checkpoint", "pyspark.sql.connect.session"]
 

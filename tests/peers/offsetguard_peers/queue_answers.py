@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.facts.queue_fold import windows_of
-from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard.tables.queue_state import Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
-    from offsetguard.tables import Table
-    from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.queue_state import QueueState, Sample
 
 Row = dict[str, Any]
 History = list[tuple["datetime", Sample]]

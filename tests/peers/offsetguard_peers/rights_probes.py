@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.client import RocketMQClient
@@ -35,11 +35,8 @@ from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers import acl
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.source_list import ANY_ACCOUNT, MASTER, SUB_RIGHT
-from offsetguard_peers.source_probes import ANSWERED_WITHIN_MS
+from offsetguard_peers.source_probes import ANSWERED_WITHIN_MS, Cells, Probes
 from offsetguard_peers.source_stage import BILLING, ORDERLY, ORDERS
-
-if TYPE_CHECKING:
-    from offsetguard_peers.source_probes import Cells, Probes
 
 NEWCOMER = Credentials(acl.NEWCOMER_ACCESS_KEY, acl.NEWCOMER_SECRET_KEY)
 ACTIONS = ("Get", "Sub", "List")  # in the order in which they are tried

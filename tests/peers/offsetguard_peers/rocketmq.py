@@ -14,9 +14,11 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
@@ -27,10 +29,6 @@ from offsetguard_peers.logback import write_logback_files
 from offsetguard_peers.name_server import READY_WITHIN_S, NameServer
 from offsetguard_peers.processes import ChildProcess, PeerNotStarted, stop_all
 from offsetguard_peers.tls import make_tls_files
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import TracebackType
 
 VERSIONS = ("4.9.7", "5.3.3", "5.5.0")
 

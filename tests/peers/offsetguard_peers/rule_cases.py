@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts, TrafficHour
@@ -18,9 +19,6 @@ from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 END = Interval(START).end

@@ -11,21 +11,17 @@ from __future__ import annotations
 import json
 import struct
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.message import MAGIC_V1
-from offsetguard_peers.scripted_peer import ScriptedPeer
+from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+Trouble = Callable[["Conversation", "RemotingCommand"], Awaitable[bool]]
 
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
-
-    Trouble = Callable[["Conversation", "RemotingCommand"], Awaitable[bool]]
 
 EVENT_TOPIC = "OFFSET_MOVED_EVENT"
 RUNTIME_INFO = {"brokerVersionDesc": "V4_9_7", "bootTimestamp": "1795214730000"}

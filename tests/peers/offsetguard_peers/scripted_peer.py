@@ -13,17 +13,15 @@ The script runs once for each connection; when it returns, the connection is clo
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Self
 
 from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Awaitable, Callable, Mapping
-    from types import TracebackType
-
-    Script = Callable[["Conversation"], Awaitable[None]]
+Script = Callable[["Conversation"], Awaitable[None]]
 
 
 class Conversation:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, Table
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.sources.rocketmq.codes import RequestCode
-    from offsetguard.tables import Table
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 NO_SHARE = {"share_rounds": 10**9}  # no group has its turn in these rounds: only suspects are asked

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.collect.collector import collect_snapshot
+from offsetguard.collect.landing import Row
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.snapshot_rows import as_rows
-
-if TYPE_CHECKING:
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
 
 QUICK_MS = 2_000  # where a time-out must pass, and others answer in time
 PATIENT_MS = 30_000  # where none may pass, however busy the machine is

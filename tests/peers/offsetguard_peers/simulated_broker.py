@@ -9,11 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOUR, DAY = 60, 1_440
 ROUNDS_PER_MINUTE = 6

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.intervals import Interval
 from offsetguard.model.known_figures import sum_of_known
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.columns import LagCounts, LagTimes
 from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.table import columns_of
-from offsetguard_peers.weekly_groups import STEP_S, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from offsetguard.model.intervals import Interval
-    from offsetguard_peers.weekly_groups import WeeklyGroup
+from offsetguard_peers.weekly_groups import STEP_S, Kind, WeeklyGroup
 
 Row = dict[str, Any]
 

@@ -7,18 +7,19 @@ Of what a cycle does, this leaves out only the machines: brokers, Spark, tables.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from offsetguard.collect.landing import table_of
+from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
 from offsetguard.config.groups import Judgement
 from offsetguard.facts.interval import IntervalFacts, queue_facts_of
-from offsetguard.facts.queries import FactQueries, Moment
+from offsetguard.facts.queries import FactQueries, Moment, MomentQueries, Tables
 from offsetguard.model.gaps import UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES, QUEUE_FACTS, QUEUE_SNAPSHOTS
@@ -36,14 +37,7 @@ from offsetguard_peers.simulated_facts import (
     topic_facts,
     traffic_hours,
 )
-from offsetguard_peers.weekly_groups import STEP_S
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.facts.queries import MomentQueries, Tables
-    from offsetguard_peers.weekly_groups import Counts, WeeklyGroup
+from offsetguard_peers.weekly_groups import STEP_S, Counts, WeeklyGroup
 
 CLUSTER = "weeks"
 _AT_ONCE = 60  # cycles

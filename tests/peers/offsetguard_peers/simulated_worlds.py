@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from offsetguard_peers.simulated_broker import DAY, HOUR, SimulatedBroker, SimulatedQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KINDS = ("time", "disk", "loud", "idle")
 WARM_UP = DAY + 12 * HOUR  # before it every group keeps up

@@ -6,11 +6,9 @@ slackapi/bolt-js issue 2509. Covers the block types that a warning can consist o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 MAX_BLOCKS = 50
 MAX_TOTAL_CHARACTERS = 13_000

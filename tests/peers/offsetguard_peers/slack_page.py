@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from offsetguard_peers.slack_workspace import PostedMessage, SlackWorkspace
+from offsetguard_peers.slack_workspace import PostedMessage, SlackWorkspace
 
 STYLE = """
 body { font: 15px/1.46 Lato, "Helvetica Neue", Arial, sans-serif; color: #1d1c1d; margin: 0; background: #fff; }

@@ -6,10 +6,10 @@ python -m offsetguard_peers.slack_pictures docs
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
@@ -20,6 +20,7 @@ from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules.accumulation import RULE
+from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.silence import Acknowledgement
@@ -27,11 +28,6 @@ from offsetguard.model.told import GroupKey
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.model.views import LagPoint, MessageView, NotificationReason
 from offsetguard_peers.slack_server import SlackServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.model.incident import Incident
 
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
 READERS = {"en": "UTC", "zh": "Asia/Shanghai"}

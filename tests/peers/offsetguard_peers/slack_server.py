@@ -14,21 +14,19 @@ import contextlib
 import json
 import threading
 from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from offsetguard_peers.http_peer import HttpPeer, Quiet
 from offsetguard_peers.slack_limits import RateLimitedError
 from offsetguard_peers.slack_page import render_page
 from offsetguard_peers.slack_workspace import CHANNELS, Channel, PostedMessage, SlackWorkspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-    from types import TracebackType
 
 WEBHOOK_SERVICE, WEBHOOK_SECRET = "/services/T0OFFSETG/B0OFFSETG/", "kept-secret-9f2c"
 WEBHOOK_STATUS = {"ok": 200, "channel_is_archived": 410, "no_service": 404, "invalid_token": 403}

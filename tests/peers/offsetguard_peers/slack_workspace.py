@@ -11,17 +11,14 @@ import itertools
 import json
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from offsetguard_peers.slack_blocks import MAX_TOTAL_CHARACTERS, block_problems, total_characters
+from offsetguard_peers.slack_limits import RateLimits
 from offsetguard_peers.slack_paging import SlackRefused, flag, page_of, window
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from offsetguard_peers.slack_limits import RateLimits
 
 BOT_TOKEN = "xoxb-offsetguard-test"
 TEAM_ID, BOT_USER_ID, BOT_ID = "T0OFFSETG", "U0OFFSETG", "B0OFFSETG"

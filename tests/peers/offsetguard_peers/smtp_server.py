@@ -14,18 +14,16 @@ import email.policy
 import json
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import EmailMessage
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from email.message import EmailMessage
-    from pathlib import Path
-    from types import TracebackType
 
 ACCEPTED = "250 2.0.0 OK: queued"
 WHOLE_START_WITHIN_S = 120.0

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import pyarrow as pa
 
-    import pyarrow as pa
-
-    from offsetguard.collect.landing import Row
+from offsetguard.collect.landing import Row
 
 
 def as_rows(tables: Mapping[str, pa.Table]) -> dict[str, list[Row]]:

@@ -26,10 +26,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.blind_causes import Cause, Subject
@@ -47,13 +49,6 @@ from offsetguard_peers.soak_plan import (
     draw_standstills,
     well_from_s,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from concurrent.futures import Future
-    from pathlib import Path
-
-    from offsetguard.judge.rule import Finding
 
 ORDERS, PAYMENTS, SEATS, ALARMS, AUDITS, PRICES, IDLE = (
     "orders",

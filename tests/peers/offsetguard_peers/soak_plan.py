@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from offsetguard_peers.blind_causes import Cause, Subject, cause_named
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 NAMED_BY_ROUND = 4
 FIRST_OUTAGE_S = 270.0  # the batch is known by then

@@ -6,13 +6,10 @@ Whether a replica answers is not said here but measured (`source_measuring.py`).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.rocketmq.codes import RequestCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # What a cell of the matrix may say.
 YES, NO = "yes", "no"

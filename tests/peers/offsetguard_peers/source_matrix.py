@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
 from offsetguard_peers.acl import READER_GRANTS
 from offsetguard_peers.rocketmq import VERSIONS
 from offsetguard_peers.source_list import NO, NOT_IN_VERSION, OWN, SECTIONS, YES, Section, sources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 MEASURED_FILE = Path(__file__).parents[2] / "live" / "source_matrix.yml"
 

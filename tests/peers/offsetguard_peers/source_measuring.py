@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config, Tls
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.client import RocketMQClient
@@ -17,11 +19,6 @@ from offsetguard_peers import broker_probes, rights_probes, surroundings_probes
 from offsetguard_peers.source_list import MASTER, NAME_SERVER, NO, REPLICAS, YES
 from offsetguard_peers.source_probes import ANSWERED_WITHIN_MS, READER, Cells, Probes
 from offsetguard_peers.source_stage import Stage, staged
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from offsetguard.collect.manifest import Manifest
 
 CLUSTER = "matrix"
 SECTIONS = (

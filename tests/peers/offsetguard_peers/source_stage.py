@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard_peers.admin import Admin, ChangingCode
 from offsetguard_peers.clients import ConsumerSpec, RunningConsumers, produce, produce_held_back, running_consumers
 from offsetguard_peers.rocketmq import RocketMQCluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ORDERS, DEAD, POPPED, SILENT = "matrix-orders", "matrix-dead", "matrix-popped", "matrix-silent"
 QUEUES, SENT = 2, 20

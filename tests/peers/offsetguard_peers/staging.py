@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.admin import Admin
+from offsetguard_peers.broker import Broker
 from offsetguard_peers.clients import produce
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard_peers.broker import Broker
-    from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import RocketMQCluster
 
 # Java producers compress bodies from 4096 bytes on, and then no commit-log file fills up.
 FILLER_BODY_BYTES = 4000

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from offsetguard_peers.ports import ReservedPort
 from offsetguard_peers.processes import ChildProcess, stop_all
 from offsetguard_spark.spark_home import spark_home
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
 
 PATIENCE_S = 300.0
 _DAEMON = {

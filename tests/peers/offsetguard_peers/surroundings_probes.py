@@ -7,7 +7,9 @@ import dataclasses
 import re
 import time
 import urllib.request
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 from offsetguard.model.errors import BrokerRefused, RocketMQError
 from offsetguard.sources.rocketmq import body_decoders
@@ -35,10 +37,6 @@ from offsetguard_peers.source_probes import (
     cell_of,
 )
 from offsetguard_peers.source_stage import BILLING, BROADCASTING, ORDERLY, ORDERS, POPPED, POPPER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 AnswerT = TypeVar("AnswerT")
 

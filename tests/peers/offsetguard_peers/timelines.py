@@ -19,13 +19,17 @@ Source: prometheus/alertmanager, test/with_api_v2/acceptance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
-from offsetguard.decide.judge import judge_interval
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.decide.judge import JudgeReport, judge_interval
+from offsetguard.decide.planning import PlannedMessage
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.model.gaps import CollectionGap
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
@@ -35,17 +39,8 @@ from offsetguard.model.views import DigestView
 from offsetguard.store import acknowledgements, silences
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import writing
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.group_facts import a_group, a_queue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sqlalchemy import Engine
-
-    from offsetguard.decide.judge import JudgeReport
-    from offsetguard.decide.planning import PlannedMessage
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)  # a Friday
 MINUTE = timedelta(minutes=1)

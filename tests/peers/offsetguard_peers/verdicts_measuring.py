@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard_peers.forecast_trials import preventable, scored, try_worlds, warnings
 from offsetguard_peers.judged_weeks import find_troubles, healthy_week
@@ -18,9 +19,6 @@ from offsetguard_peers.simulated_worlds import KINDS, world
 from offsetguard_peers.verdicts_page import keep
 from offsetguard_peers.weekly_groups import DAY as STEPS_A_DAY
 from offsetguard_peers.weekly_groups import HOUR as STEPS_AN_HOUR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WORLD_DAYS = 4
 SEEDS = {"tuned": range(4), "held_out": range(3_000, 3_004)}  # of each kind; the latter nobody looked at before

@@ -10,14 +10,12 @@ OFFSETGUARD_KEEP_VERDICTS is set, by `benchmarks/soak.py --keep`, and by `verdic
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 MEASURED_FILE = Path(__file__).parents[2] / "live" / "incidents" / "measured.yml"
 KEEP_VARIABLE = "OFFSETGUARD_KEEP_VERDICTS"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table as IcebergTable
+from sqlalchemy import Engine
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading.fact_reader import FactReader
@@ -18,14 +23,6 @@ from offsetguard.tables import GROUP_FACTS, ColumnType, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.databases import fresh_database
 from offsetguard_peers.iceberg_writer import append, create_table, new_catalog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from pyiceberg.catalog.sql import SqlCatalog
-    from pyiceberg.table import Table as IcebergTable
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 _FILL: dict[ColumnType, Any] = {

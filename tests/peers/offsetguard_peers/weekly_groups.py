@@ -7,21 +7,18 @@ trouble is put into a few. A queue's backlog is what came minus what could be ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from offsetguard.tables.facts import Baseline
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Counts = NDArray[np.int64]
+Rates = NDArray[np.float64]
 
-    from numpy.typing import NDArray
-
-    Counts = NDArray[np.int64]
-    Rates = NDArray[np.float64]
 
 STEP_S = 10
 HOUR = 3_600 // STEP_S

@@ -6,23 +6,20 @@ Brokers come from outside: their addresses stand in the configuration. Used by t
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import quote
 
 import yaml
 
 from offsetguard.config.workspace import Workspace
+from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.airflow_standalone import AirflowStandalone
 from offsetguard_peers.inbox_page import InboxPage
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.smtp_server import SmtpServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-
-    from offsetguard_peers.airflow_api import AirflowApi
-    from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.connect_server import ConnectServer
 
 DAGS = ("collect_and_judge", "deliver_warnings")
 

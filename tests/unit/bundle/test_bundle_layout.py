@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,9 +22,6 @@ from offsetguard.sources.bundle.layout import (
 )
 from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINE = {
     "t": 1_795_247_480_327,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.log_excerpts import LogExcerpts, LogFolder, find_log_folders, log_folders_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Logs:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.log_replay import LogReplay, zone_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOG = (
     b"a line of an older record\n"

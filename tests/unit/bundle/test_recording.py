@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +16,8 @@ from offsetguard.sources.bundle.replay import BundleAsker
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
+from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -25,14 +27,7 @@ from offsetguard.sources.rocketmq.requests import (
     GetTopicStatsInfo,
 )
 from offsetguard_peers.scripted_broker import ScriptedBroker, name_server_of, scripted_cluster
-from offsetguard_peers.scripted_peer import ScriptedPeer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard.sources.rocketmq.peer import Asker
-    from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 
 HOSTILE = "../../\u202eorders<b>\n=cmd()|" + "x" * 100
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -27,12 +27,8 @@ from offsetguard.sources.rocketmq.requests import (
     GetConsumerConnectionList,
     GetConsumeStats,
     GetTopicStatsInfo,
+    Request,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from offsetguard.sources.rocketmq.requests import Request
 
 BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
 NAME_SERVER, BROKER = "10.0.0.9:9876", "10.0.0.1:10911"

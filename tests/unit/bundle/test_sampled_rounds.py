@@ -6,7 +6,6 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,14 +13,12 @@ from offsetguard.cli.which_clusters import default_config
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.collect.snapshot import Snapshot
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.sampled_rounds import base_round, facts_of_moments, facts_of_rounds
 from offsetguard.facts.snapshot_facts import rows_of
 from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.tables import QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
 CONFIG = default_config({"main": ["127.0.0.1:9"]})

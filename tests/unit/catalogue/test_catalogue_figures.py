@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from babel.numbers import format_decimal
@@ -14,10 +13,8 @@ from offsetguard.catalogue import Sentence, catalogue
 from offsetguard.catalogue.entries import FIGURES, entries
 from offsetguard.catalogue.text import Language, Locale, format_from_to, render_text
 from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Rule
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard.judge.rule import Rule
 
 ENGLISH = Locale.of("en", "UTC")
 CHINESE = Locale.of("zh", "Asia/Shanghai")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import string
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -19,15 +19,11 @@ from offsetguard.catalogue.entries import entries
 from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
 from offsetguard.judge.registry import RULES, rule_words
+from offsetguard.judge.rule import Rule
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard_peers.chinese_text import english_words
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.judge.rule import Rule
 
 PACKAGE = Path(offsetguard.__file__).parent
 FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,19 +21,14 @@ from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.judge.registry import RULES, judge, look
 from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.incident import Incident
 from offsetguard.model.told import GroupKey
-from offsetguard.model.views import NotificationReason
+from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.chinese_text import english_words
 from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.views import MessageView
 
 CASES = sorted((Path(__file__).parents[1] / "rules" / "cases").glob("*.yml"))
 CHINESE = Locale.of("zh", "Asia/Shanghai")

@@ -7,8 +7,9 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable, Iterator
 from email.message import EmailMessage
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,6 @@ from offsetguard.deliver.channels.mail import MailChannel, TlsMode
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.smtp_server import Conduct, SmtpServer
 from offsetguard_peers.tls import make_tls_files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 def mail() -> EmailMessage:

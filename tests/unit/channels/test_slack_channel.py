@@ -5,18 +5,15 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from offsetguard.deliver.channels.receipt import slack_parent
+from offsetguard.deliver.channels.receipt import Receipt, slack_parent
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.slack_server import Failure, SlackServer
-
-if TYPE_CHECKING:
-    from offsetguard.deliver.channels.receipt import Receipt
 
 MESSAGE = SlackMessage(
     text="hello & more",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.slack_server import WEBHOOK_SECRET, Failure, SlackServer
 from offsetguard_peers.slack_workspace import Channel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MESSAGE = SlackMessage(
     text="hello & more",

@@ -7,21 +7,15 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import COMMANDS, offsetguard
 from offsetguard.judge.registry import RULES
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
-
 
 QUICK = ("--every", "50ms")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,9 +14,6 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 START = datetime(2026, 11, 21, 10, 40, 3, tzinfo=UTC)
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from click.testing import CliRunner
 
@@ -13,9 +13,6 @@ from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import forecasts as store
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOSS = Stated("billing", "orders", Kind.LOSS, datetime.now(UTC), Forecast(0, 60_000, Basis.RESERVED_TIME))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,9 +15,6 @@ from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard_peers.demo_config import ONE_TEAM
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.warehouse import Warehouse, minute, rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from click.testing import Result
 
 HOSTILE = "orders\x1b[2J"
 

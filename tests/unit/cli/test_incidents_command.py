@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.model.errors import SilenceError
@@ -19,12 +21,6 @@ from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.store import incident_events, incidents, told
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from click.testing import Result
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOSTILE = "billing\x1b[2J\u202egroup"

@@ -6,21 +6,16 @@ import asyncio
 import json
 import os
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from offsetguard.cli.log_tails import copy_tails, sources_of_folders
 from offsetguard.cli.main import offsetguard
 from offsetguard.config import LogSource
 from offsetguard.sources.bundle.log_excerpts import LogFolder
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 BROKERS_ZONE = timezone(timedelta(hours=8))

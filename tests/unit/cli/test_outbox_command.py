@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,9 +15,6 @@ from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import open_database, writing
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 

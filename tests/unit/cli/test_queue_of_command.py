@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 OFFLINE = ("--queues", "4", "--brokers", "broker-b,broker-a")
 

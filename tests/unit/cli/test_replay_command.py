@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.collect.manifest import Manifest, RequestCounts
@@ -18,11 +19,6 @@ from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.warehouse import START, Warehouse, minute, rows_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 CONFIG = """
 clusters: {demo: {name_servers: ['127.0.0.1:9']}, other: {name_servers: ['127.0.0.1:9']}}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,10 +17,6 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import silences
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 CONFIG = """\
 clusters:

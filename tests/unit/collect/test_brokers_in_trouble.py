@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.collect.collector import collect_snapshot
+from offsetguard.collect.manifest import Manifest
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import scripted_cluster
-from offsetguard_peers.scripted_peer import answer_bytes
+from offsetguard_peers.scripted_peer import Conversation, answer_bytes
 from offsetguard_peers.scripted_snapshot import (
     INTERVAL,
     NOW,
@@ -23,11 +24,6 @@ from offsetguard_peers.scripted_snapshot import (
     config_for,
     healthy_broker,
 )
-
-if TYPE_CHECKING:
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
 
 
 async def hang(conversation: Conversation, request: RemotingCommand) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_manifest, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.model.errors import SnapshotError
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import scripted_cluster
+from offsetguard_peers.scripted_peer import Conversation
 from offsetguard_peers.scripted_snapshot import (
     INTERVAL,
     NOW,
@@ -22,13 +25,6 @@ from offsetguard_peers.scripted_snapshot import (
     config_for,
     healthy_broker,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
 
 
 def test_offsets_of_a_group_are_those_of_the_broker_each_with_its_time() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from array import array
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -136,21 +134,3 @@ def test_a_constant_text_costs_a_byte_a_row() -> None:
     made = constant_text("main", 1_000)
     assert made.to_pylist() == ["main"] * 1_000
     assert made.nbytes < 1_100
-
-
-def test_tables_are_made_and_written_without_pandas() -> None:
-    """It would cost each command 0.3 s and 40 MB."""
-    program = (
-        "import sys; from pathlib import Path; from tempfile import mkdtemp; from datetime import datetime, UTC\n"
-        "from offsetguard.collect.landing import land, read_table\n"
-        "from offsetguard.collect.manifest import Manifest, RequestCounts\n"
-        "from offsetguard.tables import LANDED\n"
-        "now = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)\n"
-        "m = Manifest(cluster='main', interval_start=now, started_at=now, finished_at=now, requests=RequestCounts(),"
-        " row_counts={})\n"
-        "folder = land(Path(mkdtemp()), m, {})\n"
-        "assert all(read_table(folder, table).num_rows == 0 for table in LANDED)\n"
-        "print('pandas' in sys.modules)"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ended.stdout.strip() == "False", ended.stderr

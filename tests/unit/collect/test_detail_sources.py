@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,13 +28,10 @@ from offsetguard.sources.rocketmq.detail_bodies import (
     StatsSnapshot,
 )
 from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
-from offsetguard_peers.scripted_peer import ScriptedPeer
-
-if TYPE_CHECKING:
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
 RUNNING_INFO = (BODIES / "307_4.9.8.json").read_bytes()

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
 from offsetguard.model.constraints import read_json
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_peers.scripted_peer import Conversation
 from offsetguard_peers.scripted_rounds import Rounds, asked, broker_with, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
 
 
 def test_everything_that_is_missing_is_named_one_by_one(tmp_path: Path) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.collect.held_back import delays_ms
+from offsetguard.collect.landing import Row
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_peers.scripted_broker import NEWEST_MS, ScriptedBroker
+from offsetguard_peers.scripted_peer import Conversation
 from offsetguard_peers.scripted_rounds import Rounds, asked, broker_with, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
 
 HALF, CHECK, GIVEN_UP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS", "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"

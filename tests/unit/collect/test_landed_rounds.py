@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     GROUP_SNAPSHOTS,
@@ -16,13 +17,8 @@ from offsetguard.tables import (
     QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
 )
+from offsetguard_peers.scripted_peer import Conversation
 from offsetguard_peers.scripted_rounds import Rounds, broker_with, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
 
 
 def test_retry_and_dead_letter_topics_are_counted_and_compared_with_the_round_before(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -22,9 +22,6 @@ from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NEXT = Interval(INTERVAL.end)

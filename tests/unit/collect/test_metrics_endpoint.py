@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -19,9 +19,6 @@ from offsetguard.collect.metrics_endpoint import FAMILIES, INFLIGHT, BrokerMetri
 from offsetguard.collect.prometheus_text import MAX_LINE_BYTES, Sample, SampleReader
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard_peers.http_peer import HttpPeer, Quiet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 PAGE = (Path(__file__).parent / "pop_cases" / "metrics_s5.txt").read_bytes()
 

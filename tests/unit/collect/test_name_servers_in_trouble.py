@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
-from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rules.broker_unreachable import find
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import name_server_of, scripted_cluster
-from offsetguard_peers.scripted_peer import ScriptedPeer
+from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 from offsetguard_peers.scripted_snapshot import (
     INTERVAL,
     NOW,
@@ -25,13 +26,6 @@ from offsetguard_peers.scripted_snapshot import (
     healthy_broker,
 )
 from offsetguard_peers.snapshot_rows import as_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard_peers.scripted_peer import Conversation
 
 
 def test_name_servers_are_tried_in_order_and_each_failure_names_its_key() -> None:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.collect.collector import collect_cluster, collect_snapshot
-from offsetguard.collect.landing import read_table, snapshot_folder
-from offsetguard.collect.manifest import EventCursor
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
+from offsetguard.collect.manifest import EventCursor, Manifest
 from offsetguard.collect.offset_events import MAX_EVENTS_PER_ROUND, EventStart, first_offset
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster
 from offsetguard_peers.snapshot_rows import as_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
 
 FIRST = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.judge.rules import consumer_offline
@@ -15,17 +17,10 @@ from offsetguard.judge.rules.accumulation import find
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import GROUP_SNAPSHOTS, LANDED, QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-from offsetguard_peers.scripted_peer import ScriptedPeer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.collect.landing import Row
-    from offsetguard.collect.manifest import Manifest
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 
 INTERVAL = Interval.containing(datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC))
 NEXT = Interval(INTERVAL.start + timedelta(minutes=1))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,17 +18,12 @@ from offsetguard.collect.pop_figures import ClientTold
 from offsetguard.collect.pop_sources import groups_for_proxies, pop_sources
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard.model.errors import RequestTimedOut
+from offsetguard.model.errors import RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.bodies import Connection, ConsumerConnections
 from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, StatsSnapshot
 from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
 from offsetguard.sources.rocketmq.refusals import refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsetguard.model.errors import RocketMQError
-    from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList, Request
+from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList, Request
 
 CASES = Path(__file__).parent / "pop_cases"
 NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
+from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.queue_reading import keep_pairs, topic_readings
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets
-
-if TYPE_CHECKING:
-    from offsetguard.collect.broker_reading import PairReading
 
 NOW = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 TOPICS = ("orders", "payments", "%RETRY%billing", "TBW102")

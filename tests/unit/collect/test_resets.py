@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
+from offsetguard.collect.landing import Row
 from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import LogEvent, LogOrigin
@@ -17,11 +19,6 @@ from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from offsetguard.collect.landing import Row
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.start + timedelta(seconds=2)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.model.intervals import Interval
 from offsetguard.model.known_figures import sum_of_known
@@ -19,9 +20,6 @@ from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, T
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers import queue_answers
 from offsetguard_peers.examples import together
-
-if TYPE_CHECKING:
-    from offsetguard.facts.interval import IntervalFacts
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)

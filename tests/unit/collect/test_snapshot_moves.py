@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.collect.landing import Row
 from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.queue_state import MISSED_AFTER
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard.collect.landing import Row
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=2)

@@ -6,12 +6,9 @@ import importlib.util
 import json
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,13 +13,9 @@ from click.testing import CliRunner
 from offsetguard.cli.config import config
 from offsetguard.config.checks.unmatched import groups_not_seen
 from offsetguard.config.file import read_config_file
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted_peer import Conversation
 
 LIVE = """\
 clusters:

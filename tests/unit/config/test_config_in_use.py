@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.config.in_use import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RIGHT = """\
 clusters:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from offsetguard.config.checks.every_check import check_file
-from offsetguard.config.file import read_config_file
+from offsetguard.config.file import Problem, read_config_file
 from offsetguard.judge.registry import RULES
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from offsetguard.config.file import Problem
 
 CASES = yaml.safe_load((Path(__file__).parent / "route_checks.yml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -7,7 +7,7 @@ import re
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets
 from offsetguard.tables import MANIFEST, PUBLISHED, Table
 from offsetguard_expectations import queue_snapshots
+from offsetguard_expectations.agreement import Agreement
 from offsetguard_expectations.invariant import MIN_CORRUPT_ROWS, Invariant, ViolationMeans, stops_publication
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard_expectations.agreement import Agreement
 
 BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
 CASE_FILE = read_cases(Path(__file__).parent / "cases" / "invariants.yml")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,20 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.model.intervals import Interval
+from offsetguard.tables import Table
 from offsetguard_expectations.history import Moment, bars, is_due, publish_history, render_history_page
-from offsetguard_expectations.invariants import ALL
+from offsetguard_expectations.invariants import ALL, Check
 from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from offsetguard.tables import Table
-    from offsetguard_expectations.invariants import Check
 
 BY_ID = {invariant.id: invariant for invariant in ALL}
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

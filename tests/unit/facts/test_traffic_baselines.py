@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
-from offsetguard.collect.landing import table_of
+from offsetguard.collect.landing import Row, table_of
 from offsetguard.config.groups import Judgement
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.interval import record_of, traffic_hour_of
@@ -27,11 +27,6 @@ from offsetguard.facts.traffic_baselines import (
 )
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.facts import Baseline
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from offsetguard.collect.landing import Row
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TOTALS = pa.schema(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -22,9 +22,6 @@ from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.examples import together
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000

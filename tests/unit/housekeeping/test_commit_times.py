@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 import pytest
+from pyiceberg.table import Table as IcebergTable
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
@@ -19,9 +19,6 @@ from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
 from offsetguard_peers.clock_ahead import put_newest_commit_ahead
 from offsetguard_peers.facts_warehouse import FactsWarehouse
-
-if TYPE_CHECKING:
-    from pyiceberg.table import Table as IcebergTable
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 THREE_MINUTES = timedelta(minutes=3)

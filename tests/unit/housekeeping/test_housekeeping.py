@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +21,8 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import published_intervals, silences
 from offsetguard.store.database import reading, writing
 from offsetguard.store.settled_intervals import RETENTION_PASSED
-from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS
+from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS, Table
 from offsetguard_peers.facts_warehouse import FactsWarehouse
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from offsetguard.tables import Table
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 NO_GRACE = timedelta(days=-10_000)  # snapshots are of the real clock, whatever `now` a test says: none is young

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from offsetguard.decide.incidents.lifecycle import advance
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.gaps import CollectionGap
 from offsetguard.model.verdicts import CannotTell
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.incident_minutes import RULES, after, facts, finding, interval, opened, row, twice
-
-if TYPE_CHECKING:
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.group_facts import GroupFacts
 
 
 def test_an_incident_ends_when_its_group_is_seen_and_healthy() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,14 +16,11 @@ from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.incident import EventKind, IncidentEvent
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Explained, Severity
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.group_facts import a_group
-
-if TYPE_CHECKING:
-    from offsetguard.model.incident import Incident
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 GROUP = a_group("billing", online_client_count=1)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.decide.incidents.lifecycle import EVIDENCE_KEPT, advance, evidence_of, opened_by
+from offsetguard.judge.rule import Finding
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.verdicts import CannotTell, Explained, Severity
 from offsetguard_peers.incident_minutes import RULES, START, after, facts, finding, interval, opened, row
-
-if TYPE_CHECKING:
-    from offsetguard.judge.rule import Finding
 
 
 def test_a_finding_opens_an_incident_whose_id_is_always_the_same() -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.decide.incidents.timing import NOTHING_TOLD, Candidate, Timing, after_silence, decide_in_time
+from offsetguard.decide.incidents.timing import NOTHING_TOLD, Candidate, Decision, Timing, after_silence, decide_in_time
 from offsetguard.model.intervals import Interval
 from offsetguard.model.told import MuteReason, Told, ToldIncident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard.decide.incidents.timing import Decision
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

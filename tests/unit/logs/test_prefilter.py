@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +14,10 @@ from offsetguard.sources.logs.blocks import blocks_of
 from offsetguard.sources.logs.events import LogEvent, Skipped, read_records
 from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
 from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, beginnings, wanted_head
-from offsetguard.sources.logs.pattern import END
+from offsetguard.sources.logs.pattern import END, Pattern
 from offsetguard.sources.logs.records import RecordReader
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard.sources.logs.pattern import Pattern
 
 EXCERPTS = sorted((Path(__file__).parent / "excerpts").glob("*.log"))
 WANTED = re.compile(wanted_head(PATTERNS))

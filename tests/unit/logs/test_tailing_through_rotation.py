@@ -9,18 +9,16 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import LogSource
+from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.tailing import LogLimits, LogReading, read_logs
 from offsetguard_peers.examples import examples
-
-if TYPE_CHECKING:
-    from offsetguard.sources.logs.cursor import LogCursor
 
 WINDOW = 4  # rotated files that are kept, as logback's fixed window
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import email
 from datetime import UTC, date, datetime, timedelta
 from email import policy
-from typing import TYPE_CHECKING
+from email.message import EmailMessage
 
 import pytest
 
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality, ReportedIncident, read_view
-
-if TYPE_CHECKING:
-    from email.message import EmailMessage
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -6,18 +6,13 @@ import email
 import json
 from datetime import UTC, datetime
 from email import policy
-from typing import TYPE_CHECKING
+from email.message import EmailMessage
 
 import pytest
 
 from offsetguard.decide.message_views import INCIDENTS_PER_CAUSE, digest
 from offsetguard.deliver.messages.mail import render_mail
-from offsetguard.model.views import DigestView, read_view
-
-if TYPE_CHECKING:
-    from email.message import EmailMessage
-
-    from offsetguard.model.views import IncidentView, MessageView
+from offsetguard.model.views import DigestView, IncidentView, MessageView, read_view
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 

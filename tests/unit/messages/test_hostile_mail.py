@@ -8,7 +8,8 @@ from __future__ import annotations
 import email
 from datetime import UTC, datetime, timedelta
 from email import policy
-from typing import TYPE_CHECKING, Any
+from email.message import EmailMessage
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from offsetguard.decide.message_views import digest
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.views import (
+    AnyView,
     DailyReportView,
     DataQuality,
     FigureView,
@@ -26,15 +28,11 @@ from offsetguard.model.views import (
     MessageView,
     NotificationReason,
     QueueView,
+    Record,
     ReportedIncident,
 )
 from offsetguard_peers.examples import examples
 from offsetguard_peers.html_outline import Outline
-
-if TYPE_CHECKING:
-    from email.message import EmailMessage
-
-    from offsetguard.model.views import AnyView, Record
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 FAST = settings(

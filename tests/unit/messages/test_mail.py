@@ -5,7 +5,8 @@ from __future__ import annotations
 import email
 from datetime import UTC, datetime
 from email import policy
-from typing import TYPE_CHECKING, Any
+from email.message import EmailMessage
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,9 +16,6 @@ from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.views import IncidentView, MessageView, NotificationReason
 from offsetguard_peers.examples import examples
 from offsetguard_peers.html_outline import Outline
-
-if TYPE_CHECKING:
-    from email.message import EmailMessage
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 

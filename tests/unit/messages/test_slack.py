@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 
 from offsetguard.deliver.messages.slack import MAX_TOTAL_UNITS, SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
-from offsetguard.model.views import FigureView, NotificationReason, QueueView
+from offsetguard.model.views import FigureView, IncidentView, MessageView, NotificationReason, QueueView
 from offsetguard_peers.examples import examples
 from offsetguard_peers.slack_blocks import block_problems
 from offsetguard_peers.slack_workspace import SlackWorkspace
-
-if TYPE_CHECKING:
-    from offsetguard.model.views import IncidentView, MessageView
 
 FAST = settings(
     max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

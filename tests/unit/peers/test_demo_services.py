@@ -8,10 +8,11 @@ import re
 import smtplib
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -23,9 +24,6 @@ from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, GetMaxOf
 from offsetguard_peers.admin import ask
 from offsetguard_peers.demo_services import main, own_address
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TOKEN = "xoxb-of-this-test"
 

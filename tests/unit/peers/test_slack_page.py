@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import urllib.request
-from typing import TYPE_CHECKING
 
 import pytest
 from slack_sdk import WebClient
 
 from offsetguard_peers.slack_page import mrkdwn_to_html
-
-if TYPE_CHECKING:
-    from offsetguard_peers.slack_server import SlackServer
+from offsetguard_peers.slack_server import SlackServer
 
 
 def test_the_page_shows_messages_without_letting_them_become_html(slack_server: SlackServer) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import smtplib
 from email.message import EmailMessage
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard_peers.smtp_server import Conduct, SmtpServer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATIENCE_S = 60.0
 IMPATIENCE_S = 0.3

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard_peers import tiers
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.tiers import PARTS, ROOT, Part
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_tell, write_daily_reports
@@ -17,9 +18,6 @@ from offsetguard.model.views import DailyReportView, DataQuality, ForecastQualit
 from offsetguard.store import cycles, forecasts, incident_events, incidents, judged_intervals, outbox
 from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 DAY = date(2026, 11, 21)
 MORNING = datetime(2026, 11, 22, 0, 5, tzinfo=UTC)  # 08:05 in Shanghai

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.receipt import Unavailable
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.lane_service import Result
+from offsetguard.deliver.lane_service import DeliveryReport, Result
 from offsetguard.deliver.sending import Channels, wait_before_retry
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.outbox import Status
@@ -21,14 +23,6 @@ from offsetguard_peers.delivery_world import LATER, MAIL_FROM, NOW, RESOLVED, VI
 from offsetguard_peers.slack_server import Failure
 from offsetguard_peers.smtp_server import Conduct
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sqlalchemy import Engine
-
-    from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
-    from offsetguard.deliver.lane_service import DeliveryReport
 
 World = DeliveryWorld
 

@@ -6,30 +6,25 @@ After Alertmanager's acceptance tests Retry, WebhookTimeout and ClusterDeduplica
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.sending import Channels
 from offsetguard.store import notification_log, outbox
 from offsetguard.store.outbox import Status
 from offsetguard_peers.delivery_world import DeliveryWorld, delivery_world
 from offsetguard_peers.slack_server import Failure
 from offsetguard_peers.timelines import Course
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-
-    from sqlalchemy import Engine
-
-    from offsetguard.deliver.sending import Channels
 
 (EVERYWHERE,) = yaml.safe_load((Path(__file__).parent / "everywhere.yml").read_text(encoding="utf-8"))
 DELIVERERS = 2

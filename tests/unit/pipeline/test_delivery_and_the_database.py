@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import Result
@@ -16,11 +16,6 @@ from offsetguard.store import notification_log
 from offsetguard.store.outbox import Status
 from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
 from offsetguard_peers.smtp_server import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from sqlalchemy import Engine
 
 CLAIMS_HAVE_ENDED = LATER + timedelta(minutes=5)
 

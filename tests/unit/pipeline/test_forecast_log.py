@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
@@ -23,9 +23,6 @@ from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.receipt import LIMIT_S
-from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt
+from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt, Turn
 from offsetguard.model.told import Channel
 from offsetguard.store.outbox_claims import CLAIM_MS
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from offsetguard.deliver.in_doubt import Turn
 
 NEVER_S = 3_600.0  # a test that waits for it hangs
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.decide.judge import JudgeReport, judge_interval
@@ -15,12 +16,8 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import incident_events, incidents
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.group_facts import a_group
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.tables.group_facts import GroupFacts
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

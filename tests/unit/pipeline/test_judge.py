@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.model.gaps import CollectionGap
@@ -12,9 +13,6 @@ from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, outbox
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import MINUTE, START, config, facts, group, judge, told
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 
 def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: Engine) -> None:

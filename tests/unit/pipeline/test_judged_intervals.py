@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from sqlalchemy import Engine
+
+from offsetguard.decide.judge import JudgeReport
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, judged_intervals, outbox
 from offsetguard.store.judged_intervals import Mode
 from offsetguard_peers.judging import MINUTE, START, facts, group, judge, told
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.decide.judge import JudgeReport
 
 
 def everything(engine: Engine) -> tuple[object, ...]:

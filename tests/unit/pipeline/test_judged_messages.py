@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
@@ -13,9 +14,6 @@ from offsetguard.store import incidents
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.judging import START, config, facts, group, judge
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.store.database import open_database, writing
@@ -16,16 +17,9 @@ from offsetguard_peers.deliverer import Addresses, running_deliverer
 from offsetguard_peers.delivery_kills import KillTrials
 from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
 from offsetguard_peers.examples import examples
+from offsetguard_peers.postgresql import PostgresServer
 from offsetguard_peers.smtp_server import Step
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from multiprocessing.process import BaseProcess
-
-    from sqlalchemy import Engine
-
-    from offsetguard_peers.postgresql import PostgresServer
 
 ENDS_WITHIN_S = 180.0
 CLAIMS_HAVE_ENDED = LATER + timedelta(minutes=3)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from offsetguard.decide.outlooks import Outlooks
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.views import LAG_POINTS
+from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.examples import together
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.queue_answers import sample_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.tables.queue_state import Sample
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

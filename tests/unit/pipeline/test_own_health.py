@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.decide.own_health import look
@@ -19,9 +19,6 @@ from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard.store.outbox_claims import Lane
 from offsetguard_peers.delivery_world import VIEW
 from offsetguard_peers.heartbeat_listener import HeartbeatListener
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

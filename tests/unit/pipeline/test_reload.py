@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.config.in_use import config_in_use
 from offsetguard.config.workspace import Workspace
@@ -14,11 +15,6 @@ from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
 from offsetguard_peers.group_facts import a_group
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 FILE = """\

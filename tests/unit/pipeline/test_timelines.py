@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.store import incident_events, outbox
 from offsetguard.store import incidents as incident_store
@@ -13,9 +14,6 @@ from offsetguard.store.database import reading
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.databases import fresh_database
 from offsetguard_peers.timelines import MINUTE, START, Course, check
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 TIMELINES = [
     pytest.param(course, id=f"{file.stem}: {course['why']}")

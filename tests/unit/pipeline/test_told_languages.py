@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
+from offsetguard.model.views import MessageView
 from offsetguard.store import incidents
 from offsetguard.store.database import reading
 from offsetguard_peers.group_facts import a_group
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.model.views import MessageView
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 CONFIG = Config.from_values(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -11,9 +11,6 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.warehouse import Warehouse, group_rows, minute
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _catalog_missing(warehouse: Warehouse) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, UndecodableResponse
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.frame import Frame, encode_frame
@@ -22,9 +23,6 @@ from offsetguard.sources.rocketmq.refusals import QueryNotFound, SystemBusy
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
 from offsetguard_peers.examples import examples
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 QUICK_MS = 1_000  # where a time-out is the point
 PATIENT_MS = 60_000  # where it is not, on however busy a machine
@@ -295,7 +293,7 @@ def test_one_body_that_cannot_be_decoded_spoils_no_other() -> None:
     assert "GET_TOPIC_STATS_INFO(topic=bad)" in str(outcomes[1])
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RequestWithADefect(Request[int]):
     """Its decoder has a defect."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,9 +19,6 @@ from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BODIES = Path(__file__).parent / "bodies"
 VERSIONS = ("4.9.8", "5.3.3", "5.5.1")

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.frame import Frame, encode_frame
 from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, PullMessage, QueryConsumerOffset
 from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers.asked_peer import QUICK_MS, ask, closes_in_mid_frame, failure, hangs
-
-if TYPE_CHECKING:
-    from offsetguard.sources.rocketmq.client import RocketMQClient
-    from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted_peer import Conversation
 
 
 async def echo_queue_id(conversation: Conversation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -27,9 +27,6 @@ from offsetguard.sources.rocketmq.requests import (
 )
 from offsetguard_peers.asked_peer import PATIENT_MS, QUICK_MS, ask, closes_in_mid_frame, failure, hangs
 from offsetguard_peers.scripted_peer import Conversation, answer_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 async def closes_before_the_answer(conversation: Conversation) -> None:

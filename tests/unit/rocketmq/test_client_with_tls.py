@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,6 @@ from offsetguard.sources.rocketmq.requests import GetMaxOffset
 from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 from offsetguard_peers.tls import TlsFiles, make_tls_files
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
 REQUESTS = [GetMaxOffset("t", number) for number in range(200)]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import detail_bodies, detail_decoders
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 BODIES = Path(__file__).parent / "bodies"
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import body_decoders
 from offsetguard.sources.rocketmq.bodies import BrokerData, QueueData, TopicRoute
 from offsetguard.sources.rocketmq.hashed_queue import java_hash_code, position_of
 from offsetguard.sources.rocketmq.publish_route import queues_of_brokers, queues_to_write
-
-if TYPE_CHECKING:
-    from offsetguard.model.offsets import MessageQueue
 
 SMALLEST_INT = -(2**31)
 

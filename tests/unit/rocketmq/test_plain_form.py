@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -29,14 +29,10 @@ from offsetguard.sources.rocketmq.json_fields import (
     optional_int_field,
     timestamp_field,
 )
+from offsetguard.sources.rocketmq.offset_table import KeyedOffsets
 from offsetguard.sources.rocketmq.plain_connections import plain_consumer_connections
 from offsetguard.sources.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
 from offsetguard.sources.rocketmq.plain_process_queues import plain_process_queues
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from offsetguard.sources.rocketmq.offset_table import KeyedOffsets
 
 BODIES = Path(__file__).parent / "bodies"
 

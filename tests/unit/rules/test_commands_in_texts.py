@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from itertools import product
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue.text import Language
 from offsetguard.judge.registry import RULES, rule_words
+from offsetguard.judge.rule import Rule
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from offsetguard.judge.rule import Rule
 
 _VALUE = r"(?:\{[^}]*\}|'[^']*'|[A-Za-z0-9_:]+)"
 COMMAND_WITH_A_STOP = re.compile(rf"mqadmin [a-z]\w+(?: -\w(?: {_VALUE})?)+[.。]")

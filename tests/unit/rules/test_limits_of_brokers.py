@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from offsetguard.config import Config
 from offsetguard.judge.registry import look
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.rule_cases import config_of, facts_of
-
-if TYPE_CHECKING:
-    from offsetguard.config import Config
 
 CASES = Path(__file__).parent / "cases"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,12 +18,10 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
+from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.examples import together
 from offsetguard_peers.group_facts import a_queue
 from offsetguard_peers.queue_answers import sample_at
-
-if TYPE_CHECKING:
-    from offsetguard.tables.queue_state import Sample
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end

@@ -11,7 +11,7 @@ that matter: variant, severity, state, summary, cause, do_next, figures, queues,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,13 +19,11 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import OF_THE_ROUND
 from offsetguard.judge.reference import LABELS
 from offsetguard.judge.registry import RULE_FILES, RULES, judge, look
+from offsetguard.judge.rule import Finding
+from offsetguard.model.verdicts import CannotTell
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
-
-if TYPE_CHECKING:
-    from offsetguard.judge.rule import Finding
-    from offsetguard.model.verdicts import CannotTell
 
 CASES = Path(__file__).parent / "cases"
 

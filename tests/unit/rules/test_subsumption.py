@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,6 @@ from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 INVENTED = {
     name: Rule(name, Severity.WARNING, 0, (), name, {"default": Texts(f"{name} of {{consumer_group}}", "", "")}, name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from hypothesis import strategies as st
@@ -16,9 +17,6 @@ from offsetguard.tables.queue_state import MISSED_AFTER, WINDOW, QueueState, Sam
 from offsetguard.tables.table import columns_of
 from offsetguard_peers.examples import together
 from offsetguard_peers.queue_answers import figures_of, states_of, stepped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,9 +16,6 @@ from offsetguard.sources.rocketmq import body_decoders
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
 from offsetguard_peers.for_each import for_each
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # As 4.9.8 and 5.3.3 write them.
 OFFSETS_4 = b'{\n\t"offsetTable":{\n\t\t"orders@billing":{0:7,1:9\n\t\t},\n\t\t"pay@ledger":{0:3\n\t\t}\n\t}\n}'

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from offsetguard.sources.state_files.consume_queue import UNIT_BYTES, read_topic
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNITS_PER_FILE = 50
 

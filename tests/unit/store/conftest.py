@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sqlalchemy import Engine
-
-    from offsetguard_peers.postgresql import PostgresServer
+from offsetguard_peers.postgresql import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

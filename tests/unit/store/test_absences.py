@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from sqlalchemy import Engine
+
+from offsetguard.model.remembered import Absences
 from offsetguard.store import absences
 from offsetguard.store.absences import KEPT_FOR
 from offsetguard.store.database import reading, writing
 from offsetguard_peers.group_facts import a_group
 from offsetguard_peers.judging import MINUTE, START, facts, judge
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.model.remembered import Absences
 
 
 def judged(engine: Engine, minutes: range, online: int | None) -> None:

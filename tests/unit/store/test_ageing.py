@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Engine, func, select
 
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.silence import Matchers, Silence
@@ -27,13 +26,15 @@ from offsetguard.store import (
 )
 from offsetguard.store.columns import KEYS_PER_QUERY
 from offsetguard.store.database import reading, writing
-from offsetguard.store.models import AcknowledgementRow, IncidentEventRow, IncidentRow, NotificationLogRow, SilenceRow
+from offsetguard.store.models import (
+    AcknowledgementRow,
+    Base,
+    IncidentEventRow,
+    IncidentRow,
+    NotificationLogRow,
+    SilenceRow,
+)
 from offsetguard.store.outbox_claims import Lane
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-    from offsetguard.store.models import Base
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)

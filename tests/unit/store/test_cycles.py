@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import writing
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 40, 3, tzinfo=UTC)
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import event, inspect, text
+from sqlalchemy import Engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.model.errors import StoreError
 from offsetguard.store import database
 from offsetguard.store.database import open_database, reading, serialize, writing
 from offsetguard.store.models import Base
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 TABLES = {
     "published_intervals",

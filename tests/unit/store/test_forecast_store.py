@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import broker_marks, forecasts
 from offsetguard.store.database import reading, writing
 from offsetguard.tables.broker_facts import BrokerFacts
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
@@ -20,9 +19,6 @@ from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard.store.models import IncidentRow
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 
 from offsetguard.store.database import open_database, reading, serialize, writing
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 # What the judge holds when it is killed: the cluster's lock and rows that were not committed
 HALF_A_JUDGEMENT = """

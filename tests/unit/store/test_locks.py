@@ -7,19 +7,15 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import Engine, delete
 
 from offsetguard.model.errors import StoreError
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.locks import hold
 from offsetguard.store.models import LockRow
 from offsetguard_peers.waiting import wait_until
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 SHORT = timedelta(seconds=2)
 HOLD_FOR_EVER = """\

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from offsetguard.decide.message_views import digest
 from offsetguard.model.told import Channel
@@ -18,11 +19,6 @@ from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.outbox import OutboxMessage, Status
 from offsetguard.store.outbox_claims import Lane, due_lanes
 from offsetguard_peers.databases import fresh_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 CLAIM = timedelta(minutes=1)

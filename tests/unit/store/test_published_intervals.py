@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 

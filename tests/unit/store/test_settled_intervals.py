@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals, settled_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import RETENTION_PASSED, SettledSnapshots
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 INTERVALS = [Interval(START + number * timedelta(minutes=1)) for number in range(4)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
@@ -14,9 +14,6 @@ from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import acknowledgements, incident_events, incidents, silences
 from offsetguard.store.database import reading, writing
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOUR = timedelta(hours=1)

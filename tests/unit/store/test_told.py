@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Engine
 
 from offsetguard.decide.incidents.timing import NOTHING_TOLD
 from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import told
 from offsetguard.store.database import open_database, reading, writing
-
-if TYPE_CHECKING:
-    import pytest
-    from sqlalchemy import Engine
 
 AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GROUP = GroupKey("ops", "demo", "accumulation")

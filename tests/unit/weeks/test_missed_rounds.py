@@ -7,26 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 
 from offsetguard.decide.incidents.lifecycle import advance
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.registry import RULES, judge
 from offsetguard.judge.windows.windows import judge_queues
-from offsetguard.model.verdicts import Severity, State
+from offsetguard.model.incident import Incident, Subject
+from offsetguard.model.verdicts import QueueVerdict, Severity, State
 from offsetguard_peers.examples import is_thorough
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.judged_weeks import CONFIG
 from offsetguard_peers.simulated_facts import STEPS_PER_CYCLE
 from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek
-from offsetguard_peers.weekly_groups import Kind, Trouble, weekly_group
-
-if TYPE_CHECKING:
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.incident import Incident, Subject
-    from offsetguard.model.verdicts import QueueVerdict
-    from offsetguard_peers.weekly_groups import WeeklyGroup
+from offsetguard_peers.weekly_groups import Kind, Trouble, WeeklyGroup, weekly_group
 
 DAY = 24 * 60  # minutes
 BACK = 2 * DAY + 11 * 60 + 37  # the minute of the first round after each outage

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
-from offsetguard.config.checks.samples import sample_news
+from offsetguard.config import Config, RouteChoice
+from offsetguard.config.checks.samples import News, sample_news
+from offsetguard.config.file import ConfigFile, Problem
 from offsetguard.config.routes import fields_set
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from offsetguard.config import Config, RouteChoice
-    from offsetguard.config.checks.samples import News
-    from offsetguard.config.file import ConfigFile, Problem
-    from offsetguard.config.yaml_lines import Path
+from offsetguard.config.yaml_lines import Path
 
 
 def contradictions(file: ConfigFile, rule_ids: Collection[str]) -> Iterator[Problem]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from offsetguard.config.checks.contradictions import contradictions
 from offsetguard.config.checks.hearers import limits_of_receivers, receivers_named_twice, teams_of_nothing
 from offsetguard.config.checks.shadowing import shadowed
 from offsetguard.config.checks.time_windows import windows_of_the_past, wrong_windows
 from offsetguard.config.checks.unmatched import groups_of_others, unknown_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from offsetguard.config.file import ConfigFile, Problem
+from offsetguard.config.file import ConfigFile, Problem
 
 
 @dataclass(frozen=True, slots=True)

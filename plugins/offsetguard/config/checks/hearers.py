@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from offsetguard.config.file import ConfigFile, Problem
 from offsetguard.config.routes import RECEIVER_LISTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config.file import ConfigFile, Problem
-    from offsetguard.config.yaml_lines import Path
+from offsetguard.config.yaml_lines import Path
 
 WEBHOOKS_CANNOT = (
     "a Slack webhook can only add messages: repeats and ends are new messages, none is edited, threaded or marked "

@@ -7,16 +7,12 @@ little special as its patterns allow.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from offsetguard.config import Config, RouteChoice
 from offsetguard.config.fields import matches
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from offsetguard.config import Config, RouteChoice
-    from offsetguard.model.verdicts import Severity
+from offsetguard.model.verdicts import Severity
 
 _WILDCARDS = re.compile(r"\*|\?|\[!?(.)[^\]]*\]")
 

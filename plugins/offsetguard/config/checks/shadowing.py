@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+from offsetguard.config.file import ConfigFile, Problem
+from offsetguard.config.groups import GroupPolicy
 from offsetguard.config.groups import fields_set as fields_of_policy
+from offsetguard.config.routes import RouteEntry
 from offsetguard.config.routes import fields_set as fields_of_route
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from offsetguard.config.file import ConfigFile, Problem
-    from offsetguard.config.groups import GroupPolicy
-    from offsetguard.config.routes import RouteEntry
 
 EntryT = TypeVar("EntryT", "GroupPolicy", "RouteEntry")
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from datetime import datetime, time
 
-from offsetguard.config.routes import quiet_hours
+from offsetguard.config.file import ConfigFile, Problem
+from offsetguard.config.routes import QuietHours, quiet_hours
 from offsetguard.model.intervals import moment_in
 from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime, time
-
-    from offsetguard.config.file import ConfigFile, Problem
-    from offsetguard.config.routes import QuietHours
 
 _DAY, _WEEK = 24 * 60, 7 * 24 * 60  # minutes
 

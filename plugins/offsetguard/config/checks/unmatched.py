@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
 from offsetguard.config.fields import matches
-from offsetguard.config.file import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from offsetguard.config.file import ConfigFile, Problem
+from offsetguard.config.file import ConfigFile, Problem, did_you_mean
 
 _OR_IGNORE = "; correct it, or ignore this until the group has started once"
 

@@ -5,21 +5,15 @@ What an earlier release kept without its figures, or of a rule that is gone, sta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from offsetguard.catalogue import catalogue
-from offsetguard.catalogue.text import ENGLISH_UTC, Language, named_figures
+from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, named_figures
+from offsetguard.decide.incidents.lifecycle import Changes
 from offsetguard.judge.registry import rule_words
-from offsetguard.model.incident import EventKind, IncidentEvent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from offsetguard.catalogue.text import Locale
-    from offsetguard.decide.incidents.lifecycle import Changes
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.verdicts import Explained, Figure
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Explained, Figure
 
 
 def history_of(before: Iterable[Incident], changes: Changes, interval: Interval) -> tuple[IncidentEvent, ...]:

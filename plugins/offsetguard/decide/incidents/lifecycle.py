@@ -19,22 +19,18 @@ Pure: incidents and facts in, incidents out. The caller sees to it that only new
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from offsetguard.decide.incidents.visibility import GroupRows, Untold, resolution, unseen_because
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.digests import digest_of
 from offsetguard.model.incident import Evidence, Incident, Subject
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
-
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Finding, Rule
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.verdicts import CannotTell, Figure
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import CannotTell, Figure
 
 EVIDENCE_KEPT = 20  # queues, explained findings, ... kept with an incident, worst first; all of them are counted
 

@@ -19,24 +19,17 @@ Source: Alertmanager's timeinterval/timeinterval.go has neither spans over midni
 from __future__ import annotations
 
 import fnmatch
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from offsetguard.catalogue import Sentence
-from offsetguard.judge.registry import INHIBITIONS, RULES
+from offsetguard.config.routes import Maintenance, QuietHours
+from offsetguard.judge.registry import INHIBITIONS, RULES, Inhibition
 from offsetguard.judge.subsumption import Scope
+from offsetguard.model.incident import Incident
+from offsetguard.model.silence import Silence
 from offsetguard.model.told import Mute, MuteReason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import date, time, tzinfo
-
-    from offsetguard.config.routes import Maintenance, QuietHours
-    from offsetguard.judge.registry import Inhibition
-    from offsetguard.model.incident import Incident
-    from offsetguard.model.silence import Silence
-    from offsetguard.model.verdicts import Severity
-
+from offsetguard.model.verdicts import Severity
 
 _MUTING = frozenset(one.muting for one in INHIBITIONS)
 

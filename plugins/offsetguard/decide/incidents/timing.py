@@ -19,23 +19,16 @@ from when the team that it leads from first heard. Each step is taken once and n
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from offsetguard.model.told import Told
+from offsetguard.config.routes import Route
+from offsetguard.model.intervals import Interval
+from offsetguard.model.told import MuteReason, Told
+from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from collections.abc import Set as AbstractSet
-    from datetime import datetime
-
-    from offsetguard.config.routes import Route
-    from offsetguard.model.intervals import Interval
-    from offsetguard.model.told import MuteReason
-    from offsetguard.model.verdicts import Severity
-
 
 ALERTMANAGERS = frozenset(
     {

@@ -7,19 +7,15 @@ behind brokers that were not seen: the finding about those brokers says so for a
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from offsetguard.catalogue import Sentence
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import OF_THE_ROUND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence, Set
-
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Finding, Rule
-    from offsetguard.model.incident import Incident, Subject
-    from offsetguard.model.verdicts import CannotTell
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.incident import Incident, Subject
+from offsetguard.model.verdicts import CannotTell
+from offsetguard.tables.group_facts import GroupFacts
 
 
 class Untold:

@@ -10,14 +10,11 @@ from __future__ import annotations
 import http.client
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from offsetguard.model.errors import DeliveryError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 REASON_BYTES = 10_000  # healthchecks.io keeps the first 100 kB, others less
 

@@ -18,17 +18,13 @@ import smtplib
 import socket
 import ssl
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from email.message import EmailMessage
+from typing import Any
 
 from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, TookTooLong, bounded
 from offsetguard.model.errors import DeliveryError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from email.message import EmailMessage
-
-    from _typeshed import ReadableBuffer
 
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
 
@@ -55,7 +51,7 @@ class _Session(smtplib.SMTP):
         conversation.session = self  # before the greeting, which may not come
         super().__init__(host, port, **options)
 
-    def data(self, msg: ReadableBuffer | str) -> tuple[int, bytes]:
+    def data(self, msg: Any) -> tuple[int, bytes]:
         """Send the text of the mail, after telling whoever wants to know."""
         if self._conversation.before_data is not None:
             self._conversation.before_data()

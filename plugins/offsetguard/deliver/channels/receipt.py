@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+from typing import Any, TypeVar
 
 LIMIT_S = 90.0  # shorter than a claim in the outbox lasts: nobody else may try the same message meanwhile
 _Answer = TypeVar("_Answer")

@@ -8,24 +8,20 @@ before it posts.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
+from slack_sdk.web import SlackResponse
 
 from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, bounded
 from offsetguard.deliver.channels.slack_failures import failures_classified, kind_of
 from offsetguard.deliver.channels.slack_search import CannotTellError, Found, find_posted
-
-if TYPE_CHECKING:
-    import threading
-    from datetime import datetime
-
-    from slack_sdk.web import SlackResponse
-
-    from offsetguard.deliver.messages.slack import SlackMessage
-    from offsetguard.deliver.messages.slack_blocks import Block
+from offsetguard.deliver.messages.slack import SlackMessage
+from offsetguard.deliver.messages.slack_blocks import Block
 
 _PARENT_IS_GONE = {"thread_not_found", "message_not_found"}
 _NOT_TO_BE_EDITED = {

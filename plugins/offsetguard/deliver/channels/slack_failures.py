@@ -18,17 +18,14 @@ from __future__ import annotations
 import contextlib
 import http
 import http.client
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from offsetguard.deliver.channels.receipt import TookTooLong
 from offsetguard.model.errors import DeliveryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from slack_sdk import WebClient
 
 _TOKEN_IS_WRONG = {
     "not_authed",

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import Any
 
+from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
+from slack_sdk.web import SlackResponse
 
 from offsetguard.deliver.channels.slack_failures import kind_of
 from offsetguard.deliver.messages.slack import EVENT_TYPE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from slack_sdk import WebClient
-    from slack_sdk.web import SlackResponse
 
 PAGE = 200  # what Slack recommends
 MAX_PAGES = 10

@@ -23,19 +23,14 @@ import http
 import http.client
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from slack_sdk.errors import SlackClientError
-from slack_sdk.webhook import WebhookClient
+from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, TookTooLong, bounded
 from offsetguard.deliver.channels.slack_failures import USUAL_WAIT_S, retry_after_s
+from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
-
-if TYPE_CHECKING:
-    from slack_sdk.webhook import WebhookResponse
-
-    from offsetguard.deliver.messages.slack import SlackMessage
 
 _WEBHOOK_IS_GONE = {"no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token"}
 _DO_NEXT = {

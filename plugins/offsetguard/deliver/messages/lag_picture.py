@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from PIL import Image
 
-from offsetguard.model.views import LEAST_LAG_POINTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, tzinfo
-
-    from matplotlib.axes import Axes
-
-    from offsetguard.model.views import LagPoint
+from offsetguard.model.views import LEAST_LAG_POINTS, LagPoint
 
 WIDTH, HEIGHT = 560, 180  # of the picture in the mail, in CSS pixels
 SHARPNESS = 2  # pixels of the file to a CSS pixel

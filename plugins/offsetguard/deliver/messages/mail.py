@@ -14,26 +14,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from email import policy
 from email.headerregistry import Address
 from email.message import EmailMessage
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from offsetguard.catalogue import Catalogue
 from offsetguard.catalogue.text import format_from_to
 from offsetguard.deliver.messages import wording
 from offsetguard.deliver.messages.mail_pages import COLOURS, MailTexts, Picture, digest_texts, fill, report_texts
 from offsetguard.deliver.messages.wording import harmless, harmless_view, shorten
-from offsetguard.model.views import LEAST_LAG_POINTS, DailyReportView, DigestView, MessageView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
-
-    from offsetguard.catalogue import Catalogue
-    from offsetguard.deliver.messages.mail_pages import MailTexts
-    from offsetguard.model.views import AnyView, IncidentView
-
+from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, DailyReportView, DigestView, IncidentView, MessageView
 
 INCIDENTS_IN_FULL = 6  # more of them make a mail that Gmail cuts: at 102 kB
 INCIDENTS_IN_SHORT = 44

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from offsetguard.catalogue import Catalogue
 from offsetguard.catalogue.text import Language, format_duration, format_messages
 from offsetguard.deliver.messages import wording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from offsetguard.catalogue import Catalogue
-    from offsetguard.model.views import (
-        DailyReportView,
-        DataQuality,
-        DigestSection,
-        DigestView,
-        ForecastQuality,
-        ReportedIncident,
-    )
-
+from offsetguard.model.views import (
+    DailyReportView,
+    DataQuality,
+    DigestSection,
+    DigestView,
+    ForecastQuality,
+    ReportedIncident,
+)
 
 SECTIONS_SHOWN = 25  # Gmail cuts mails at 102 kB
 

@@ -10,22 +10,17 @@ the lines that are new (`channels.slack`).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from offsetguard.catalogue import Catalogue
 from offsetguard.deliver.messages import slack_blocks as blocks_of
 from offsetguard.deliver.messages import wording
-from offsetguard.deliver.messages.slack_blocks import code, fit, link, quiet, units
+from offsetguard.deliver.messages.slack_blocks import Block, code, fit, link, quiet, units
 from offsetguard.deliver.messages.wording import harmless_view, shorten
-from offsetguard.model.views import NotificationReason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.catalogue import Catalogue
-    from offsetguard.deliver.messages.slack_blocks import Block
-    from offsetguard.model.views import IncidentView, MessageView, QueueView
+from offsetguard.model.views import IncidentView, MessageView, NotificationReason, QueueView
 
 EVENT_TYPE = "offsetguard_message"
 MAX_BLOCKS = 50

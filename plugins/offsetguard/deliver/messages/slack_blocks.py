@@ -12,13 +12,10 @@ Limits: https://docs.slack.dev/reference/block-kit/blocks (header 150, section t
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from offsetguard.deliver.messages.wording import ELLIPSIS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _BACKTICK_LOOKALIKE = "\N{MODIFIER LETTER GRAVE ACCENT}"  # a code span cannot contain a backtick

@@ -11,33 +11,28 @@ autoescape, what is markup to Slack to `slack_blocks.py`.
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from offsetguard.catalogue import catalogue
+from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_from_to
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.forecast import FURTHEST_MS
-from offsetguard.model.views import LEAST_LAG_POINTS, Record
+from offsetguard.model.views import LEAST_LAG_POINTS, FigureView, IncidentView, MessageView, Record
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from typing import Protocol
 
-    from offsetguard.catalogue import Catalogue
-    from offsetguard.model.views import FigureView, IncidentView, MessageView
+class Read(Protocol):
+    """What says by whom it is read."""
 
-    class Read(Protocol):
-        """What says by whom it is read."""
+    @property
+    def language(self) -> str:
+        """`en` or `zh`."""
 
-        @property
-        def language(self) -> str:
-            """`en` or `zh`."""
-
-        @property
-        def time_zone(self) -> str:
-            """IANA name."""
+    @property
+    def time_zone(self) -> str:
+        """IANA name."""
 
 
 _View = TypeVar("_View", bound=Record)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from offsetguard.facts.interval import QueueFacts
+from offsetguard.judge.evidence.judged_groups import JudgedGroup
 from offsetguard.judge.evidence.window_progress import lag_trend
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.model.verdicts import State
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.judge.evidence.judged_groups import JudgedGroup
 
 _TROUBLE = (State.STALLED, State.FALLING_BEHIND, State.AT_RISK)
 _PASSING = ("end_reached_recently", "within_rhythm", "quiet_topic", "nothing_waits", "lag_allowed")

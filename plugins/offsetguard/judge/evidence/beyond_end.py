@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
-from offsetguard.model.verdicts import QueueEvidence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.model.verdicts import Figure
+from offsetguard.facts.interval import QueueFacts
+from offsetguard.model.verdicts import Figure, QueueEvidence
 
 
 def beyond(queue: QueueFacts) -> int:

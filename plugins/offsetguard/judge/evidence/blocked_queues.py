@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.model.offsets import MessageQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 SANE_RETRIES = 16  # of an orderly message: 16 tries in place take 16 s (suspendCurrentQueueTimeMillis = 1 s)
 _FAILING_MS = 30_000  # longer than 16 tries

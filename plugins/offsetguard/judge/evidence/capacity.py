@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from offsetguard.config import Config, EffectivePolicy
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.windows.windows import above_limit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 OVERRUN = 1.2  # so many times what is consumed is written
 # Window rules of queues that are consumed and whose lag lasts: not standing still, not set back, not a passing batch.

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.tables.facts import OffsetMoveFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard.tables.log_facts import LogLineFacts
 
 _ILLEGAL = "client_offset_illegal"
 _Request = tuple[str, str, str, int]  # group, topic, broker, requested offset

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from offsetguard.catalogue import Sentence
+from offsetguard.config import Config, EffectivePolicy
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
-from offsetguard.model.verdicts import CannotTell, State
-from offsetguard.tables.queue_state import WINDOW
+from offsetguard.model.verdicts import CannotTell, Figure, State
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.queue_state import WINDOW, QueueState
 from offsetguard.tables.state import POINT_COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
-
-    from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.tables.group_facts import GroupFacts
-    from offsetguard.tables.queue_state import QueueState
 
 _LEAST_WAITING = 10  # messages
 _COMMITTED_WITHIN = timedelta(seconds=20)  # a client's interval of 5 s, a slow message, and a reading

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import master_boots
 from offsetguard.judge.windows.pace import paces
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.rebalance_lock import LOCK_SILENCE, REBALANCE_INTERVAL_MS
 from offsetguard.model.verdicts import CannotTell, QueueEvidence
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.log_facts import LockWaitFacts
-    from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.log_facts import LockWaitFacts
+from offsetguard.tables.queue_state import QueueState
 
 MEMBERS_COME_BACK = timedelta(seconds=90)
 """After a broker's start: 30 s until the heartbeats of all clients reach it, and as long until all have rebalanced."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 
 from offsetguard.catalogue import Sentence
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
 from offsetguard.model.verdicts import CannotTell, QueueEvidence
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 
 def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[QueueFacts]]:

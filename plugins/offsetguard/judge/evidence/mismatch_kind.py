@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from offsetguard.judge.evidence.rebalance_spells import REBALANCE_ROUNDS
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.tables.log_facts import SubscriptionFacts
+from offsetguard.tables.log_facts import SubscriptionFacts
 
 LEAST_ALTERNATIONS = 3
 """To another expression, back, and again: one deployment changes it once."""

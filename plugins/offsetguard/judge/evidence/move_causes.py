@@ -13,10 +13,12 @@ switched        about when another replica became the master: moved back to what
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.client_requests import completed_moves
 from offsetguard.judge.evidence.lookups import (
     master_boots,
@@ -30,16 +32,9 @@ from offsetguard.judge.windows.pace import paces
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.log_kinds import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.model.offsets import MessageQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.facts import OffsetMoveFacts
-    from offsetguard.tables.log_facts import LogLineFacts
-    from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard.tables.queue_state import QueueState
 
 LOOPING_MOVES = 3
 """A correction that is kept comes once, and once more when the min offset moves on meanwhile; the third is a loop."""

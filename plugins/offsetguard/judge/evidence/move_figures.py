@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.catalogue import Sentence
+from offsetguard.facts.interval import QueueFacts
 from offsetguard.judge.evidence.move_causes import LEAST_PERIOD
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.verdicts import QueueEvidence
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.tables.facts import OffsetMoveFacts
-    from offsetguard.tables.log_facts import LogLineFacts
-
+from offsetguard.model.verdicts import Figure, QueueEvidence
+from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.log_facts import LogLineFacts
 
 _CLIENTS_SHOWN = 5
 

@@ -9,20 +9,15 @@ Source: incident I1; RebalanceImpl, PullMessageProcessor (4.9.8, 5.3.3).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import master_boots
 from offsetguard.judge.evidence.move_causes import membership_changes
 from offsetguard.model.log_kinds import NOT_IN_MEMBERS, REBALANCE_NOISE, SILENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard.tables.log_facts import LogLineFacts
 
 REBALANCE_ROUNDS = timedelta(seconds=40)
 """Two rounds of rocketmq.client.rebalance.waitInterval."""

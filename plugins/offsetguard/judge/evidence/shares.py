@@ -7,22 +7,19 @@ which the cause explains (`subsumption.py`, scope QUEUES), and about all others,
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules import accumulation, flow_control, queue_parallelism_cap, slow_consumption
 from offsetguard.judge.subsumption import explains
+from offsetguard.tables.group_facts import GroupFacts
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+_Halves = tuple[Sequence[QueueFacts], Sequence[QueueFacts]]  # held by a cause, and all others
 
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.judge.rule import Finding
-    from offsetguard.tables.group_facts import GroupFacts
-
-    _Halves = tuple[Sequence[QueueFacts], Sequence[QueueFacts]]  # held by a cause, and all others
 
 OF_QUEUES = frozenset(
     {

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import POP, brokers_of
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
-from offsetguard.model.verdicts import QueueEvidence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.model.verdicts import Figure, QueueEvidence
+from offsetguard.tables.group_facts import GroupFacts
 
 _JOINING = timedelta(minutes=1)  # three rebalances: who starts takes over queues within
 

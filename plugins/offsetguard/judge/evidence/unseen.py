@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import OFFSET_MOVED_EVENT
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import message_models
 from offsetguard.judge.evidence.move_causes import BROADCASTING
+from offsetguard.judge.rule import Rule
+from offsetguard.model.gaps import CollectionGap
 from offsetguard.model.verdicts import CannotTell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.rule import Rule
-    from offsetguard.model.gaps import CollectionGap
-
 
 # Who is stopped and started in order is back within half a minute. A name server strikes a broker out when its old
 # connection closes after it has come back (4.9), until it registers again: at most 40 s.

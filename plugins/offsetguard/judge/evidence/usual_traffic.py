@@ -6,17 +6,12 @@ each of its hours is as full as that hour of other weeks. So the figures are the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.verdicts import CannotTell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, TrafficHour
-    from offsetguard.model.verdicts import Figure
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, TrafficHour
+from offsetguard.model.verdicts import CannotTell, Figure
 
 CALM_MS = 65 * 60_000  # an hour is judged once, in the first minute of the next one
 # Below, a change by chance looks large: an hour of 0.2/s has 720 messages.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.facts.interval import QueueFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 RECENTLY = timedelta(seconds=60)
 """What brokers' rates cover, and what RocketMQ's own check calls "can't consume for a while" beyond."""

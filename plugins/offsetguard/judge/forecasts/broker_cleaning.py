@@ -17,18 +17,13 @@ A broker that was seen to delete younger messages than its settings explain may 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve
+from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve, WriteRates
+from offsetguard.judge.forecasts.delete_hours import DeleteHours
 from offsetguard.model.forecast import FURTHEST_MS, Basis
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from offsetguard.judge.forecasts.byte_curve import WriteRates
-    from offsetguard.judge.forecasts.delete_hours import DeleteHours
 
 ROUND_MS = 10_000
 FILES_PER_ROUND = 10

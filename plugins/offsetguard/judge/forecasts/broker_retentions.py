@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Cleaner, run_ahead
 from offsetguard.judge.forecasts.byte_curve import ByteCurve, WriteRates
 from offsetguard.judge.forecasts.delete_hours import delete_hours
 from offsetguard.model.known_figures import epoch_ms
 from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.remembered import BrokerMark
 from offsetguard.model.time_zones import zone_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime, tzinfo
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.remembered import BrokerMark
-    from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 
 DEFAULT_FILE_BYTES = 1 << 30  # mappedFileSizeCommitLog
 DEFAULT_EXPIRED_PERCENT = 75  # diskMaxUsedSpaceRatio

@@ -12,14 +12,10 @@ Without a day of history, it is what was seen, with more room.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from offsetguard.model.forecast import DAY_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 EARLY, LATE = -1, 1
 _BOW = 0.25  # of the way between two points

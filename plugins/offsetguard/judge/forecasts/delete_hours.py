@@ -7,14 +7,10 @@ the hour; else they may go at any hour (early), or only a whole round of hours l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from offsetguard.judge.forecasts.byte_curve import EARLY
 from offsetguard.model.forecast import DAY_MS
-
-if TYPE_CHECKING:
-    from datetime import tzinfo
 
 _HOUR_MS = 3_600_000
 _WHOLE_DAY = ((0, DAY_MS),)

@@ -14,21 +14,15 @@ A range says what comes if everything goes on as now: who starts a consumer make
 from __future__ import annotations
 
 import math
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.windows.pace import place, speeds
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast
 from offsetguard.model.known_figures import epoch_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
-    from offsetguard.model.verdicts import QueueVerdict
-    from offsetguard.tables.queue_state import QueueState
-
+from offsetguard.model.verdicts import QueueVerdict
+from offsetguard.tables.queue_state import QueueState
 
 _MS = timedelta(milliseconds=1)
 _CLOSING = 0.02  # of the consume rate: a backlog that shrinks more slowly may as well grow

@@ -7,20 +7,15 @@ drained before the loss, all clients of a draining group left, or the group is g
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from offsetguard.facts.interval import QueueFacts
 from offsetguard.judge.forecasts.forecasts import group_drain, group_loss
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Forecast, Kind, Outcome, Stated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
-    from offsetguard.facts.interval import QueueFacts
-    from offsetguard.tables.facts import OffsetMoveFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 _MS = timedelta(milliseconds=1)
 _SAME_MS = 300_000  # a forecast stands so long, or a tenth of its range, before the same is kept again

@@ -14,23 +14,18 @@ Source: ConsumeStats.computeTotalDiff (4.9.8, 5.3.3), which counts deleted messa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.backlog_trend import backlog_trend
 from offsetguard.judge.evidence.judged_groups import judged_groups, longest_ms, longest_silence, unseen_brokers
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.verdicts import Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import CannotTell
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.model.verdicts import CannotTell, Severity, State
+from offsetguard.tables.group_facts import GroupFacts
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
 _BEHIND = "Consumer group {consumer_group} is " + _MESSAGES + " behind on topic {topic}"

@@ -12,21 +12,16 @@ Source: the manifest of the landed snapshot (`collect/manifest.py`), `collect/br
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
-from offsetguard.judge.evidence.unseen import GRACE, names, reasons, unanswered
+from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons, unanswered
 from offsetguard.judge.rule import Finding, Rule
+from offsetguard.model.gaps import UnseenBrokerFacts
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.evidence.unseen import Unanswered
-    from offsetguard.model.gaps import UnseenBrokerFacts
 
 _DO_NEXT = (
     "See whether the broker process runs and whether this host reaches its address; then "

@@ -15,10 +15,12 @@ Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3):
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import (
     JudgedGroup,
     is_little,
@@ -32,13 +34,6 @@ from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.evidence.window_progress import RECENTLY
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
 
 _SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
 _STILL = (

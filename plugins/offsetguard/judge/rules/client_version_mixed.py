@@ -12,19 +12,15 @@ Source: ConnectionInfo.version of GET_CONSUMER_CONNECTION_LIST; MQVersion (4.9.8
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import Severity
 from offsetguard.sources.rocketmq.codes import version_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 _ROLLING = timedelta(minutes=30)
 

@@ -15,12 +15,14 @@ Source: mqcloud skips exactly these groups (code 206), and so never tells of a c
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.judged_groups import (
     JudgedGroup,
     judged_groups,
@@ -33,16 +35,8 @@ from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import GRACE
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.figures import EVENLY
-from offsetguard.model.verdicts import Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.remembered import Absences
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.remembered import Absences
+from offsetguard.model.verdicts import CannotTell, Severity, State
 
 _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "

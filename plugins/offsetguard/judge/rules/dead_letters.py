@@ -10,21 +10,16 @@ Source: SendMessageProcessor.consumerSendMsgBack (4.9.8, 5.3.3): %DLQ% once retr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import UNLIMITED
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import CannotTell
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.tables.group_facts import GroupFacts
 
 _DEFAULT_RETRIES = 16  # of a client that sends a message back
 

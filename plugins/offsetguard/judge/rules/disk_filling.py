@@ -12,24 +12,20 @@ Source: DefaultMessageStore.CleanCommitLogService, diskSpaceWarningLevelRatio = 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import broker_retentions
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.forecasts.broker_retentions import DEFAULT_FORCED_PERCENT, forced_ratio
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.forecast import Basis
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
-    from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 
 REFUSED_RATIO = 0.90  # diskSpaceWarningLevelRatio: from here on writes are refused
 SURELY_MS = 24 * 3_600_000  # at the latest

@@ -12,22 +12,17 @@ Source: incident I3; ConsumerLagCalculator (5.1 and later) estimates likewise, f
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from offsetguard.catalogue import Sentence, Texts
-from offsetguard.facts.filter_estimate import estimate_for
+from offsetguard.config import Config, EffectivePolicy
+from offsetguard.facts.filter_estimate import FilterEstimate, estimate_for
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import above_limit, states_of
 from offsetguard.model.verdicts import CannotTell, Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts.filter_estimate import FilterEstimate
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 HIDES_LITTLE = 0.5
 _BEHIND = (State.STOPPED, State.STALLED, State.AT_RISK, State.FALLING_BEHIND)

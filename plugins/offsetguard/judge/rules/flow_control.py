@@ -11,9 +11,11 @@ Source: incident I5; DefaultMQPushConsumerImpl.pullMessage (4.9.8, 5.3.3).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.window_progress import moves
 from offsetguard.judge.rule import Finding, Rule
@@ -21,13 +23,7 @@ from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.log_kinds import FLOW_CONTROL, SILENCE
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard.tables.log_facts import LogLineFacts
 
 _SLOW = "it is slow, not stalled, and its memory stays bounded."
 _LISTENER = (

@@ -11,20 +11,16 @@ Source: PopMessageProcessor, ConsumerLagCalculator (5.3.3, 5.5.0).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 RULE = Rule(
     id="handlers_hanging",

@@ -11,21 +11,17 @@ Source: AllocateMessageQueueAveragely (4.9.8, 5.3.3).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 _IDLE = (
     "{consumer_group} has {online_client_count} clients for {queue_count} queue{queue_count:plural}: "

@@ -13,10 +13,12 @@ Source: RebalanceLockManager, AllocateMessageQueueAveragely, ConsumerGroupInfo#g
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import (
     POP,
     Holder,
@@ -33,16 +35,9 @@ from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
 from offsetguard.judge.evidence.unheld_queues import unheld_queues
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
-from offsetguard.model.verdicts import QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.verdicts import CannotTell, Figure
-    from offsetguard.tables.group_facts import GroupFacts
-    from offsetguard.tables.log_facts import LockWaitFacts
+from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence, Severity
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.log_facts import LockWaitFacts
 
 LONG_MS = 3 * REBALANCE_INTERVAL_MS  # a queue changes hands within one round, at worst within two
 

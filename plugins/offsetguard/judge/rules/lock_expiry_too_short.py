@@ -13,23 +13,18 @@ Source: RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME, ConsumeMessageOrderly
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP, Holder, brokers_of, evidence_of, holder_of, waits_for_messages
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.rebalance_lock import LOCK_INTERVALS_PER_LIFE
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import Figure, QueueEvidence
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
+from offsetguard.tables.group_facts import GroupFacts
 
 _BOTH = (
     "Start the brokers with -Drocketmq.broker.rebalance.lockMaxLiveTime={least_lock_max_live_time_ms} or more, or the "

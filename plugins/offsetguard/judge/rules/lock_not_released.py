@@ -14,10 +14,12 @@ Source: incident "orderly lock"; RebalanceLockManager, ConsumeMessageOrderlyServ
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
     brokers_of,
@@ -30,19 +32,11 @@ from offsetguard.judge.evidence.lock_holders import (
     waits_for_messages,
 )
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.evidence.unheld_queues import unheld_queues
+from offsetguard.judge.evidence.unheld_queues import UnheldQueues, unheld_queues
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.judge.evidence.unheld_queues import UnheldQueues
-    from offsetguard.model.verdicts import CannotTell
-    from offsetguard.tables.log_facts import LockWaitFacts
+from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.tables.log_facts import LockWaitFacts
 
 _QUEUES = "{queue_count} queue{queue_count:plural} of {on_brokers}"
 _GRACE = (

@@ -14,23 +14,17 @@ Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpired
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
-from offsetguard.judge.evidence.judged_groups import judged_groups, tiered_brokers, unseen_brokers
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.forecast import Basis
+from offsetguard.model.forecast import Basis, Forecast
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.judge.evidence.judged_groups import JudgedGroup
-    from offsetguard.model.forecast import Forecast
 
 _WHAT = (
     "Consumer group {consumer_group} ({online_client_count} clients online) will lose messages of topic {topic} on "

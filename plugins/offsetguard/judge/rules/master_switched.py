@@ -17,30 +17,24 @@ Source: ReplicasManager, AutoSwitchHAService, RebalanceImpl (5.3.3), staged live
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
 from offsetguard.judge.evidence.lookups import master_changes, message_models, name_servers_of, queues_by_group
-from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, came_with_switch, causes
+from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, Causes, came_with_switch, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.model.verdicts import QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.judge.evidence.move_causes import Causes
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.tables.facts import OffsetMoveFacts
-    from offsetguard.tables.queue_state import QueueState
+from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
+from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.queue_state import QueueState
 
 _MS = timedelta(milliseconds=1)
 _CHANGED = "Another replica became the master of {brokers} (now {addresses}; first seen at {changed_at:moment})"

@@ -11,11 +11,14 @@ Source: incident I1; RebalanceImpl asks one broker for the members (findConsumer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import (
     LISTS_SETTLE,
+    GroupNoise,
     group_noise,
     last_boot,
     last_changes,
@@ -25,14 +28,7 @@ from offsetguard.judge.evidence.rebalance_spells import (
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.log_kinds import NOT_IN_MEMBERS
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.evidence.rebalance_spells import GroupNoise
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 _STABLE = "although no client came or went since {changed_at:moment}"
 _CHECK = (

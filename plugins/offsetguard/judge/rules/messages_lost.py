@@ -14,24 +14,18 @@ Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
-from offsetguard.judge.evidence.judged_groups import judged_groups, tiered_brokers, unseen_brokers
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.pace import most_committed
-from offsetguard.model.verdicts import QueueEvidence, Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.judge.evidence.judged_groups import JudgedGroup
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
 _GONE = (
     "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} queues (worst: "

@@ -10,19 +10,15 @@ Source: `collect/name_servers.py`; clients ask name servers every 30 s (pollName
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 RULE = Rule(
     id="name_server_unreachable",

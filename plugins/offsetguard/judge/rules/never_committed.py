@@ -12,23 +12,17 @@ mqcloud, which measures the delay by the last consumed message, shows nothing: t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
-from offsetguard.judge.evidence.judged_groups import judged_groups, longest_ms, unseen_brokers
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import is_subscribed
-from offsetguard.model.verdicts import QueueEvidence, Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.judge.evidence.judged_groups import JudgedGroup
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
 _KEPT = "{kept:messages} message{kept:plural}"
 

@@ -14,20 +14,16 @@ Source: incident "broadcasting", tell apart; PullMessageProcessor (4.9.8, 5.3.3)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections, unread_events
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 _WORST = (
     "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "

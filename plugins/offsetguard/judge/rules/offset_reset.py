@@ -14,24 +14,18 @@ Source: incident "broadcasting", tell apart; AdminBrokerProcessor, Broker2Client
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
 from offsetguard.judge.evidence.lookups import name_servers_of
-from offsetguard.judge.evidence.move_causes import CLUSTERING, causes
+from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import is_to_the_end, moment, move_evidence, move_figures, reset_figures
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.evidence.move_causes import Causes
-    from offsetguard.model.verdicts import Figure
+from offsetguard.model.verdicts import CannotTell, Figure, Severity
 
 _WORST = "(worst: queue {worst_queue}, from {requested_offset:messages} to {corrected_offset:messages})"
 _ORDERED = (

@@ -12,23 +12,18 @@ Source: incident "broadcasting"; LocalFileOffsetStore, RebalanceImpl (4.9.8, 5.3
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.log_kinds import FILE_NOT_WRITTEN
-from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard.model.verdicts import CannotTell, Figure, Severity
+from offsetguard.tables.log_facts import LogLineFacts
 
 _LOOPED = (
     "it has asked for the same offset {requested_offset:messages} of topic {topic} on queue {worst_queue} "

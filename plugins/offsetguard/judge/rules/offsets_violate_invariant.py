@@ -14,21 +14,16 @@ Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.beyond_end import beyond
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, online_clients, queues_by_group
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.offsets import OffsetOrderViolation
-from offsetguard.model.verdicts import QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.verdicts import Figure
+from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 
 _ON_QUEUES = "on {queue_count} queue{queue_count:plural} of topic {topic}"
 _WORST = "(worst: queue {broker_name}/{queue_id}, "

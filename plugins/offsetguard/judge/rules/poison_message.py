@@ -11,21 +11,17 @@ Source: incident "orderly consumption"; ConsumeMessageOrderlyService#processCons
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 _BLOCKED = (
     "Queue {worst_queue} of topic {topic} is blocked for orderly group {consumer_group} by one message at offset "

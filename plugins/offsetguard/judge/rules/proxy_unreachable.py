@@ -9,18 +9,14 @@ Source: `collect/group_members.py`; ConsumerManagerActivity (proxy 5.5.0).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 RULE = Rule(
     id="proxy_unreachable",

@@ -12,20 +12,16 @@ Source: incident "orderly consumption"; ConsumeMessageOrderlyService (4.9.8, 5.3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group, rocketmq_cluster_of
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 _CAP = (
     "Orderly group {consumer_group}: {thread_count} threads, {queue_count} queue{queue_count:plural}: "

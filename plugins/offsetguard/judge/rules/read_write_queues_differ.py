@@ -11,22 +11,18 @@ Source: TopicConfig, MQClientInstance#topicRouteData2TopicPublishInfo and ...Sub
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import capacities
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.tables.facts import TopicFacts
+from offsetguard.tables.facts import TopicFacts
 
 _NUMBERS = (
     "Topic {topic} has {write_queue_count} write queue{write_queue_count:plural} and {read_queue_count} read "

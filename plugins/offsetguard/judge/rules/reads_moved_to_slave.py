@@ -12,26 +12,21 @@ Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
-from offsetguard.judge.evidence.window_progress import lag_trend
+from offsetguard.judge.evidence.window_progress import LagTrend, lag_trend
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.forecast import Forecast
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.judge.evidence.window_progress import LagTrend
-    from offsetguard.model.forecast import Forecast
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
 LONGEST_DRAIN_MS = 24 * 3_600_000  # a lag that needs longer does not fall to speak of

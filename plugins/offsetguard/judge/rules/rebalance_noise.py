@@ -10,21 +10,17 @@ Source: incident I1; AbstractAllocateMessageQueueStrategy, PullMessageProcessor 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import group_noise, line_figures
 from offsetguard.judge.evidence.unseen import is_log_read
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.log_kinds import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 _NORMAL = (
     "{line_count:messages} log line{line_count:plural} about consumer group {consumer_group} between "

@@ -11,20 +11,16 @@ Source: DefaultMQPushConsumer.maxReconsumeTimes, ConsumeMessageOrderlyService#ge
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, blocked_queues
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
 
 _DO_NEXT = (
     "Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that fails as often goes "

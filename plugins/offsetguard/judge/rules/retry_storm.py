@@ -13,21 +13,16 @@ Source: DefaultMQPushConsumerImpl.sendMessageBack, retry delays of 10 s to 2 h (
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.known_figures import sum_of_known
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell, Severity
 
 LEAST_RETRY_TPS = 5.0
 LEAST_SHARE = 0.1  # of what is consumed

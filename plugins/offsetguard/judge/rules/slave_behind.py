@@ -12,21 +12,17 @@ Source: HAService, HAClient (4.9.8, 5.3.3): asynchronous replication of the comm
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 
 LEAST_BYTES = 64 * 2**20
 LEAST_BYTES_ALONE = 2**30  # one commit-log file, where it is not known how fast the master is written to

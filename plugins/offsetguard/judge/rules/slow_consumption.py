@@ -13,23 +13,19 @@ Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config, EffectivePolicy
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.evidence.window_progress import RECENTLY, finishes_messages, most_moves
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import Config, EffectivePolicy
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 _LAG = (
     "Consumer group {consumer_group} is {effective_lag:messages} message{effective_lag:plural} behind on topic "

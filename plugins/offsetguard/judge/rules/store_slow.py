@@ -12,19 +12,15 @@ Source: BrokerFastFailure, MessageStoreConfig.osPageCacheBusyTimeOutMills = 1,00
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 
 BUSY_MS = 1_000  # osPageCacheBusyTimeOutMills: from here on the broker refuses writes
 SEND_WAIT_MS = 1_000  # five times the wait after which a stock broker refuses a send request

@@ -13,21 +13,17 @@ Source: incident "broadcasting", tell apart; ConsumerGroupInfo.updateSubscriptio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, queues_by_group
 from offsetguard.judge.evidence.mismatch_kind import begun_at, mismatch_kind
 from offsetguard.judge.evidence.move_figures import passed_by, passed_evidence, skipped_at_most
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.log_facts import SubscriptionFacts
+from offsetguard.tables.log_facts import SubscriptionFacts
 
 _DIFFER = (
     "{member_count} clients of consumer group {consumer_group} subscribe to topic {topic} by different expressions: "

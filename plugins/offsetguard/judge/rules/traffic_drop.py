@@ -11,10 +11,12 @@ Source: `traffic_baselines.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.usual_traffic import (
     CALM_MS,
@@ -25,14 +27,7 @@ from offsetguard.judge.evidence.usual_traffic import (
     not_yet_usual,
 )
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell, Severity
 
 WRITTEN_LATELY = timedelta(hours=6)
 

@@ -9,20 +9,15 @@ Source: `traffic_baselines.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.catalogue import Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.usual_traffic import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.verdicts import Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell, Severity
 
 RULE = Rule(
     id="traffic_surge",

@@ -12,22 +12,17 @@ Source: TransactionalMessageServiceImpl.check, BrokerConfig.transactionCheckMax 
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.verdicts import CannotTell, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts
-    from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 
 GROWS = timedelta(minutes=10)  # ten checks of 4.x
 _PRODUCERS = (

@@ -10,22 +10,17 @@ Source: linkedin/Burrow issues 854 and 14: such topics stay "stopped" until some
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from offsetguard.catalogue import Sentence, Texts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.windows.windows import is_subscribed
 from offsetguard.model.verdicts import CannotTell, Severity, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import Config
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
 
 _NOBODY = (
     "Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online, and none of "

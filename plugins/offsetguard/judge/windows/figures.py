@@ -5,25 +5,20 @@ Nothing here is a verdict. Every figure that cannot be known is None; moments be
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import combinations
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from offsetguard.config import WindowPolicy
 from offsetguard.facts.time_lag import CurvePlace, time_lags
 from offsetguard.model.known_figures import epoch_ms
 from offsetguard.model.offsets import QueueOffsets
-from offsetguard.tables.queue_state import curve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import WindowPolicy
-    from offsetguard.tables.queue_state import QueueState
-    from offsetguard.tables.state import Point
+from offsetguard.tables.queue_state import QueueState, curve
+from offsetguard.tables.state import Point
 
 _MS = timedelta(milliseconds=1)
 _DECLINES = 2  # samples in a row with a lower lag: one dip is none

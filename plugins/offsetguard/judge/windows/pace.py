@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from offsetguard.model.known_figures import epoch_ms
-from offsetguard.tables.queue_state import consume_tps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.queue_state import QueueState, consume_tps
 
 _MS = timedelta(milliseconds=1)
 _MANY = 100  # messages: where fewer wait, the one before them may be from another day

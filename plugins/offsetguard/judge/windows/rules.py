@@ -7,17 +7,12 @@ time, quiet topics, every rewind instead of the first, zeros that age.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from offsetguard.judge.windows.figures import LEAST_SAMPLES
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
+from offsetguard.judge.windows.figures import LEAST_SAMPLES, WindowFigures
 from offsetguard.model.verdicts import State
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
-    from offsetguard.judge.windows.figures import WindowFigures
 
 POP = "pop"  # of `GroupFacts.consumption`
 _WAITING = "messages that wait: {effective_lag:messages}"

@@ -21,29 +21,25 @@ nothing unknown is ever taken for zero. Every queue that is not OK is a suspect 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from offsetguard.catalogue.text import render_text
+from offsetguard.config import Config, EffectivePolicy, WindowPolicy
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.figures import WindowFigures, with_ages
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, QueueContext, first_rule
-from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.model.forecast import Forecast
+from offsetguard.model.offsets import QueueOffsets
+from offsetguard.model.verdicts import Figure, QueueVerdict, State
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import QueueState, Sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from offsetguard.config import Config, EffectivePolicy, WindowPolicy
-    from offsetguard.facts.interval import IntervalFacts, QueueFacts
-    from offsetguard.model.forecast import Forecast
-    from offsetguard.model.offsets import QueueOffsets
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.tables.group_facts import GroupFacts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_ONCE = 10_000  # windows in memory with all their figures; a query costs as much for them as for one

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import NullPool, create_engine, inspect, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import (
     CATALOG_NAME,
     NAMESPACE,
@@ -20,15 +22,8 @@ from offsetguard.lake.iceberg_catalog import (
     sqlite_file,
 )
 from offsetguard.model.errors import PublishError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyiceberg.table import Table as IcebergTable
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.store.published_intervals import PublishedInterval
-    from offsetguard.tables import Table
+from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.tables import Table
 
 _ADVICE = {"locked": "another process holds it: run it again", "full": "make room on the disk"}
 NO_SNAPSHOT = -1  # published before anything was ever written to the table; Iceberg's own number for that

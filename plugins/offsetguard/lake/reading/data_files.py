@@ -9,23 +9,17 @@ read from old files, and a new one is NULL there.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyiceberg.io import FileIO
 
-from offsetguard.lake.reading.plan import CONSUMER_GROUP, FILTERED_BY, Kept
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyiceberg.io import FileIO
-
-    from offsetguard.lake.reading.plan import PlannedFile, RowFilter
+from offsetguard.lake.reading.plan import CONSUMER_GROUP, FILTERED_BY, Kept, PlannedFile, RowFilter
 
 _FOOTER_BYTES = 128 << 20  # a week's footers fit in: forgotten ones would be read again by every read
 _FOOTER_IN_MEMORY = 8  # times its size in the file, as measured

@@ -9,29 +9,23 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy import Engine
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import sqlite_file
 from offsetguard.lake.reading.catalog import NO_SNAPSHOT, open_catalog
 from offsetguard.lake.reading.plan import INTERVAL_START, Kept, RowFilter, matching
 from offsetguard.lake.reading.snapshot_reader import SnapshotReader, ordered, snapshot_is_gone, table_schema
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.settled_intervals import RETENTION_PASSED
-from offsetguard.tables import GROUP_FACTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyiceberg.catalog.sql import SqlCatalog
-    from sqlalchemy import Engine
-
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.model.intervals import Interval
-    from offsetguard.tables import Table
+from offsetguard.tables import GROUP_FACTS, Table
 
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 _STARTS_KEPT = 16  # spans of time; pages of many groups ask for the same one

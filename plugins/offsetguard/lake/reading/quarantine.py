@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from offsetguard.lake.reading.fact_reader import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUARANTINE
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.lake.reading.fact_reader import FactReader
 
 UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Snapshot
 
 from offsetguard.lake.reading.catalog import NO_SNAPSHOT, load_table, metadata_location
 from offsetguard.lake.reading.data_files import DataFiles, Projection
 from offsetguard.lake.reading.plan import FilePlans, Kept, RowFilter
 from offsetguard.model.errors import PublishError
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.tables import Table
 from offsetguard.tables.arrow import arrow_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyiceberg.catalog.sql import SqlCatalog
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.snapshots import Snapshot
-
-    from offsetguard.store.published_intervals import PublishedInterval
-    from offsetguard.tables import Table
 
 _STATES_KEPT = 64  # more than there are tables
 

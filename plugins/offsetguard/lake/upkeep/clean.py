@@ -7,12 +7,18 @@ is held for commits only, so that publications wait for milliseconds.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table as IcebergTable
+from sqlalchemy import Engine
 
+from offsetguard.config import Retention
+from offsetguard.config.workspace import Workspace
 from offsetguard.lake.iceberg_catalog import NAMESPACE
 from offsetguard.lake.reading.catalog import catalog_exists, open_catalog
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
@@ -22,20 +28,8 @@ from offsetguard.lake.upkeep.packing import pack
 from offsetguard.lake.upkeep.table_files import exchange
 from offsetguard.store import absences, ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
-from offsetguard.store.locks import only_publisher
-from offsetguard.tables import PUBLISHED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from contextlib import AbstractContextManager
-
-    from pyiceberg.table import Table as IcebergTable
-    from sqlalchemy import Engine
-
-    from offsetguard.config import Retention
-    from offsetguard.config.workspace import Workspace
-    from offsetguard.store.locks import Lock
-    from offsetguard.tables import Table
+from offsetguard.store.locks import Lock, only_publisher
+from offsetguard.tables import PUBLISHED, Table
 
 KEEP_SNAPSHOTS = timedelta(hours=1)  # a reader that began before is done by now
 KEEP_UNNAMED_FILES = timedelta(days=1)  # a run that wrote them has committed or died by now

@@ -11,12 +11,14 @@ in order: what came earlier cannot have been later, so its time is lowered. Rows
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.serializers import ToOutputFile
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import MetadataLogEntry, SnapshotLogEntry
 from sqlalchemy import update
 
@@ -24,11 +26,6 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, shown
 from offsetguard.lake.reading.catalog import catalog_errors_named
 from offsetguard.model.errors import PublishError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from pyiceberg.table import Table as IcebergTable
 
 TOLERATED = timedelta(minutes=1)  # Iceberg's own
 _TOLERATED_MS = TOLERATED // timedelta(milliseconds=1)

@@ -7,33 +7,27 @@ young that a reader may be at it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING
 
 from pyiceberg.expressions import LessThan, Reference
 from pyiceberg.expressions.literals import literal
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from sqlalchemy import Engine
 
+from offsetguard.config import Retention
 from offsetguard.lake.reading.catalog import NO_SNAPSHOT
 from offsetguard.lake.upkeep.table_files import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
 from offsetguard.store import settled_intervals
 from offsetguard.store.database import serialize, writing
 from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, SettledSnapshots
+from offsetguard.tables import Table
 from offsetguard.tables.table import FACT_RETENTION, RAW_RETENTION
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.table.snapshots import Snapshot
-    from sqlalchemy import Engine
-
-    from offsetguard.config import Retention
-    from offsetguard.tables import Table
 
 
 def kept_for(table: Table, retention: Retention) -> timedelta | None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
+
+from pyiceberg.table import Table as IcebergTable
 
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, SPARK_TEMPORARY
 from offsetguard.lake.upkeep.expiry import reachable
 from offsetguard.model.intervals import Interval
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-
-    from pyiceberg.table import Table as IcebergTable
 
 _KEPT_SNAPSHOTS = 2  # of each cluster, however old: the next round goes on from the newest one's cursors
 

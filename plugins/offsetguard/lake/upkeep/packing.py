@@ -9,15 +9,18 @@ A publication replaces an interval's files as a whole, so no other interval may 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table as IcebergTable
 
 from offsetguard.lake.upkeep.table_files import (
     PACKED_PREFIX,
     Exchange,
+    TableFile,
     by_group,
     exchange,
     live_files,
@@ -27,16 +30,7 @@ from offsetguard.lake.upkeep.table_files import (
     write_like,
 )
 from offsetguard.model.errors import PublishError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyiceberg.manifest import DataFile
-    from pyiceberg.table import Table as IcebergTable
-
-    from offsetguard.lake.upkeep.table_files import TableFile
-    from offsetguard.tables import Table
-
+from offsetguard.tables import Table
 
 FULL_ROWS = 1_000_000  # of a packed file
 FULL_CELLS = 40_000_000  # of a packed file: so many are sorted in memory, about 0.7 GB

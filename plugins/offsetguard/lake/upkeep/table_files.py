@@ -6,34 +6,29 @@ No JVM is needed, and a file is written while publications go on: only the excha
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import ValidationException
 from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, IsNull, LessThan, Or, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import ArrowScan, ParquetFormatModel, schema_to_pyarrow
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestFile
+from pyiceberg.table import FileScanTask
+from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _OverwriteFiles
+from pyiceberg.typedef import Record
 from pyiceberg.utils.datetime import micros_to_timestamptz
 
 from offsetguard.model.errors import PublishError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-
-    import pyarrow as pa
-    from pyiceberg.manifest import ManifestFile
-    from pyiceberg.table import FileScanTask
-    from pyiceberg.table import Table as IcebergTable
-    from pyiceberg.typedef import Record
-
-    from offsetguard.tables import Table
+from offsetguard.tables import Table
 
 HOUSEKEEPING_PROPERTY = "offsetguard.housekeeping"  # of the snapshots that exchange files: what for
 PACKED_PREFIX = "packed-"

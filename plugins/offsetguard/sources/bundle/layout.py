@@ -21,19 +21,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from offsetguard.config import TimeZone
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.rocketmq.frame import MAX_FRAME_BYTES, MAX_HEADER_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 FORMAT = 1
 INDEX, BODIES, LOGS, CLIENTS, META = "index.jsonl", "bodies", "logs", "clients", "meta.json"

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import CLIENTS, LOGS, safe_name
 from offsetguard.sources.bundle.writer import log_without_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from offsetguard.config import LogSource
 
 CLIENT_LOG = "rocketmq_client.log"
 MAX_EXCERPT_BYTES = 64 * 1024 * 1024  # of one file

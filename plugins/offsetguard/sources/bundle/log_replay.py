@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from offsetguard.config import LogSource
 from offsetguard.model import time_zones
 from offsetguard.model.errors import BundleError, ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import tzinfo
-
-    from offsetguard.config import LogSource
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
 _PIECE_BYTES = 1024 * 1024  # of a line that is longer

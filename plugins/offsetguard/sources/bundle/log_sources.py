@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.config import LogSource
 from offsetguard.sources.bundle.layout import BROKERS_LOG_TIME_ZONE, CLIENTS, LOGS, NAME_SERVER, broker_of, safe_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from offsetguard.sources.bundle.reader import Bundle
+from offsetguard.sources.bundle.reader import Bundle
 
 _STAMP = re.compile(rb"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)", re.MULTILINE)
 _STAMP_FORMAT = "%Y-%m-%d %H:%M:%S"

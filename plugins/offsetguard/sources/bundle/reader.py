@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import (
@@ -22,10 +23,6 @@ from offsetguard.sources.bundle.layout import (
 from offsetguard.sources.rocketmq.body_decoders import cluster_info
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 READ_TOGETHER_MS = 20_000  # between committed and max offsets
 Key = tuple[str, int, frozenset[tuple[str, str]]]  # label of the peer, request code, fields that matter

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer
+from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.body_decoders import cluster_info
 from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.exchange import ExchangingAsker
+from offsetguard.sources.rocketmq.exchange import Exchanger, ExchangingAsker
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.sources.bundle.writer import BundleWriter
-    from offsetguard.sources.rocketmq.exchange import Exchanger
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.requests import AnswerT, Request
 
 
 class RecordingAsker(ExchangingAsker):

@@ -11,22 +11,24 @@ Not here: making anything up. What is not in the bundle, or not in a comparable 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from offsetguard.model import errors
 from offsetguard.model.errors import BundleError, ConnectionLost, NotRecorded, UndecodableResponse
 from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer, read_body
-from offsetguard.sources.bundle.reader import CONSUMER_OFFSET_CODES, MAX_OFFSET_CODES, PULL_OFFSET_CODES, key_of
+from offsetguard.sources.bundle.reader import (
+    CONSUMER_OFFSET_CODES,
+    MAX_OFFSET_CODES,
+    PULL_OFFSET_CODES,
+    Bundle,
+    Moment,
+    key_of,
+)
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.exchange import ExchangingAsker
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsetguard.sources.bundle.reader import Bundle, Moment
-    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.requests import AnswerT, Request
 
 PERIOD_MS = 60_000  # a snapshot stands for a minute: nothing older or newer belongs to it
 SETTING_CODES = frozenset(

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.log_replay import LogReplay
 from offsetguard.sources.bundle.log_sources import log_sources
-from offsetguard.sources.bundle.reader import moments, open_bundle
+from offsetguard.sources.bundle.reader import Bundle, Moment, moments, open_bundle
 from offsetguard.sources.bundle.replay import BundleAsker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from offsetguard.config import LogSource
-    from offsetguard.sources.bundle.reader import Bundle, Moment
-    from offsetguard.sources.rocketmq.peer import Asker
+from offsetguard.sources.rocketmq.peer import Asker
 
 AT_TOLERANCE = timedelta(minutes=1)
 

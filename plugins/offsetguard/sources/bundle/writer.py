@@ -14,20 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import BODIES, INDEX, META, Exchange, Meta, index_line, safe_name
 from offsetguard.sources.rocketmq.codes import RequestCode
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from types import TracebackType
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-
+from offsetguard.sources.rocketmq.header import RemotingCommand
 
 LEFT_OUT = "***"
 _LOGIN_FIELDS = frozenset({"AccessKey", "Signature", "SecurityToken"})

@@ -10,16 +10,14 @@ Source: org.apache.hadoop.mapreduce.lib.input.LineRecordReader (Hadoop 3.4).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from offsetguard.sources.logs.layouts import RECORD_START
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.records import MAX_RECORD_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _STARTS_RECORD = re.compile(RECORD_START.encode())
 

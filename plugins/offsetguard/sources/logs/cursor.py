@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from offsetguard.model.constraints import NO_OTHER_FIELDS, Count
-from offsetguard.model.records import record
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogCursor:
     """How far one log file was read; a rotated, copied or compressed file keeps its cursor under its new name.
 

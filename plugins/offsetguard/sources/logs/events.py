@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.logs.layouts import LAYOUTS
-from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher
-from offsetguard.sources.logs.records import RecordReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from datetime import tzinfo
-
-    from offsetguard.sources.logs.matching import Value
-    from offsetguard.sources.logs.pattern import Pattern
-    from offsetguard.sources.logs.records import Record
+from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher, Value
+from offsetguard.sources.logs.pattern import Pattern
+from offsetguard.sources.logs.records import Record, RecordReader
 
 _LAYOUTS = tuple((layout, re.compile(layout.regex)) for layout in LAYOUTS)
 _SHOWN_CHARACTERS = 300

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import tzinfo
 
+from offsetguard.config import LogSource
 from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, Unreadable, message_of, outcome_of
-from offsetguard.sources.logs.log_files import looked_at, sha256_of
+from offsetguard.sources.logs.log_files import LogFile, looked_at, sha256_of
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.matching import ALL
-from offsetguard.sources.logs.records import RecordReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import tzinfo
-
-    from offsetguard.config import LogSource
-    from offsetguard.sources.logs.log_files import LogFile
-    from offsetguard.sources.logs.records import Record
+from offsetguard.sources.logs.records import Record, RecordReader
 
 _PIECE_BYTES = 256 * 1024
 

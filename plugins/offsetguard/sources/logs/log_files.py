@@ -12,15 +12,12 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.logs.layouts import RECORD_START
 from offsetguard.sources.logs.log_stream import LogStream
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 HEAD_BYTES = 4096
 _MAX_STEM = 100

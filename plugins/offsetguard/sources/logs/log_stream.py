@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import zlib
-from io import BufferedIOBase
+from io import BufferedIOBase, FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
-
-if TYPE_CHECKING:
-    from io import FileIO
-    from types import TracebackType
+from types import TracebackType
+from typing import BinaryIO, Self
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib: with the header and trailer of gzip

@@ -17,19 +17,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.logs import broker, client, lock, members, stats, store, watermark
 from offsetguard.sources.logs.layouts import LAYOUTS, SECOND
 from offsetguard.sources.logs.pattern import FieldType, Pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from offsetguard.sources.logs.pattern import Pattern
-
 
 Value = str | int | float | None
 _INT64 = range(-(2**63), 2**63)

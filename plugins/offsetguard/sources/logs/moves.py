@@ -9,15 +9,12 @@ Source: PullMessageProcessor, DefaultPullMessageResultHandler 4.9.7, 4.9.8, 5.3.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
-
-    from offsetguard.sources.logs.events import LogEvent, LogOrigin
-    from offsetguard.sources.logs.matching import Value
+from offsetguard.sources.logs.events import LogEvent, LogOrigin
+from offsetguard.sources.logs.matching import Value
 
 MOVE = "offset_corrected"
 CAUSES = frozenset({"offset_too_small", "offset_beyond_end", "no_queue_data", "queue_was_reset"})

@@ -12,18 +12,12 @@ the one that begins like it, wherever it is now; its inode decides only between 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from offsetguard.sources.logs.log_files import family_of, look_at, matching_paths, sha256_of, siblings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from offsetguard.config import LogSource
-    from offsetguard.sources.logs.cursor import LogCursor
-    from offsetguard.sources.logs.log_files import Family, LogFile
-
+from offsetguard.config import LogSource
+from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.log_files import Family, LogFile, family_of, look_at, matching_paths, sha256_of, siblings
 
 _ATTEMPTS = 5  # to list a folder in which nothing is renamed meanwhile
 

@@ -13,13 +13,10 @@ Bytes that are no UTF-8 stay visible as \\xNN.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from offsetguard.sources.logs.layouts import RECORD_START
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_RECORD_BYTES = 64 * 1024
 _STARTS_RECORD = re.compile(RECORD_START.encode())

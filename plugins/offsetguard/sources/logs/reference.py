@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from offsetguard.sources.logs.layouts import LAYOUTS
 from offsetguard.sources.logs.matching import PATTERNS
-from offsetguard.sources.logs.pattern import FieldType, LogKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from offsetguard.sources.logs.pattern import Field, Part, Pattern
+from offsetguard.sources.logs.pattern import Field, FieldType, LogKind, Part, Pattern
 
 _HEAD = """\
 # Logs

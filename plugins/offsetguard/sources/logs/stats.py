@@ -8,12 +8,8 @@ A moment item's value is set back to 0 after each print. Two brokers that share 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from offsetguard.sources.logs.pattern import FLOAT, INT, LogKind, Pattern, floats, integers, text
-
-if TYPE_CHECKING:
-    from offsetguard.sources.logs.pattern import Field
+from offsetguard.sources.logs.pattern import FLOAT, INT, Field, LogKind, Pattern, floats, integers, text
 
 _LOGS = (LogKind.STATS, LogKind.CLIENT)
 _NAME_IN_KEY = r"([^@\]\n]{1,512})"

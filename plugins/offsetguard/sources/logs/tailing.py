@@ -14,24 +14,18 @@ from __future__ import annotations
 import errno
 import os
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import tzinfo
 
+from offsetguard.config import LogSource
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.time_zones import zone_of
+from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.events import LogEvent, Unreadable
 from offsetguard.sources.logs.file_reading import FilePart, Share, new_cursor
-from offsetguard.sources.logs.log_files import family_of, identity_of
-from offsetguard.sources.logs.placement import place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import tzinfo
-
-    from offsetguard.config import LogSource
-    from offsetguard.sources.logs.cursor import LogCursor
-    from offsetguard.sources.logs.events import LogEvent, Unreadable
-    from offsetguard.sources.logs.log_files import Family, LogFile
-    from offsetguard.sources.logs.placement import Placement
+from offsetguard.sources.logs.log_files import Family, LogFile, family_of, identity_of
+from offsetguard.sources.logs.placement import Placement, place
 
 MISSING_ROUNDS = 3  # rounds for which the cursor of a file is kept that is found nowhere
 

@@ -7,13 +7,10 @@ woken, and an error in decoding is the caller's own.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.header import RemotingCommand
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Outcome = RemotingCommand | RocketMQError
 

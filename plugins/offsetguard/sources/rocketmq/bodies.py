@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import field
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from offsetguard.model.offsets import MASTER_ID, MessageQueue
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.json_fields import timestamp_of
-
-if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Mapping
-
-    from offsetguard.sources.rocketmq.offset_table import OffsetTable
+from offsetguard.sources.rocketmq.offset_table import OffsetTable
 
 _INT64_END = 2**63
 _CAPACITY = re.compile(r"Total : (?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?) (?P<unit>B|[KMGTPE]iB)", re.ASCII)
@@ -28,7 +23,7 @@ _RAN = re.compile(r"([0-9]{1,6}) days, ([0-9]{1,2}) hours, ([0-9]{1,2}) minutes,
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BrokerData:
     """One broker name with the addresses of its replicas that are registered now."""
 
@@ -42,7 +37,7 @@ class BrokerData:
         return self.addresses.get(MASTER_ID)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ClusterInfo:
     """Answer of 106: every broker that is registered at the name server."""
 
@@ -50,7 +45,7 @@ class ClusterInfo:
     broker_names_by_cluster: Mapping[str, tuple[str, ...]]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueueData:
     """The queues of one topic on one broker, from its route."""
 
@@ -60,7 +55,7 @@ class QueueData:
     perm: int  # 2 = write, 4 = read, 6 = both
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TopicRoute:
     """Answer of 105: where a topic lives."""
 
@@ -70,7 +65,7 @@ class TopicRoute:
     static: bool = False  # 5.x: the queues are logical ones, mapped to brokers
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TopicConfig:
     """Settings of one topic on one broker."""
 
@@ -84,14 +79,14 @@ class TopicConfig:
     attributes: Mapping[str, str] = field(default_factory=dict)  # 5.x, e.g. message.type
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TopicConfigTable:
     """Answer of 21: every topic of one broker."""
 
     topics: Mapping[str, TopicConfig]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SubscriptionGroupConfig:
     """Settings of one consumer group on one broker."""
 
@@ -108,14 +103,14 @@ class SubscriptionGroupConfig:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SubscriptionGroupTable:
     """Answer of 201: every consumer group of one broker."""
 
     groups: Mapping[str, SubscriptionGroupConfig]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class AllConsumerOffsets:
     """Answer of 43: every committed offset of one broker; a missing entry = never committed.
 
@@ -130,7 +125,7 @@ class AllConsumerOffsets:
     unreadable_keys: tuple[str, ...] = ()  # keys that are not `topic@group`, kept so that nobody loses them silently
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumeOffsets:
     """One queue as GET_CONSUME_STATS sees it. The broker writes 0 for "never committed" (see 43 for the truth)."""
 
@@ -140,7 +135,7 @@ class ConsumeOffsets:
     last_timestamp: datetime | None  # store time of message consumer_offset - 1
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumeStats:
     """Answer of 208: the offsets of one group on one broker, over the read queues."""
 
@@ -148,7 +143,7 @@ class ConsumeStats:
     consume_tps: float
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TopicOffsets:
     """One queue as GET_TOPIC_STATS_INFO sees it."""
 
@@ -157,7 +152,7 @@ class TopicOffsets:
     last_update_timestamp: datetime | None  # store time of the newest message
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TopicStats:
     """Answer of 202: the queues of one topic on one broker, ascending, as columns; `queues` are the same rows."""
 
@@ -179,7 +174,7 @@ class TopicStats:
         }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Connection:
     """One connected client of a group."""
 
@@ -189,7 +184,7 @@ class Connection:
     version: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Subscription:
     """One topic that the group subscribes to. Clients raise `sub_version` on every rebalance: never compare it."""
 
@@ -200,7 +195,7 @@ class Subscription:
     sub_version: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumerConnections:
     """Answer of 203: who is connected for a group (an offline group is refused with CONSUMER_NOT_ONLINE)."""
 
@@ -211,7 +206,7 @@ class ConsumerConnections:
     subscriptions: Mapping[str, Subscription]  # by topic; of the client with the highest sub_version
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumeTimeSpan:
     """One queue as QUERY_CONSUME_TIME_SPAN sees it."""
 
@@ -221,14 +216,14 @@ class ConsumeTimeSpan:
     delay_ms: int | None  # age of the message at the consumer offset; 0 = nothing waits; None = unknown
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumeTimeSpans:
     """Answer of 303: how old the first unconsumed message of each queue is."""
 
     queues: Mapping[MessageQueue, ConsumeTimeSpan]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BrokerRuntimeInfo:
     """Answer of 28: the broker's own figures, all of them texts; the properties give some of them their types."""
 

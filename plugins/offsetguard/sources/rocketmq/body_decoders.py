@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import operator
 from array import array
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
 
-from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.offsets import MASTER_ID, MessageQueue
 from offsetguard.sources.rocketmq import bodies, fastjson
 from offsetguard.sources.rocketmq.json_fields import (
     MalformedBytes,
@@ -36,12 +38,6 @@ from offsetguard.sources.rocketmq.json_fields import (
 from offsetguard.sources.rocketmq.offset_table import INT32, INT64, KeyedOffsets, by_topic_and_group
 from offsetguard.sources.rocketmq.plain_connections import plain_consumer_connections
 from offsetguard.sources.rocketmq.plain_form import plain_consume_stats, plain_offset_tables, plain_topic_stats
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    from offsetguard.model.offsets import MessageQueue
 
 OFFSET_TABLES = ("offsetTable", "pullOffsetTable")
 NO_MESSAGE_DELAY_MS = 10**12

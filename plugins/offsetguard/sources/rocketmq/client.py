@@ -8,29 +8,24 @@ peer that says that it is busy: whether to ask again is the caller's decision (`
 from __future__ import annotations
 
 import asyncio
+import ssl
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from offsetguard.config import Tls
 from offsetguard.model.errors import RocketMQError, UndecodableResponse
-from offsetguard.sources.rocketmq.batch import Batch, Exchange
+from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-from offsetguard.sources.rocketmq.pacing import Pacing
+from offsetguard.sources.rocketmq.pacing import Pacing, PeerCounts
 from offsetguard.sources.rocketmq.peer import Peer
 from offsetguard.sources.rocketmq.refusals import refusal
+from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard.sources.rocketmq.tls import tls_context
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterator, Sequence
-    from types import TracebackType
-
-    from offsetguard.sources.rocketmq.batch import Outcome
-    from offsetguard.sources.rocketmq.pacing import PeerCounts
-    from offsetguard.sources.rocketmq.requests import AnswerT, Request
-    from offsetguard.sources.rocketmq.signing import Credentials
 
 LARGE_BODY_BYTES = 1024 * 1024
 """Longer bodies (30 ms and more to decode) are decoded in a thread: other callers' time-outs run meanwhile.
@@ -149,8 +144,6 @@ class RocketMQClient:
         ext_fields = request.ext_fields()
         if self._credentials is None:
             return ext_fields
-        from offsetguard.sources.rocketmq.signing import signed_ext_fields  # noqa: PLC0415 most clusters ask for no login
-
         return signed_ext_fields(ext_fields, b"", self._credentials)
 
     def _peer(self, address: str) -> Peer:

@@ -9,21 +9,18 @@ Not here: time, sockets, retries, addresses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.codes import ResponseCode, SerializeType
 from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _MAX_OPAQUE = 2**31 - 1
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The answer to the request with this opaque."""
 
@@ -31,7 +28,7 @@ class Answered:
     answer: RemotingCommand
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Asked:
     """The peer sent a request of its own (code 40 and the like); `reply` is what to send back, or b""."""
 
@@ -39,21 +36,21 @@ class Asked:
     reply: bytes
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Late:
     """An answer that nobody waits for any more."""
 
     answer: RemotingCommand
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Closed:
     """The peer closed; `missing_bytes` of a begun frame never came (None: it closed between frames)."""
 
     missing_bytes: int | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Broken:
     """The peer sent what is not the protocol; nothing after it can be read."""
 

@@ -5,23 +5,19 @@ As in `bodies.py`, times are aware UTC datetimes and None is "unknown"; `detail_
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from offsetguard.model.records import record
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.bodies import Subscription
 from offsetguard.sources.rocketmq.json_fields import timestamp_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from offsetguard.model.offsets import MessageQueue
-    from offsetguard.sources.rocketmq.bodies import Subscription
 
 _INT32_END = 2**31
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ProcessQueueInfo:
     """What a client says of one queue that it holds."""
 
@@ -71,7 +67,7 @@ class ProcessQueueInfo:
         )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PopProcessQueueInfo:
     """What a client that pops says of one queue (queue id -1: of all queues of the broker)."""
 
@@ -80,7 +76,7 @@ class PopProcessQueueInfo:
     last_pop_at: datetime | None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumeStatus:
     """A client's own rates for one topic, over the last minute (failed messages: over the last hour)."""
 
@@ -92,7 +88,7 @@ class ConsumeStatus:
     consume_failed_messages: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumerRunningInfo:
     """Answer of 307: what a client says of itself. Only Java clients say all of it."""
 
@@ -151,7 +147,7 @@ class ConsumerRunningInfo:
         return number if number is not None and -_INT32_END <= number < _INT32_END else None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StatsSnapshot:
     """One window of a rate. Latencies count milliseconds: `sum` and `tps` are ms, `average` is ms per request."""
 
@@ -160,7 +156,7 @@ class StatsSnapshot:
     average: float  # amount per time that something was counted
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BrokerStats:
     """Answer of 315: one rate as one replica counted it. `tps` of the minute is the figure to use."""
 
@@ -169,21 +165,21 @@ class BrokerStats:
     day: StatsSnapshot
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ConsumerList:
     """Answer of 38: the client ids of a group that the broker would give to its members."""
 
     client_ids: tuple[str, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TopicList:
     """Answer of 206 (every topic that the name server knows) and of 305 (a broker's own topics)."""
 
     topics: tuple[str, ...]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GroupList:
     """Answer of 300: groups that are online for a topic or have offsets of it. 5.3.3 adds the topic's own name."""
 

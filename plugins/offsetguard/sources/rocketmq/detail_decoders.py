@@ -9,7 +9,8 @@ rocketmq-client-go and rocketmq-client-cpp).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from offsetguard.sources.rocketmq import detail_bodies, fastjson
 from offsetguard.sources.rocketmq.body_decoders import by_message_queue, subscription, texts
@@ -26,9 +27,6 @@ from offsetguard.sources.rocketmq.json_fields import (
     timestamp_field,
 )
 from offsetguard.sources.rocketmq.plain_process_queues import PROCESS_QUEUES, plain_process_queues
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
 

@@ -6,18 +6,15 @@ becomes a record or an error is said here once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
 
 from offsetguard.model.errors import RocketMQError, UndecodableResponse
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.refusals import refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
-    from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.requests import AnswerT, Request
 
 
 class Exchanger(Protocol):

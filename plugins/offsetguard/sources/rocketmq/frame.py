@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import dataclass
 
-from offsetguard.model.records import record
+import pyarrow as pa
+
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # brokers take 4 MiB by default; more than this is a bomb
@@ -48,8 +50,6 @@ def _decompress_zlib(data: bytes) -> bytes:
 
 
 def _decompress_with_pyarrow(data: bytes, codec: str) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415  # heavy, and few messages need it
-
     pieces: list[pa.Buffer] = []
     size = 0
     try:
@@ -70,7 +70,7 @@ _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">iI")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Frame:
     """One frame: the header still encoded."""
 

@@ -11,16 +11,12 @@ from __future__ import annotations
 import json
 import re
 import struct
-from dataclasses import field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.codes import HEADER_VERSION, LanguageCode, SerializeType
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RESPONSE_FLAG = 1
 ONEWAY_FLAG = 2
@@ -38,7 +34,7 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RemotingCommand:
     """A request or a response: header fields and raw body."""
 

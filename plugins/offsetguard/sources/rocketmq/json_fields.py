@@ -9,13 +9,11 @@ import functools
 import json
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offsetguard.model.offsets import MessageQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class MalformedBytes(ValueError):

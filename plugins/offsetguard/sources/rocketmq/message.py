@@ -16,22 +16,17 @@ from __future__ import annotations
 import ipaddress
 import struct
 import zlib
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.body_decoders import offset_field
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.fastjson import decode_text
 from offsetguard.sources.rocketmq.frame import decompress
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, timestamp_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    from offsetguard.sources.rocketmq.header import RemotingCommand
 
 
 class PullStatus(StrEnum):
@@ -51,7 +46,7 @@ _STATUS_BY_CODE = {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PullResult:
     """The outcome of one PullMessage."""
 
@@ -95,7 +90,7 @@ _INNER_HEAD = struct.Struct(">iiiii")
 _MESSAGE_BYTES, _PROPERTY_BYTES = 1000, 200  # what a Message and one property take in memory, about
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message; body and properties as the producer gave them (the body is decompressed)."""
 
@@ -125,7 +120,7 @@ class Message:
         return tuple(self.properties.get("KEYS", "").split())
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class UndecodableMessage:
     """The bytes of a record that could not be decoded, and why."""
 

@@ -7,14 +7,9 @@ An offset costs 12 bytes here and some 200 in a dict of dicts. Who asks for one 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from sys import intern
-from typing import TYPE_CHECKING
-
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 TopicAtGroup = tuple[str, str]  # (topic, consumer group)
 
@@ -25,7 +20,7 @@ INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 BROADCAST_SUFFIX = "broadcast"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class OffsetColumns:
     """One row for each (topic, group, queue). The arrays are equally long; names are positions in the two tuples."""
 
@@ -112,7 +107,7 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
         return f"OffsetTable({dict(self)!r})" if self.row_count <= 100 else f"<OffsetTable of {self.row_count} offsets>"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class KeyedOffsets:
     """One offset table with its keys as they came: row `starts[n]` is the first of `keys[n]`."""
 

@@ -11,8 +11,8 @@ Not here: sockets and the clock; every method is told the time (seconds, monoton
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
-from offsetguard.model.records import record
 from offsetguard.sources.rocketmq.codes import ResponseCode
 
 BUSY_REPEATS = 2
@@ -25,7 +25,7 @@ _BUSY_CODES = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL})
 _BUSY_REMARKS = ("[REJECTREQUEST]", "[OVERLOAD]", "[TIMEOUT_CLEAN_QUEUE]", "start flow control")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PeerCounts:
     """What asking one peer has cost it so far, for the round's report."""
 

@@ -13,26 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
 
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
+from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.pacing import is_busy
+from offsetguard.sources.rocketmq.pacing import Pacing, is_busy
 from offsetguard.sources.rocketmq.refusals import SystemBusy
+from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.tls import DOES_IT_SPEAK_TLS, why_tls_failed
 from offsetguard.sources.rocketmq.wire import Wire
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
-
-    from offsetguard.model.errors import RocketMQError
-    from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
-    from offsetguard.sources.rocketmq.pacing import Pacing
-    from offsetguard.sources.rocketmq.requests import AnswerT, Request
 
 
 class Asker(Protocol):

@@ -14,16 +14,13 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.bodies import ConsumeOffsets, ConsumeStats, TopicStats
 from offsetguard.sources.rocketmq.json_fields import LAST_TIMESTAMP_MS, timestamp_of
 from offsetguard.sources.rocketmq.offset_table import INT32, INT32_RANGE, INT64, INT64_RANGE, KeyedOffsets
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 STRING = r'"([^"\\\x00-\x1f]*+)"'
 NUMBER = r"-?(?:0|[1-9][0-9]{0,18}+)"

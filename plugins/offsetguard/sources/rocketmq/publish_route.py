@@ -7,14 +7,10 @@ that may not be written to, or whose master is not registered, are left out: wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from offsetguard.model.offsets import MessageQueue
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from offsetguard.sources.rocketmq.bodies import TopicRoute
+from offsetguard.sources.rocketmq.bodies import TopicRoute
 
 WRITEABLE = 2  # PermName.PERM_WRITE
 

@@ -7,20 +7,15 @@ Source: `RequestCode` and the `*RequestHeader` classes of apache/rocketmq 4.9.8 
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from offsetguard.model.records import record
-from offsetguard.sources.rocketmq import body_decoders, detail_decoders
+from offsetguard.sources.rocketmq import bodies, body_decoders, detail_bodies, detail_decoders
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.message import PullResult, decode_pull_result
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from offsetguard.sources.rocketmq import bodies, detail_bodies
-    from offsetguard.sources.rocketmq.header import RemotingCommand
 
 MONITOR_GROUP = "OFFSETGUARD_MONITOR"
 """The consumer group that we pull under. Pulling under a group of the users' would overwrite its pull offset."""
@@ -30,7 +25,7 @@ PULL_SUBSCRIPTION_IN_REQUEST = 4  # PullSysFlag.FLAG_SUBSCRIPTION: the group nee
 AnswerT = TypeVar("AnswerT")
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Request(Generic[AnswerT]):
     """The shape of all requests."""
 
@@ -53,7 +48,7 @@ class Request(Generic[AnswerT]):
         return f"{self.code.name}({shown})"
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetBrokerClusterInfo(Request["bodies.ClusterInfo"]):
     """Name server: which brokers are registered."""
 
@@ -64,7 +59,7 @@ class GetBrokerClusterInfo(Request["bodies.ClusterInfo"]):
         return body_decoders.cluster_info(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetRouteInfoByTopic(Request["bodies.TopicRoute"]):
     """Name server: where a topic lives; refused with TOPIC_NOT_EXIST when nowhere."""
 
@@ -76,7 +71,7 @@ class GetRouteInfoByTopic(Request["bodies.TopicRoute"]):
         return body_decoders.topic_route(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetAllTopicConfig(Request["bodies.TopicConfigTable"]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
@@ -87,7 +82,7 @@ class GetAllTopicConfig(Request["bodies.TopicConfigTable"]):
         return body_decoders.topic_config_table(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetAllSubscriptionGroupConfig(Request["bodies.SubscriptionGroupTable"]):
     """Every consumer group of a broker; all at once, as for topics."""
 
@@ -98,7 +93,7 @@ class GetAllSubscriptionGroupConfig(Request["bodies.SubscriptionGroupTable"]):
         return body_decoders.subscription_group_table(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetAllConsumerOffset(Request["bodies.AllConsumerOffsets"]):
     """Every committed offset of a broker; the only request that shows "never committed" as such."""
 
@@ -109,7 +104,7 @@ class GetAllConsumerOffset(Request["bodies.AllConsumerOffsets"]):
         return body_decoders.all_consumer_offsets(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetConsumeStats(Request["bodies.ConsumeStats"]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
@@ -122,7 +117,7 @@ class GetConsumeStats(Request["bodies.ConsumeStats"]):
         return body_decoders.consume_stats(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetTopicStatsInfo(Request["bodies.TopicStats"]):
     """Min and max offset of every queue of a topic on one broker (write queues; 5.x: the larger number)."""
 
@@ -134,7 +129,7 @@ class GetTopicStatsInfo(Request["bodies.TopicStats"]):
         return body_decoders.topic_stats(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetConsumerConnectionList(Request["bodies.ConsumerConnections"]):
     """Who is connected for a group; refused with CONSUMER_NOT_ONLINE when nobody is."""
 
@@ -146,7 +141,7 @@ class GetConsumerConnectionList(Request["bodies.ConsumerConnections"]):
         return body_decoders.consumer_connections(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetBrokerRuntimeInfo(Request["bodies.BrokerRuntimeInfo"]):
     """The broker's own figures: version, disk, rates."""
 
@@ -157,7 +152,7 @@ class GetBrokerRuntimeInfo(Request["bodies.BrokerRuntimeInfo"]):
         return body_decoders.broker_runtime_info(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetBrokerConfig(Request[dict[str, str]]):
     """Every effective setting of a broker, name -> text."""
 
@@ -168,7 +163,7 @@ class GetBrokerConfig(Request[dict[str, str]]):
         return body_decoders.broker_config(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueryConsumerOffset(Request[int]):
     """The committed offset of one queue; refused with QUERY_NOT_FOUND when the group never committed.
 
@@ -187,7 +182,7 @@ class QueryConsumerOffset(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetMaxOffset(Request[int]):
     """Number of the next message to be written to a queue."""
 
@@ -200,7 +195,7 @@ class GetMaxOffset(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetMinOffset(Request[int]):
     """Number of the oldest message that a queue still holds."""
 
@@ -213,7 +208,7 @@ class GetMinOffset(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetEarliestMsgStoretime(Request["datetime | None"]):
     """When the oldest message that a queue still holds was stored; None = it holds none (the broker says -1)."""
 
@@ -226,7 +221,7 @@ class GetEarliestMsgStoretime(Request["datetime | None"]):
         return body_decoders.store_time_field(answer.ext_fields)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SearchOffsetByTimestamp(Request[int]):
     """Number of the first message of a queue that was stored at a moment (ms since 1970) or later.
 
@@ -244,7 +239,7 @@ class SearchOffsetByTimestamp(Request[int]):
         return body_decoders.offset_field(answer.ext_fields)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
@@ -257,7 +252,7 @@ class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
         return body_decoders.consume_time_spans(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
     """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
 
@@ -275,7 +270,7 @@ class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
         return detail_decoders.consumer_running_info(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ViewBrokerStatsData(Request["detail_bodies.BrokerStats"]):
     """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
 
@@ -288,7 +283,7 @@ class ViewBrokerStatsData(Request["detail_bodies.BrokerStats"]):
         return detail_decoders.broker_stats(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetConsumerListByGroup(Request["detail_bodies.ConsumerList"]):
     """The members of a group as this broker gives them to each other; refused with 1 (NotThere) when it has none."""
 
@@ -300,7 +295,7 @@ class GetConsumerListByGroup(Request["detail_bodies.ConsumerList"]):
         return detail_decoders.consumer_list(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetSystemTopicListFromBroker(Request["detail_bodies.TopicList"]):
     """The topics that this broker takes for RocketMQ's own."""
 
@@ -311,7 +306,7 @@ class GetSystemTopicListFromBroker(Request["detail_bodies.TopicList"]):
         return detail_decoders.topic_list(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GetAllTopicListFromNameServer(Request["detail_bodies.TopicList"]):
     """Name server: every topic of every broker."""
 
@@ -322,7 +317,7 @@ class GetAllTopicListFromNameServer(Request["detail_bodies.TopicList"]):
         return detail_decoders.topic_list(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
     """Which groups consume a topic: those that are online for it, and those with offsets of it."""
 
@@ -334,7 +329,7 @@ class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
         return detail_decoders.group_list(answer.body)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PullMessage(Request[PullResult]):
     """Read messages of one queue once, without waiting, committing or being online.
 

@@ -9,16 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from dataclasses import field
-from typing import TYPE_CHECKING
-
-from offsetguard.model.records import record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """A login; in 5.x the access key is the user name and the secret key the password. The secrets are not shown."""
 

@@ -6,14 +6,10 @@ decides). Clients are asked for a certificate only where `tls.server.need.client
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ssl
 
+from offsetguard.config import Tls
 from offsetguard.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    import ssl
-
-    from offsetguard.config import Tls
 
 _HOST_NAME_MISMATCHES = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
@@ -22,8 +18,6 @@ _CLIENT_CERTIFICATE_WANTED = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE", "ALER
 
 def tls_context(tls: Tls) -> ssl.SSLContext:
     """Return a client's context; raises ConfigError, which names the setting, for a file that cannot be used."""
-    import ssl  # noqa: PLC0415 most clusters speak no TLS, and OpenSSL takes 7 ms to load
-
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
     except OSError as error:  # SSLError too
@@ -41,8 +35,6 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
 
 def why_tls_failed(error: BaseException) -> str | None:
     """Return what a failure of TLS means and what to do; None when it is something else."""
-    import ssl  # noqa: PLC0415 as above
-
     if isinstance(error, ssl.SSLCertVerificationError):
         return _why_not_trusted(error)
     if not isinstance(error, ssl.SSLError):

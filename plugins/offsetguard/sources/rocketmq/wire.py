@@ -7,16 +7,13 @@ sent in order and have the same time-out, so the oldest is always the first whos
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Iterable
+from typing import Protocol, cast
 
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError, UndecodableResponse
+from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
 from offsetguard.sources.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Event
 from offsetguard.sources.rocketmq.tls import why_tls_failed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
 
 _MAX_UNREAD_REPLY_BYTES = 1024 * 1024  # a peer that asks and never reads the replies gets no more of them
 _TIMER_SLACK_S = 0.001  # a timer may fire so much too early

@@ -8,24 +8,17 @@ what is in flight and when messages were stored is not in any file. A broker's a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from offsetguard.model.errors import NotRecorded
 from offsetguard.sources.rocketmq import body_decoders
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.exchange import ExchangingAsker
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
-from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo
-from offsetguard.sources.state_files.consume_queue import read_topic
-from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, TOPICS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from offsetguard.sources.rocketmq.requests import AnswerT, Request
-    from offsetguard.sources.state_files.consume_queue import QueueEnd
-    from offsetguard.sources.state_files.folder import BrokerFiles
+from offsetguard.sources.rocketmq.requests import AnswerT, GetTopicStatsInfo, Request
+from offsetguard.sources.state_files.consume_queue import QueueEnd, read_topic
+from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, TOPICS, BrokerFiles
 
 ORIGIN = "state_file"
 _QUEUE_TYPE, _SIMPLE_QUEUES = "queue.type", "SimpleCQ"  # TopicAttributes, 5.3.3

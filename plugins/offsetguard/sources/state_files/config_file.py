@@ -11,15 +11,12 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # unpacked; 113,000 offsets are 2 MB
 GZIP_MAGIC = b"\x1f\x8b"

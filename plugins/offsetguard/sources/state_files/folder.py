@@ -7,18 +7,13 @@ offsets), or a folder of several of either, each named `<broker name>-<broker id
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.rocketmq import body_decoders
-from offsetguard.sources.state_files.config_file import StateNote, read_state_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from offsetguard.sources.state_files.config_file import Reading, StateFile
+from offsetguard.sources.state_files.config_file import Reading, StateFile, StateNote, read_state_file
 
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
 LMQ_OFFSETS = "lmqConsumerOffset.json"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.rounds import Damage, RecordedRound
 from offsetguard.sources.state_files.asker import ORIGIN, StateFolderAsker
 from offsetguard.sources.state_files.folder import read_state_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
-    from pathlib import Path
 
 
 def rounds_of_state_folder(folder: Path, cluster: str, started_at: datetime) -> Iterator[RecordedRound]:
