@@ -20,8 +20,8 @@ from offsetguard.config.configuration import EVERYTHING
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle
-from offsetguard.sources.bundle.recording import RecordingAsker
-from offsetguard.sources.bundle.replay import BundleAsker
+from offsetguard.sources.bundle.recording import RecordingTransport
+from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard_peers import acl
@@ -75,12 +75,12 @@ async def record_rounds(config: Config, folder: Path, count: int) -> list[Snapsh
     settings = config.clusters["main"]
     with BundleWriter(folder, Meta(cluster="main", recorded_by="a test")) as bundle:
         async with RocketMQClient(settings.request_timeout_ms) as client:
-            asker = RecordingAsker(client, bundle, settings.name_servers)
+            transport = RecordingTransport(client, bundle, settings.name_servers)
             for _ in range(count):
                 now = datetime.now(UTC)
                 bundle.begin_round(int(now.timestamp() * 1000))
                 interval = Interval.containing(now)
-                snapshots.append(await collect_round("main", config, interval, started_at=now, asker=asker))
+                snapshots.append(await collect_round("main", config, interval, started_at=now, transport=transport))
                 bundle.end_round()
     return snapshots
 
@@ -99,7 +99,9 @@ def test_replayed_rounds_have_the_rows_of_the_live_ones(cluster: RocketMQCluster
     assert len(moments(bundle)) == len(live)
     for moment, expected in zip(moments(bundle), live, strict=True):
         interval = Interval(expected.manifest.interval_start)
-        replay = collect_round("main", config, interval, started_at=moment.at, asker=BundleAsker(bundle, moment))
+        replay = collect_round(
+            "main", config, interval, started_at=moment.at, transport=BundleTransport(bundle, moment)
+        )
         replayed = asyncio.run(replay)
         assert without_times(replayed) == without_times(expected)
         assert replayed.manifest.requests == expected.manifest.requests

@@ -15,8 +15,8 @@ import pytest
 
 from offsetguard.model.errors import NotRecorded
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
-from offsetguard.sources.state_files.asker import StateFolderAsker
 from offsetguard.sources.state_files.folder import read_state_folder
+from offsetguard.sources.state_files.transport import StateFolderTransport
 from offsetguard_peers.admin import Admin
 from offsetguard_peers.broker import Broker
 from offsetguard_peers.clients import produce
@@ -40,10 +40,10 @@ def live_ends(admin: Admin, broker: Broker) -> Ends:
     return ends
 
 
-async def ends_in_files(asker: StateFolderAsker, address: str) -> Ends:
+async def ends_in_files(transport: StateFolderTransport, address: str) -> Ends:
     ends: Ends = {}
-    for topic in (await asker.call(address, GetAllTopicConfig())).topics:
-        stats = await asker.call(address, GetTopicStatsInfo(topic))
+    for topic in (await transport.call(address, GetAllTopicConfig())).topics:
+        stats = await transport.call(address, GetTopicStatsInfo(topic))
         ends[topic] = {
             queue.queue_id: (offsets.min_offset, offsets.max_offset) for queue, offsets in stats.queues.items()
         }
@@ -66,12 +66,12 @@ def test_the_files_of_a_killed_broker_say_what_it_said(version: str, tmp_path: P
 
         (files,) = read_state_folder(broker.store)
         assert (files.broker_name, files.broker_id, files.own_cluster) == ("broker-a", 0, "DefaultCluster")
-        asker, address = StateFolderAsker("main", [files]), str(files.config)
-        saved = asyncio.run(asker.call(address, GetAllConsumerOffset())).offsets
+        transport, address = StateFolderTransport("main", [files]), str(files.config)
+        saved = asyncio.run(transport.call(address, GetAllConsumerOffset())).offsets
         assert {key: dict(queues) for key, queues in saved.items()} == {
             key: dict(queues) for key, queues in offsets.items()
         }
-        found = asyncio.run(ends_in_files(asker, address))
+        found = asyncio.run(ends_in_files(transport, address))
         for topic, queues in said.items():
             assert {queue_id: found[topic][queue_id] for queue_id in queues} == queues, topic
         assert said["Trimmed"][0][0] > 0
@@ -113,11 +113,11 @@ def test_a_broker_on_rocksdb_is_read_after_the_export_that_is_advised(tmp_path: 
             assert exported.returncode == 0, exported.stdout
         (files,) = read_state_folder(copy)
         assert (files.broker_name, files.missing, files.notes) == ("broker-a", {}, [])
-        asker = StateFolderAsker("main", [files])
-        saved = asyncio.run(asker.call(str(files.config), GetAllConsumerOffset())).offsets
+        transport = StateFolderTransport("main", [files])
+        saved = asyncio.run(transport.call(str(files.config), GetAllConsumerOffset())).offsets
         assert dict(saved["Some", "reader"]) == {0: 10, 1: 0}
         (files,) = read_state_folder(broker.store)
-        ends = asyncio.run(StateFolderAsker("main", [files]).outcome(str(files.config), GetTopicStatsInfo("Some")))
+        ends = asyncio.run(StateFolderTransport("main", [files]).outcome(str(files.config), GetTopicStatsInfo("Some")))
         assert isinstance(ends, NotRecorded)
 
 
@@ -126,8 +126,8 @@ def wait_until_saved(broker: Broker, offsets: dict[tuple[str, str], dict[int, in
         folder = read_state_folder(broker.store)
         if "consumerOffset.json" not in folder[0].files:
             return {}
-        asker = StateFolderAsker("main", folder)
-        found = asyncio.run(asker.call(str(broker.store / "config"), GetAllConsumerOffset())).offsets
+        transport = StateFolderTransport("main", folder)
+        found = asyncio.run(transport.call(str(broker.store / "config"), GetAllConsumerOffset())).offsets
         return {key: dict(queues) for key, queues in found.items()}
 
     wait_until(lambda: saved() == offsets, lambda: f"{offsets} in {broker.store}, not {saved()}")

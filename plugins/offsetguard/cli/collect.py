@@ -26,7 +26,7 @@ from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.rounds import RecordedRound, rounds_of_bundle
 from offsetguard.sources.rocketmq.signing import Credentials
-from offsetguard.sources.state_files.rounds import rounds_of_state_folder
+from offsetguard.sources.state_files.transport import rounds_of_state_folder
 
 EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
 
@@ -203,7 +203,7 @@ async def _collect_recorded(
             one.interval,
             landing_folder,
             started_at=one.started_at,
-            asker=one.asker,
+            transport=one.transport,
             origin=one.origin,
             damages=one.damages,
             log_sources=one.log_sources,

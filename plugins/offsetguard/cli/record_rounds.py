@@ -18,7 +18,7 @@ from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.log_excerpts import LogExcerpts, find_log_folders, log_folders_of
-from offsetguard.sources.bundle.recording import RecordingAsker
+from offsetguard.sources.bundle.recording import RecordingTransport
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.signing import Credentials
@@ -76,10 +76,10 @@ class Recording:
 
     async def _record(self, client: RocketMQClient, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
         settings = self._plan.config.clusters[self._plan.cluster]
-        asker = RecordingAsker(client, bundle, settings.name_servers, settings.address_map)
+        transport = RecordingTransport(client, bundle, settings.name_servers, settings.address_map)
         excerpts.begin()
         try:
-            await self._record_rounds(asker, bundle, excerpts)
+            await self._record_rounds(transport, bundle, excerpts)
         finally:
             excerpts.copy()
             excerpts.close()
@@ -92,12 +92,12 @@ class Recording:
             f" {len(excerpts.byte_counts)} logs"
         )
 
-    async def _record_rounds(self, asker: RecordingAsker, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
+    async def _record_rounds(self, transport: RecordingTransport, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
         loop = asyncio.get_running_loop()
         begun, earlier = loop.time(), None
         ends_at = begun + self._plan.length.total_seconds()
         while not self._stop.is_set():
-            snapshot = await self._record_round(asker, bundle, earlier)
+            snapshot = await self._record_round(transport, bundle, earlier)
             await asyncio.to_thread(excerpts.copy)
             if snapshot is None:
                 self._tell("stopped: the last round is cut short")
@@ -114,7 +114,7 @@ class Recording:
             await self._wait(next_at - loop.time())
 
     async def _record_round(
-        self, asker: RecordingAsker, bundle: BundleWriter, before: Snapshot | None
+        self, transport: RecordingTransport, bundle: BundleWriter, before: Snapshot | None
     ) -> Snapshot | None:
         """Run one normal round; None = it was stopped."""
         now = datetime.now(UTC)
@@ -127,7 +127,7 @@ class Recording:
                 Interval.containing(now),
                 started_at=now,
                 earlier=EarlierRound(before.manifest, before.tables) if before else None,
-                asker=asker,
+                transport=transport,
             )
         )
         stopping = asyncio.ensure_future(self._stop.wait())

@@ -30,8 +30,8 @@ from offsetguard.model.errors import IntervalHasPassed, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.transport import Transport
 
 _MAKES_TABLES = ("offsetguard.collect.landing", "offsetguard.collect.snapshot")
 FIRST_REQUESTS_S = 0.01  # in which a name server and a broker have shown whether they answer
@@ -50,7 +50,7 @@ async def collect_cluster(
     credentials: Credentials | None = None,
     started_at: datetime,
     deadline_s: float = ROUND_DEADLINE_S,
-    asker: Asker | None = None,
+    transport: Transport | None = None,
     origin: str = "broker",
     damages: Sequence[Damage] = (),
     log_sources: Sequence[LogSource] | None = None,
@@ -59,10 +59,10 @@ async def collect_cluster(
 
     An interval that has landed already is not asked for again. Raises SnapshotError when the interval is too old to be
     looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or a landed
-    file cannot be read or written. `credentials`: of the connection that the cluster names. `asker`: takes the place of
+    file cannot be read or written. `credentials`: of the connection that the cluster names. `transport`: stands in for
     the connections to the cluster (a support bundle, state files, a recorder), and `origin` says what it is, for the
     column of that name, and `damages` what of it cannot be read. `log_sources`: by default those of the configuration,
-    or none with an `asker`.
+    or none with an `transport`.
     """
     folder = snapshot_folder(landing_folder, cluster, interval)
     if (folder / MANIFEST_FILE_NAME).exists():
@@ -72,7 +72,7 @@ async def collect_cluster(
         if (folder / MANIFEST_FILE_NAME).exists():  # the round that we waited for was of this interval
             return read_manifest(folder)
         if log_sources is None:
-            log_sources = config.clusters[cluster].logs if asker is None else ()
+            log_sources = config.clusters[cluster].logs if transport is None else ()
         # a newer snapshot has read the events and lines behind our cursors already
         newest = not landed_after(landing_folder, cluster, interval)
         snapshot = await collect_round(
@@ -84,7 +84,7 @@ async def collect_cluster(
             earlier=earlier_round(landing_folder, cluster, interval),
             events=EventStart.OLDEST if newest else EventStart.LEAVE,
             deadline_s=deadline_s,
-            asker=asker,
+            transport=transport,
             origin=origin,
             damages=damages,
             log_sources=log_sources if newest else (),
@@ -103,7 +103,7 @@ async def collect_snapshot(
     earlier: EarlierRound | None = None,
     events: EventStart = EventStart.NEWEST,
     deadline_s: float = ROUND_DEADLINE_S,
-    asker: Asker | None = None,
+    transport: Transport | None = None,
 ) -> tuple[Manifest, dict[str, pa.Table]]:
     """Ask the cluster once and return manifest and tables by name; nothing is written. See `collect_round`."""
     snapshot = await collect_round(
@@ -115,7 +115,7 @@ async def collect_snapshot(
         earlier=earlier,
         events=events,
         deadline_s=deadline_s,
-        asker=asker,
+        transport=transport,
     )
     return snapshot.manifest, snapshot.tables
 
@@ -130,7 +130,7 @@ async def collect_round(
     earlier: EarlierRound | None = None,
     events: EventStart = EventStart.NEWEST,
     deadline_s: float = ROUND_DEADLINE_S,
-    asker: Asker | None = None,
+    transport: Transport | None = None,
     origin: str = "broker",
     damages: Sequence[Damage] = (),
     log_sources: Sequence[LogSource] = (),
@@ -144,22 +144,22 @@ async def collect_round(
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
     earlier = earlier or EarlierRound()
     importing = asyncio.create_task(_import_what_makes_tables())
-    async with _asking(settings, credentials, asker) as whom:
+    async with _asking(settings, credentials, transport) as whom:
         one_round = Round(
             cluster,
             config,
             interval,
-            asker=whom,
+            transport=whom,
             earlier=earlier,
             events=events,
-            metrics_urls=settings.metrics_urls if asker is None else {},
+            metrics_urls=settings.metrics_urls if transport is None else {},
             log_sources=log_sources,
         )
         await one_round.run(deadline_s)
     await importing
     _take_damages(one_round, damages)
     maker = SnapshotMaker(cluster, config, interval, earlier, events, origin)
-    finished_at = datetime.now(UTC) if asker is None else max(started_at, asker.now())
+    finished_at = datetime.now(UTC) if transport is None else max(started_at, transport.now())
     snapshot = maker.snapshot_of(one_round, started_at=started_at, finished_at=finished_at)
     _tell(snapshot.manifest)
     return snapshot
@@ -179,10 +179,12 @@ async def _import_what_makes_tables() -> None:
 
 
 @asynccontextmanager
-async def _asking(settings: Cluster, credentials: Credentials | None, asker: Asker | None) -> AsyncIterator[Asker]:
-    """Give the asker, or else connections to the cluster for as long as the round runs."""
-    if asker is not None:
-        yield asker
+async def _asking(
+    settings: Cluster, credentials: Credentials | None, transport: Transport | None
+) -> AsyncIterator[Transport]:
+    """Give the transport, or else connections to the cluster for as long as the round runs."""
+    if transport is not None:
+        yield transport
         return
     limits = settings.collection
     async with RocketMQClient(

@@ -19,16 +19,16 @@ from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.bodies import ConsumerConnections, Subscription
-from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList
+from offsetguard.sources.rocketmq.transport import Transport
 
 MAX_GROUPS = 2_000
 ProxyMembers = dict[str, frozenset[str]]  # consumer group -> client ids, over all proxies; none = offline there, too
 
 
 async def read_proxy_members(
-    asker: Asker, proxies: Sequence[str], groups: Sequence[str], ledger: RequestLedger
+    transport: Transport, proxies: Sequence[str], groups: Sequence[str], ledger: RequestLedger
 ) -> ProxyMembers:
     """Ask every proxy about `groups`; a group of which one of them did not tell is missing in the answer.
 
@@ -39,13 +39,13 @@ async def read_proxy_members(
         return {}
     reason = f"a proxy is asked about {MAX_GROUPS} groups in a round, suspects first"
     ledger.leave_out("members of groups that no broker sees", len(groups) - len(asked), reason)
-    answers = await asyncio.gather(*(_ask(asker, proxy, asked, ledger) for proxy in proxies))
+    answers = await asyncio.gather(*(_ask(transport, proxy, asked, ledger) for proxy in proxies))
     told = [group for group in asked if all(group in answer for answer in answers)]
     return {group: frozenset[str]().union(*(answer[group] for answer in answers)) for group in told}
 
 
-async def _ask(asker: Asker, proxy: str, groups: Sequence[str], ledger: RequestLedger) -> ProxyMembers:
-    outcomes = await asker.call_many(proxy, [GetConsumerConnectionList(group) for group in groups])
+async def _ask(transport: Transport, proxy: str, groups: Sequence[str], ledger: RequestLedger) -> ProxyMembers:
+    outcomes = await transport.call_many(proxy, [GetConsumerConnectionList(group) for group in groups])
     found: ProxyMembers = {}
     first_failure: tuple[Outcome, RocketMQError] | None = None
     for group, outcome in zip(groups, outcomes, strict=True):

@@ -12,9 +12,9 @@ from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.config import Cluster
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.bodies import ClusterInfo
-from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.sources.rocketmq.transport import Transport
 
 ATTEMPTS, PAUSE_S = 3, 0.5  # before a cluster is called unseen
 
@@ -44,7 +44,7 @@ class ClusterMembers:
 
 
 async def find_members(
-    asker: Asker, name: str, cluster: Cluster, ledger: RequestLedger, expected_masters: Collection[str] = ()
+    transport: Transport, name: str, cluster: Cluster, ledger: RequestLedger, expected_masters: Collection[str] = ()
 ) -> ClusterMembers | None:
     """Ask the name servers in the configured order; None when none lists a broker.
 
@@ -58,7 +58,7 @@ async def find_members(
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(PAUSE_S)
-            found = await _ask_all(asker, name, cluster, ledger, expected_masters, gaps=gaps)
+            found = await _ask_all(transport, name, cluster, ledger, expected_masters, gaps=gaps)
             if found is not None:
                 _count_unmatched_addresses(name, cluster, found, ledger)
                 return found
@@ -71,7 +71,7 @@ async def find_members(
 
 
 async def _ask_all(
-    asker: Asker,
+    transport: Transport,
     name: str,
     cluster: Cluster,
     ledger: RequestLedger,
@@ -85,7 +85,7 @@ async def _ask_all(
         request = GetBrokerClusterInfo()
         key = f"clusters.{name}.name_servers.{position}"
         try:
-            info = await _cluster_info(asker, address, request, ledger)
+            info = await _cluster_info(transport, address, request, ledger)
         except RocketMQError as error:
             outcome = outcome_of(error)
             ledger.count(outcome)
@@ -105,17 +105,17 @@ async def _ask_all(
 
 
 async def _cluster_info(
-    asker: Asker, address: str, request: GetBrokerClusterInfo, ledger: RequestLedger
+    transport: Transport, address: str, request: GetBrokerClusterInfo, ledger: RequestLedger
 ) -> ClusterInfo:
     """Ask a name server; once more when it trips: 4.9.7 walks a map that a broker is just being struck out of.
 
     It says code 1, ConcurrentModificationException, and a cluster whose only name server says so is not unseen.
     """
     try:
-        return await asker.call(address, request)
+        return await transport.call(address, request)
     except BrokerSystemError as error:
         ledger.count(outcome_of(error))
-        return await asker.call(address, request)
+        return await transport.call(address, request)
 
 
 def _members(info: ClusterInfo) -> ClusterMembers:

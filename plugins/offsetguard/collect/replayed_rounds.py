@@ -33,7 +33,7 @@ async def replay(bundle: Bundle, cluster: str, config: Config) -> AsyncIterator[
             started_at=one.started_at,
             earlier=EarlierRound(earlier.manifest, earlier.tables) if earlier else None,
             events=EventStart.OLDEST,
-            asker=one.asker,
+            transport=one.transport,
             origin=one.origin,
             log_sources=one.log_sources,
         )

@@ -23,9 +23,9 @@ from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import AccessDenied
 from offsetguard.sources.rocketmq.requests import Request
+from offsetguard.sources.rocketmq.transport import Transport
 
 STRIKES = 3
 BATCH_S = 0.1
@@ -63,7 +63,7 @@ class ReplicaLink:
 
     def __init__(
         self,
-        asker: Asker,
+        transport: Transport,
         replica: Replica,
         ledger: RequestLedger,
         login_advice: str,
@@ -79,7 +79,7 @@ class ReplicaLink:
         self.replica = replica
         self.answered_at: datetime | None = None  # first answer
         self.failure: str | None = None  # why it was given up, or why it never answered
-        self._asker = asker
+        self._transport = transport
         self._address = reached_at or replica.address
         self._mapped = ""  # what errors add about the address
         if self._address != replica.address:
@@ -112,11 +112,11 @@ class ReplicaLink:
             self._leave_unsent(requests, *self._given_up)
             return [None] * len(requests)
         try:
-            outcomes = await self._asker.call_many(self._address, requests)
+            outcomes = await self._transport.call_many(self._address, requests)
         except asyncio.CancelledError:
             self._cut_short(requests)
             raise
-        now = self._asker.now(self._address)
+        now = self._transport.now(self._address)
         return [
             self._outcome(request, outcome, now, answers) for request, outcome in zip(requests, outcomes, strict=True)
         ]
@@ -149,7 +149,7 @@ class ReplicaLink:
         if self._given_up is not None:
             return ConnectionLost(self._address, f"{request}, not sent: the broker was given up: {self._given_up[1]}")
         try:
-            body = await self._asker.call(self._address, request)
+            body = await self._transport.call(self._address, request)
         except RocketMQError as error:
             if not isinstance(error, NotRecorded):
                 self._ledger.count(outcome_of(error))
@@ -157,7 +157,7 @@ class ReplicaLink:
         except asyncio.CancelledError:
             self._ledger.count(Outcome.TIMED_OUT)
             raise
-        return self._answered(body, self._asker.now(self._address))
+        return self._answered(body, self._transport.now(self._address))
 
     def leave_out(self, what: str, reason: str) -> None:
         """Record that a part of an answer cannot be believed."""

@@ -51,7 +51,7 @@ from offsetguard.config import Config, LogSource
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID, MessageQueue
 from offsetguard.sources.logs.tailing import LogReading, read_logs
-from offsetguard.sources.rocketmq.peer import Asker
+from offsetguard.sources.rocketmq.transport import Transport
 
 KEPT_PAIRS = 20_000  # (topic, group) pairs of a cluster, 10 MB; of a larger one they are made twice
 DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for by the others
@@ -66,7 +66,7 @@ class Round:
         config: Config,
         interval: Interval,
         *,
-        asker: Asker,
+        transport: Transport,
         earlier: EarlierRound,
         events: EventStart,
         metrics_urls: Mapping[str, str] | None = None,
@@ -74,7 +74,7 @@ class Round:
     ) -> None:
         """`earlier`: the round to go on from. `events`: where the reading of OFFSET_MOVED_EVENT starts.
 
-        `metrics_urls`: pages of brokers to be read, which no asker knows; `log_sources`: likewise logs.
+        `metrics_urls`: pages of brokers to be read, which no transport knows; `log_sources`: likewise logs.
         """
         self.ledger = RequestLedger()
         self.members: ClusterMembers | None = None  # None: no name server answered
@@ -97,7 +97,7 @@ class Round:
         self._config = config
         self._settings = config.clusters[cluster]
         self._interval = interval
-        self._asker = asker
+        self._transport = transport
         self._earlier = earlier
         self._events = events
         self._subscriptions = SharedSubscriptions()
@@ -116,7 +116,7 @@ class Round:
         try:
             async with asyncio.timeout(deadline_s / 2):
                 self.members = await find_members(
-                    self._asker, self._cluster, self._settings, self.ledger, self._earlier.master_broker_names
+                    self._transport, self._cluster, self._settings, self.ledger, self._earlier.master_broker_names
                 )
         except TimeoutError:
             pass  # the name servers that were asked are gaps already
@@ -215,7 +215,7 @@ class Round:
         if self._settings.proxies:
             choice = await asyncio.shield(choosing)
             groups = groups_for_proxies(masters, choice.suspects)
-            self.proxy_members = await read_proxy_members(self._asker, self._settings.proxies, groups, self.ledger)
+            self.proxy_members = await read_proxy_members(self._transport, self._settings.proxies, groups, self.ledger)
 
     async def _read_details_of_master(
         self,
@@ -313,7 +313,7 @@ class Round:
 
     def _link(self, replica: Replica) -> ReplicaLink:
         return ReplicaLink(
-            self._asker,
+            self._transport,
             replica,
             self.ledger,
             self._login_advice,

@@ -11,13 +11,12 @@ import pytest
 from offsetguard.model.errors import BundleError, RequestTimedOut
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle
-from offsetguard.sources.bundle.recording import RecordingAsker
-from offsetguard.sources.bundle.replay import BundleAsker
+from offsetguard.sources.bundle.recording import RecordingTransport
+from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.peer import Asker
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -26,6 +25,7 @@ from offsetguard.sources.rocketmq.requests import (
     GetConsumerConnectionList,
     GetTopicStatsInfo,
 )
+from offsetguard.sources.rocketmq.transport import Transport
 from offsetguard_peers.scripted_broker import ScriptedBroker, name_server_of, scripted_cluster
 from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
 
@@ -36,12 +36,12 @@ async def silent_about_itself(_: Conversation, request: RemotingCommand) -> bool
     return request.code == RequestCode.GET_BROKER_RUNTIME_INFO
 
 
-async def ask(asker: Asker, name_server: str, broker: str) -> list[object]:
-    outcomes: list[object] = [await asker.call(name_server, GetBrokerClusterInfo())]
-    outcomes += await asker.call_many(broker, [GetAllConsumerOffset()])
-    outcomes += await asker.call_many(broker, [GetTopicStatsInfo("orders"), GetTopicStatsInfo(HOSTILE)])
-    outcomes += await asker.call_many(broker, [GetConsumerConnectionList("nobody")])
-    outcomes += await asker.call_many(broker, [GetBrokerRuntimeInfo()])
+async def ask(transport: Transport, name_server: str, broker: str) -> list[object]:
+    outcomes: list[object] = [await transport.call(name_server, GetBrokerClusterInfo())]
+    outcomes += await transport.call_many(broker, [GetAllConsumerOffset()])
+    outcomes += await transport.call_many(broker, [GetTopicStatsInfo("orders"), GetTopicStatsInfo(HOSTILE)])
+    outcomes += await transport.call_many(broker, [GetConsumerConnectionList("nobody")])
+    outcomes += await transport.call_many(broker, [GetBrokerRuntimeInfo()])
     return outcomes
 
 
@@ -55,7 +55,7 @@ async def record(folder: Path) -> tuple[list[object], str, str]:
     async with scripted_cluster(broker) as (name_server, addresses), RocketMQClient(timeout_ms=3_000) as client:
         with BundleWriter(folder, Meta(cluster="main", recorded_by="a test")) as bundle:
             bundle.begin_round(1)
-            outcomes = await ask(RecordingAsker(client, bundle, [name_server]), name_server, addresses["broker-a"])
+            outcomes = await ask(RecordingTransport(client, bundle, [name_server]), name_server, addresses["broker-a"])
             bundle.end_round()
         return outcomes, name_server, addresses["broker-a"]
 
@@ -64,7 +64,7 @@ def test_a_replay_gives_what_was_recorded(tmp_path: Path) -> None:
     live, name_server, address = asyncio.run(record(tmp_path / "bundle"))
     bundle = open_bundle(tmp_path / "bundle")
     (moment,) = moments(bundle)
-    replayed = asyncio.run(ask(BundleAsker(bundle, moment), name_server, address))
+    replayed = asyncio.run(ask(BundleTransport(bundle, moment), name_server, address))
     assert [type(one) for one in live[-2:]] == [ConsumerNotOnline, RequestTimedOut]
     assert [str(one) for one in replayed] == [str(one) for one in live]
 
@@ -89,9 +89,9 @@ def test_a_body_that_has_not_changed_is_kept_once(tmp_path: Path) -> None:
         broker = ScriptedBroker("broker-a", topics={"orders": [(0, 10)]})
         async with scripted_cluster(broker) as (name_server, addresses), RocketMQClient() as client:
             with BundleWriter(tmp_path / "bundle", Meta()) as bundle:
-                asker = RecordingAsker(client, bundle, [name_server])
+                transport = RecordingTransport(client, bundle, [name_server])
                 for _ in range(2):
-                    await asker.call(addresses["broker-a"], GetTopicStatsInfo("orders"))
+                    await transport.call(addresses["broker-a"], GetTopicStatsInfo("orders"))
 
     asyncio.run(record_twice())
     bundle = open_bundle(tmp_path / "bundle")
@@ -112,17 +112,21 @@ def test_brokers_behind_an_address_map_and_other_peers_have_names_of_their_own(t
             RocketMQClient() as client,
         ):
             with BundleWriter(tmp_path / "bundle", Meta()) as bundle:
-                asker = RecordingAsker(client, bundle, [name_server.address], {unreachable: peer.address})
-                await asker.call(name_server.address, GetBrokerClusterInfo())
-                await asker.call(peer.address, GetAllConsumerOffset())
-                await asker.call(other.address, GetAllConsumerOffset())
+                transport = RecordingTransport(client, bundle, [name_server.address], {unreachable: peer.address})
+                await transport.call(name_server.address, GetBrokerClusterInfo())
+                await transport.call(peer.address, GetAllConsumerOffset())
+                await transport.call(other.address, GetAllConsumerOffset())
             return name_server.address, unreachable, other.address
 
     name_server, listed, proxy = asyncio.run(record_mapped())
     bundle = open_bundle(tmp_path / "bundle")
     assert [one.broker for one in bundle.exchanges] == ["namesrv", "broker-a-0", f"{proxy}-0"]
-    asker = BundleAsker(bundle, moments(bundle)[0])
-    assert [asker.label(address) for address in (name_server, listed, proxy)] == ["namesrv", "broker-a-0", f"{proxy}-0"]
+    transport = BundleTransport(bundle, moments(bundle)[0])
+    assert [transport.label(address) for address in (name_server, listed, proxy)] == [
+        "namesrv",
+        "broker-a-0",
+        f"{proxy}-0",
+    ]
 
 
 def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, 
 from offsetguard.sources.bundle.layout import Exchange, Meta
 from offsetguard.sources.bundle.log_sources import log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
-from offsetguard.sources.bundle.replay import PERIOD_MS, BundleAsker
+from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
 from offsetguard.sources.bundle.rounds import rounds_of_bundle
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
@@ -49,17 +49,17 @@ def bundle_of(
 
 def served_ms(bundle: Bundle, *requests: Request, moment: int = 0) -> list[int | None]:  # type: ignore[type-arg]
     """Ask a broker one after the other; returns when each answer was recorded, None = not in the bundle."""
-    asker = BundleAsker(bundle, moments(bundle)[moment])
+    transport = BundleTransport(bundle, moments(bundle)[moment])
 
     async def ask() -> list[int | None]:
         times: list[int | None] = []
         for request in requests:
             try:
-                await asker.exchange(BROKER, request)
+                await transport.exchange(BROKER, request)
             except NotRecorded:
                 times.append(None)
             else:
-                times.append(round(asker.now(BROKER).timestamp() * 1000) - START_MS)
+                times.append(round(transport.now(BROKER).timestamp() * 1000) - START_MS)
         return times
 
     return asyncio.run(ask())
@@ -188,14 +188,14 @@ def test_failures_come_back_as_they_were(tmp_path: Path) -> None:
     (round_,) = rounds_of_bundle(tmp_path)
 
     async def ask() -> list[type]:
-        await round_.asker.call(NAME_SERVER, GetBrokerClusterInfo())
+        await round_.transport.call(NAME_SERVER, GetBrokerClusterInfo())
         requests = [
             GetAllConsumerOffset(),
             GetConsumerConnectionList("g"),
             GetTopicStatsInfo("t"),
             GetTopicStatsInfo("u"),
         ]
-        return [type((await round_.asker.call_many(BROKER, [request]))[0]) for request in requests]
+        return [type((await round_.transport.call_many(BROKER, [request]))[0]) for request in requests]
 
     assert asyncio.run(ask()) == [RequestTimedOut, ConsumerNotOnline, UndecodableResponse, UndecodableResponse]
 
@@ -206,17 +206,17 @@ def test_failures_come_back_as_they_were(tmp_path: Path) -> None:
 )
 def test_real_bundles_give_offsets_in_order(name: str, offsets: str) -> None:
     for one in rounds_of_bundle(BUNDLES / name):
-        asyncio.run(check_order(one.asker, offsets))
+        asyncio.run(check_order(one.transport, offsets))
 
 
-async def check_order(asker: BundleAsker, topic: str) -> None:
-    info = await asker.call(NAME_SERVER, GetBrokerClusterInfo())
+async def check_order(transport: BundleTransport, topic: str) -> None:
+    info = await transport.call(NAME_SERVER, GetBrokerClusterInfo())
     for broker in info.brokers:
         address = broker.addresses[0]
-        committed = await asker.call(address, GetAllConsumerOffset())
-        read_at = asker.now(address)
-        ends = await asker.call(address, GetTopicStatsInfo(topic))
-        assert asker.now(address) >= read_at
+        committed = await transport.call(address, GetAllConsumerOffset())
+        read_at = transport.now(address)
+        ends = await transport.call(address, GetTopicStatsInfo(topic))
+        assert transport.now(address) >= read_at
         by_queue = {queue.queue_id: offsets.max_offset for queue, offsets in ends.queues.items()}
         groups = [group for one, group in committed.offsets if one == topic]
         assert groups
@@ -249,11 +249,11 @@ def test_the_logs_of_a_bundle_know_their_writers_and_their_time_zones() -> None:
 
 def test_whatever_is_not_in_a_bundle_is_a_typed_error_and_nothing_else() -> None:
     bundle = open_bundle(BUNDLES / "5.3.3-healthy")
-    asker = BundleAsker(bundle, moments(bundle)[0])
+    transport = BundleTransport(bundle, moments(bundle)[0])
 
     async def ask() -> list[object]:
         return [
-            await asker.outcome(address, request)
+            await transport.outcome(address, request)
             for address in (NAME_SERVER, "127.0.0.1:30110", "not an address")
             for request in (GetConsumeStats("nobody"), GetTopicStatsInfo("nothing"))
         ]

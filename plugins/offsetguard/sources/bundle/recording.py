@@ -1,4 +1,4 @@
-"""An asker that writes down every exchange as it comes, refusals and time-outs too, and passes it on unchanged."""
+"""A transport that writes down every exchange as it comes, refusals and time-outs too, and passes it on unchanged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.body_decoders import cluster_info
 from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.exchange import Exchanger, ExchangingAsker
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.transport import Exchanger, ExchangeTransport
 
 
-class RecordingAsker(ExchangingAsker):
+class RecordingTransport(ExchangeTransport):
     """Wraps a client; brokers are written down under the names that the name server gives them."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""An asker that answers as a cluster did at one moment of a bundle.
+"""A transport that answers as a cluster did at one moment of a bundle.
 
 Goal: the normal collection round runs on a bundle, and its invariants hold as they do live.
 Plan: offsets that are compared must have been read in the order consumer <= pull <= max, whatever order another
@@ -26,9 +26,9 @@ from offsetguard.sources.bundle.reader import (
     key_of,
 )
 from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.exchange import ExchangingAsker
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.transport import ExchangeTransport
 
 PERIOD_MS = 60_000  # a snapshot stands for a minute: nothing older or newer belongs to it
 SETTING_CODES = frozenset(
@@ -50,7 +50,7 @@ _FAILURES = {
 }
 
 
-class BundleAsker(ExchangingAsker):
+class BundleTransport(ExchangeTransport):
     """One moment of a bundle; make a new one for each round."""
 
     def __init__(self, bundle: Bundle, moment: Moment) -> None:
@@ -76,7 +76,7 @@ class BundleAsker(ExchangingAsker):
     async def call_many(
         self, address: str, requests: Sequence[Request[AnswerT]]
     ) -> list[AnswerT | errors.RocketMQError]:
-        """As `Asker.call_many`; afterwards `now` is the time of the newest of these answers."""
+        """As `Transport.call_many`; afterwards `now` is the time of the newest of these answers."""
         label = self.label(address)
         answered_ms: list[int] = []
         outcomes: list[AnswerT | errors.RocketMQError] = []

@@ -1,4 +1,4 @@
-"""What of a bundle is collected: one round per interval, each with its moment, its asker and the logs up to it."""
+"""What of a bundle is collected: one round per interval, each with its moment, its transport and the logs up to it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.log_replay import LogReplay
 from offsetguard.sources.bundle.log_sources import log_sources
 from offsetguard.sources.bundle.reader import Bundle, Moment, moments, open_bundle
-from offsetguard.sources.bundle.replay import BundleAsker
-from offsetguard.sources.rocketmq.peer import Asker
+from offsetguard.sources.bundle.replay import BundleTransport
+from offsetguard.sources.rocketmq.transport import Transport
 
 AT_TOLERANCE = timedelta(minutes=1)
 
@@ -33,12 +33,12 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRound:
-    """One round to run through the normal collector; `asker` answers for this round only."""
+    """One round to run through the normal collector; `transport` answers for this round only."""
 
     cluster: str  # as the bundle names it; its folder's name where it does not
     interval: Interval
     started_at: datetime
-    asker: Asker
+    transport: Transport
     log_sources: tuple[LogSource, ...]  # files with the lines up to this round, there until the next one is taken
     details: str = "all"  # whose pull offsets, rates and running info can be there: of all groups, or of suspects
     damages: tuple[Damage, ...] = ()
@@ -77,7 +77,7 @@ def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | 
                 cluster=bundle.meta.cluster or bundle.folder.resolve().name,
                 interval=Interval.containing(moment.at),
                 started_at=moment.at,
-                asker=BundleAsker(bundle, moment),
+                transport=BundleTransport(bundle, moment),
                 log_sources=logs.sources,
                 details=bundle.meta.details,
                 damages=tuple(Damage(str(bundle.folder), note) for note in bundle.notes),

@@ -16,16 +16,15 @@ from types import TracebackType
 from typing import Self
 
 from offsetguard.config import Tls
-from offsetguard.model.errors import RocketMQError, UndecodableResponse
+from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.pacing import Pacing, PeerCounts
 from offsetguard.sources.rocketmq.peer import Peer
-from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard.sources.rocketmq.tls import tls_context
+from offsetguard.sources.rocketmq.transport import answer_of
 
 LARGE_BODY_BYTES = 1024 * 1024
 """Longer bodies (30 ms and more to decode) are decoded in a thread: other callers' time-outs run meanwhile.
@@ -157,9 +156,4 @@ class RocketMQClient:
 def _decoded(address: str, request: Request[AnswerT], outcome: Outcome) -> AnswerT:
     if isinstance(outcome, RocketMQError):
         raise outcome
-    if outcome.code not in request.success_codes:
-        raise refusal(address, outcome.code, outcome.remark)
-    try:
-        return request.decode(outcome)
-    except MalformedBytes as error:
-        raise UndecodableResponse(address, f"{request}: {error}") from error
+    return answer_of(address, request, outcome)

@@ -1,6 +1,4 @@
-"""Who answers requests: whatever has `ask`, and one live address with its connection and its queue.
-
-The collector knows nothing else of where answers come from.
+"""One live address with its connection and its queue.
 
 Exchanges queue here until `pacing` lets them go; a caller waits for its own answers only. Time runs from the moment of
 sending. When a peer has been silent for a whole time-out, it hangs: whatever queues for a place is told so at once
@@ -15,9 +13,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
@@ -25,30 +21,8 @@ from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.pacing import Pacing, is_busy
 from offsetguard.sources.rocketmq.refusals import SystemBusy
-from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.tls import DOES_IT_SPEAK_TLS, why_tls_failed
 from offsetguard.sources.rocketmq.wire import Wire
-
-
-class Asker(Protocol):
-    """Asks any number of peers, each named by its `host:port`."""
-
-    async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
-        """Ask once and return the decoded answer; raises RocketMQError (the tree of `offsetguard.model.errors`)."""
-        ...
-
-    async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
-        """Ask one peer many things; the outcomes stand in the order of the requests and no RocketMQError is raised."""
-        ...
-
-    def now(self, address: str | None = None) -> datetime:
-        """Return the moment of the newest answer of a peer (of any peer without an address), aware, UTC.
-
-        For a live client that is the present; for a bundle the moment at which the answer was recorded; for state files
-        the moment at which the broker wrote them. Read times come from here, right after the call that they belong to.
-        """
-        ...
-
 
 _MAX_PORT = 65535
 

@@ -1,4 +1,4 @@
-"""An asker that answers from state files, so that the normal collection round runs where no broker can be asked.
+"""A transport that answers from state files, so that the normal collection round runs where no broker can be asked.
 
 The files hold the bodies of GET_ALL_CONSUMER_OFFSET, GET_ALL_TOPIC_CONFIG and GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
 pretty-printed; the queues of the store give GET_TOPIC_STATS_INFO. Everything else is NotRecorded: who is connected,
@@ -8,17 +8,20 @@ what is in flight and when messages were stored is not in any file. A broker's a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from offsetguard.model.errors import NotRecorded
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.bundle.rounds import Damage, RecordedRound
 from offsetguard.sources.rocketmq import body_decoders
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.sources.rocketmq.exchange import ExchangingAsker
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
 from offsetguard.sources.rocketmq.requests import AnswerT, GetTopicStatsInfo, Request
+from offsetguard.sources.rocketmq.transport import ExchangeTransport
 from offsetguard.sources.state_files.consume_queue import QueueEnd, read_topic
-from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, TOPICS, BrokerFiles
+from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, TOPICS, BrokerFiles, read_state_folder
 
 ORIGIN = "state_file"
 _QUEUE_TYPE, _SIMPLE_QUEUES = "queue.type", "SimpleCQ"  # TopicAttributes, 5.3.3
@@ -29,7 +32,29 @@ _FILE_OF = {
 }
 
 
-class StateFolderAsker(ExchangingAsker):
+def rounds_of_state_folder(folder: Path, cluster: str, started_at: datetime) -> Iterator[RecordedRound]:
+    """Yield the round of a folder of state files; it belongs to the interval in which it is collected.
+
+    Offsets carry the time at which the broker wrote them. Raises BundleError when the folder holds no state files.
+    """
+    brokers = read_state_folder(folder)
+    yield RecordedRound(
+        cluster=cluster,
+        interval=Interval.containing(started_at),
+        started_at=started_at,
+        transport=StateFolderTransport(cluster, brokers),
+        log_sources=(),
+        details="suspects",  # there are none: nothing is to be asked for twice
+        damages=tuple(
+            Damage(str(note.file), note.reason, note.broker_name, note.broker_id, note.body)
+            for broker in brokers
+            for note in broker.notes
+        ),
+        origin=ORIGIN,
+    )
+
+
+class StateFolderTransport(ExchangeTransport):
     """Answers for the brokers of `read_state_folder`; every other address is their name server."""
 
     def __init__(self, cluster: str, brokers: Sequence[BrokerFiles]) -> None:

@@ -1,7 +1,8 @@
-"""Askers whose answers are raw exchanges: one request and the whole response, header and untouched body.
+"""Where answers come from: a live client, a support bundle, a folder of state files.
 
-A recording asker, a support bundle and a folder of state files differ only in where the response comes from; how it
-becomes a record or an error is said here once.
+The collector knows nothing but `Transport`. Those whose answers are raw exchanges (one request, and the whole response
+with its header and untouched body) differ only in where the response comes from; how it becomes a record or an error is
+said here once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,26 @@ from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 
 
+class Transport(Protocol):
+    """Asks any number of peers, each named by its `host:port`."""
+
+    async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
+        """Ask once and return the decoded answer; raises RocketMQError (the tree of `offsetguard.model.errors`)."""
+        ...
+
+    async def call_many(self, address: str, requests: Sequence[Request[AnswerT]]) -> list[AnswerT | RocketMQError]:
+        """Ask one peer many things; the outcomes stand in the order of the requests and no RocketMQError is raised."""
+        ...
+
+    def now(self, address: str | None = None) -> datetime:
+        """Return the moment of the newest answer of a peer (of any peer without an address), aware, UTC.
+
+        For a live client that is the present; for a bundle the moment at which the answer was recorded; for state files
+        the moment at which the broker wrote them. Read times come from here, right after the call that they belong to.
+        """
+        ...
+
+
 class Exchanger(Protocol):
     """Whoever gives whole responses, whatever their code; `RocketMQClient` does."""
 
@@ -25,7 +46,7 @@ class Exchanger(Protocol):
         ...
 
     def now(self, address: str | None = None) -> datetime:
-        """As `asker.Asker.now`."""
+        """As `Transport.now`."""
         ...
 
 
@@ -39,8 +60,8 @@ def answer_of(address: str, request: Request[AnswerT], response: RemotingCommand
         raise UndecodableResponse(address, f"{request}: {error}") from error
 
 
-class ExchangingAsker:
-    """An `asker.Asker` on top of `_exchange`, which subclasses give."""
+class ExchangeTransport:
+    """An `transport.Transport` on top of `_exchange`, which subclasses give."""
 
     async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
         """Ask once and return the decoded answer; raises RocketMQError."""

@@ -20,8 +20,8 @@ from offsetguard.sources.rocketmq.requests import (
     GetConsumerConnectionList,
     GetTopicStatsInfo,
 )
-from offsetguard.sources.state_files.asker import StateFolderAsker
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, read_state_folder
+from offsetguard.sources.state_files.transport import StateFolderTransport
 
 STATE = Path(__file__).parents[2] / "data" / "state_files" / "4.9.8"
 WRITTEN = datetime(2026, 11, 21, 7, 54, 44, tzinfo=UTC)
@@ -36,24 +36,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asker(folder: Path) -> StateFolderAsker:
-    return StateFolderAsker("pay", read_state_folder(folder))
+def transport(folder: Path) -> StateFolderTransport:
+    return StateFolderTransport("pay", read_state_folder(folder))
 
 
-def test_the_name_server_lists_one_broker_for_each_folder(asker: StateFolderAsker) -> None:
-    info = asyncio.run(asker.call("anything:9876", GetBrokerClusterInfo()))
+def test_the_name_server_lists_one_broker_for_each_folder(transport: StateFolderTransport) -> None:
+    info = asyncio.run(transport.call("anything:9876", GetBrokerClusterInfo()))
     listed = {(one.broker_name, broker_id) for one in info.brokers for broker_id in one.addresses}
     assert listed == {("broker-a", 0), ("broker-a", 1), ("broker-b", 0)}
     assert info.broker_names_by_cluster.keys() == {"pay", "DefaultCluster"}
 
 
-def test_offsets_topics_and_groups_come_from_the_files_with_their_time(asker: StateFolderAsker, folder: Path) -> None:
+def test_offsets_topics_and_groups_come_from_the_files_with_their_time(
+    transport: StateFolderTransport, folder: Path
+) -> None:
     async def ask() -> None:
         address = str(folder / "broker-b-0")
-        topics = await asker.call(address, GetAllTopicConfig())
-        groups = await asker.call(address, GetAllSubscriptionGroupConfig())
-        offsets = await asker.call(address, GetAllConsumerOffset())
-        assert asker.now(address) == WRITTEN
+        topics = await transport.call(address, GetAllTopicConfig())
+        groups = await transport.call(address, GetAllSubscriptionGroupConfig())
+        offsets = await transport.call(address, GetAllConsumerOffset())
+        assert transport.now(address) == WRITTEN
         assert "OrderPay" in topics.topics
         assert "G_ORDER_PAY" in groups.groups
         assert dict(offsets.offsets["OrderPay", "G_ORDER_PAY"]) == {0: 272, 1: 272, 2: 272, 3: 271}
@@ -64,6 +66,6 @@ def test_offsets_topics_and_groups_come_from_the_files_with_their_time(asker: St
 @pytest.mark.parametrize(
     "request_", [GetBrokerRuntimeInfo(), GetConsumerConnectionList("G_ORDER_PAY"), GetTopicStatsInfo("OrderPay")]
 )
-def test_what_no_file_holds_is_not_made_up(asker: StateFolderAsker, folder: Path, request_: object) -> None:
+def test_what_no_file_holds_is_not_made_up(transport: StateFolderTransport, folder: Path, request_: object) -> None:
     with pytest.raises(NotRecorded, match=r"state files do not hold it|the store .* is not there"):
-        asyncio.run(asker.call(str(folder / "broker-b-0"), request_))  # type: ignore[arg-type]
+        asyncio.run(transport.call(str(folder / "broker-b-0"), request_))  # type: ignore[arg-type]
