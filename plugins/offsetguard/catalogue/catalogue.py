@@ -1,4 +1,4 @@
-"""What is said to one kind of reader: sentences, names of figures, figures, and rules' words."""
+"""What is said to one kind of reader: sentences, names of figures, and figures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from offsetguard.catalogue.entries import FIGURES, entries, rule_entries, text_of
+from offsetguard.catalogue.entries import FIGURES, entries, text_of
 from offsetguard.catalogue.text import (
     ENGLISH_UTC,
-    Language,
     Locale,
     Readable,
     format_bytes,
@@ -20,24 +19,6 @@ from offsetguard.catalogue.text import (
     format_moment,
     render_text,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """What people read of a finding, as templates over its figures (format: `text.render_text`)."""
-
-    summary: str  # a few words, no full stop
-    cause: str  # one sentence, with names and figures
-    do_next: str  # what the reader should do now
-
-
-@dataclass(frozen=True, slots=True)
-class RuleWords:
-    """A rule's words in one language."""
-
-    title: str
-    recovered: str
-    texts: Mapping[str, Texts]  # by variant of the finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +75,3 @@ class Catalogue:
 def catalogue(locale: Locale = ENGLISH_UTC) -> Catalogue:
     """Return the catalogue for a reader."""
     return Catalogue(locale)
-
-
-@cache
-def translated_rule(rule_id: str, language: Language) -> RuleWords:
-    """Return a rule's words in a language other than English (`judge.registry` knows both); KeyError: none."""
-    found = rule_entries(rule_id, language)
-    return RuleWords(
-        title=found["title"],
-        recovered=found["recovered"],
-        texts={variant: Texts(**texts) for variant, texts in found["texts"].items()},
-    )

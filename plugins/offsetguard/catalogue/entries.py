@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import yaml
 
@@ -25,7 +24,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast whe
 @cache
 def entries(file_name: str) -> Mapping[str, Mapping[Language, str]]:
     """Return a file's texts by key and language."""
-    found: dict[str, dict[str, str]] = _load(file_name)
+    text = files("offsetguard.catalogue").joinpath(file_name).read_text("utf-8")
+    found: dict[str, dict[str, str]] = yaml.load(text, _Loader)  # noqa: S506 a safe loader
     return {key: {Language(language): text for language, text in texts.items()} for key, texts in found.items()}
 
 
@@ -36,18 +36,3 @@ def text_of(key: str, language: Language) -> str:
     if found is None:
         raise KeyError(key)
     return found[language]
-
-
-@cache
-def rule_entries(rule_id: str, language: Language) -> Mapping[str, Any]:
-    """Return a rule's words in a language other than English, as its file has them; KeyError when there is no file."""
-    try:
-        found: dict[str, Any] = _load("rules", language.value, f"{rule_id}.yml")
-    except FileNotFoundError:
-        raise KeyError(rule_id) from None
-    return found
-
-
-def _load(*path: str) -> Any:
-    text = files("offsetguard.catalogue").joinpath(*path).read_text("utf-8")
-    return yaml.load(text, _Loader)  # noqa: S506 a safe loader

@@ -43,7 +43,7 @@ class FigureWords:
 
 FIGURE_WORDS = {
     Language.EN: FigureWords("d", "h", "min", "s", "ms", unknown="unknown", yes="yes", no="no", between="; "),
-    Language.ZH: FigureWords("天", "小时", "分", "秒", "毫秒", unknown="未知", yes="是", no="否", between="；"),  # noqa: RUF001 Chinese
+    Language.ZH: FigureWords("天", "小时", "分", "秒", "毫秒", unknown="未知", yes="是", no="否", between="；"),
 }
 
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from offsetguard.catalogue import RuleWords
-from offsetguard.catalogue.catalogue import translated_rule
 from offsetguard.catalogue.text import Language
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
@@ -29,23 +26,10 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.verdicts import CannotTell
 
 
-@cache
-def rule_words(rule_id: str, language: Language) -> RuleWords | None:
-    """Return the rule's words; None where there is no such rule any more: an incident may outlive its rule."""
-    rule = RULES.get(rule_id)
-    if rule is None:
-        return None
-    return _english(rule) if language is Language.EN else translated_rule(rule_id, language)
-
-
 def rule_title(rule_id: str, language: Language) -> str:
     """Return the headline of a message about several findings of a rule; the id of one that is gone."""
-    words = rule_words(rule_id, language)
-    return rule_id if words is None else words.title
-
-
-def _english(rule: Rule) -> RuleWords:
-    return RuleWords(rule.title, rule.recovered, rule.texts)
+    rule = RULES.get(rule_id)
+    return rule_id if rule is None else rule.said("title", language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from offsetguard.catalogue import Texts
-from offsetguard.catalogue.text import named_figures, render_text
+from offsetguard.catalogue.text import Language, named_figures, render_text
 from offsetguard.model.verdicts import Explained, Figure, QueueEvidence, Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class _Said:
+    """What has its English texts in its fields, and the Chinese ones beside them in fields of that name and `_zh`."""
+
+    __slots__ = ()
+
+    def said(self, name: str, language: Language) -> str:
+        """Return a text in a language."""
+        return str(getattr(self, name if language is Language.EN else f"{name}_{language}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts(_Said):
+    """What people read of a finding, as templates over its figures (format: `catalogue.text.render_text`)."""
+
+    summary: str  # a few words, no full stop
+    summary_zh: str
+    cause: str  # one sentence, with names and figures
+    cause_zh: str
+    do_next: str  # what the reader should do now
+    do_next_zh: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(_Said):
     """What is fixed about a rule. `texts` has one entry per variant of the finding; there is always a `default`."""
 
     id: str
@@ -20,12 +41,14 @@ class Rule:
     place: int  # among findings of one severity: those of rules with small ones are told first
     needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
     means: str  # one sentence for docs/rules.md
-    texts: Mapping[str, Texts]  # English; other languages: `registry.py`
+    texts: Mapping[str, Texts]
     title: str  # a few words that fit every variant: the headline of a message about several groups
+    title_zh: str
+    recovered: str  # what is said when nothing is found any more
+    recovered_zh: str
     table: tuple[str, ...] = ()  # figures of the message's small table, in order
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
     group_needs: tuple[str, ...] = ()  # fields of GroupFacts without which a group cannot be said to have recovered
-    recovered: str = "recovered"  # what is said when nothing is found any more
     calm_ms: int = 0  # an incident ends only when nothing was found for so long: what comes and goes is one trouble
     bad_cycles: int = 1  # intervals that must show it before anybody is told: more where a single sample can lie
     after: tuple[str, ...] = ()  # ids of rules whose trouble has traces like its own: told one interval after their end

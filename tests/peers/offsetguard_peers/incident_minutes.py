@@ -10,7 +10,7 @@ from typing import Any
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
-from offsetguard.judge.rule import Finding
+from offsetguard.judge.rule import Finding, Texts
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
@@ -23,6 +23,11 @@ START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)  # of minute 0
 def interval(minute: int) -> Interval:
     """Return the minute that begins so many minutes after START."""
     return Interval(START + timedelta(minutes=minute))
+
+
+def said(summary: str) -> Texts:
+    """Return the texts of an invented rule."""
+    return Texts(summary=summary, summary_zh=summary, cause="", cause_zh="", do_next="", do_next_zh="")
 
 
 def finding(

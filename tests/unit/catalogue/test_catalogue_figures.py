@@ -43,7 +43,7 @@ def test_every_figure_of_a_rules_table_has_a_name_for_readers(rule: Rule) -> Non
         ("orderly", True, "yes", "是"),
         ("orderly", False, "no", "否"),
         ("reasons", "no answer", "no answer", "no answer"),
-        ("last_timestamp", Sentence("never_committed"), "unknown: nothing was ever committed", "未知：从未提交过位点"),  # noqa: RUF001 Chinese
+        ("last_timestamp", Sentence("never_committed"), "unknown: nothing was ever committed", "未知：从未提交过位点"),
     ],
 )
 def test_a_figure_is_shown_in_its_unit(name: str, figure: object, english: str, chinese: str) -> None:

@@ -140,8 +140,8 @@ def first(rule_id: str, variant: str) -> Incident:
 def test_a_message_reads_as_an_operator_would_write_it() -> None:
     subject, text, _ = mail_of(view_of(first("accumulation", "growing"), CHINESE))
     assert subject == "[警告] demo · billing · 消息堆积"
-    assert "billing 在 orders 上堆积 600 条消息，且仍在增加" in text  # noqa: RUF001 Chinese
-    assert "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度" in text  # noqa: RUF001 Chinese
+    assert "billing 在 orders 上堆积 600 条消息，且仍在增加" in text
+    assert "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度" in text
     assert "mqadmin consumerStatus -n '10.0.0.1:9876;10.0.0.2:9876' -g billing -s" in text
     assert "2026-11-21 18:39:00 UTC+8" in text
 
@@ -168,7 +168,7 @@ def test_what_is_not_seen_any_more_says_why_in_the_readers_language() -> None:
     because = Sentence("gave_no_offsets", brokers="broker-a")
     incident = replace(first("accumulation", "growing"), unknown_since=NOW, unknown_because=because)
     cause = IncidentWords(incident, CHINESE).cause
-    assert cause.startswith("目前无法观测（broker-a 没有返回位点）。此前：消费组 billing")  # noqa: RUF001 Chinese
+    assert cause.startswith("目前无法观测（broker-a 没有返回位点）。此前：消费组 billing")
 
 
 def test_what_a_release_before_kept_without_figures_stays_english() -> None:

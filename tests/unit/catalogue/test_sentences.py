@@ -55,8 +55,8 @@ def test_sentences_inside_of_sentences_are_said_in_the_same_language_and_zone() 
     inner = tuple(Sentence("muted_by_quiet_hours", until=UNTIL) for _ in range(2))
     said = Sentence("reasons_and_more", shown=inner, hidden=3)
     assert said == "quiet hours until 2026-11-21 22:00:00 UTC; quiet hours until 2026-11-21 22:00:00 UTC; and 3 more"
-    once = "免打扰时段，至 2026-11-22 06:00:00 UTC+8"  # noqa: RUF001 Chinese
-    assert catalogue(CHINESE).read(said) == f"{once}；{once}；另有 3 条"  # noqa: RUF001 Chinese
+    once = "免打扰时段，至 2026-11-22 06:00:00 UTC+8"
+    assert catalogue(CHINESE).read(said) == f"{once}；{once}；另有 3 条"
 
 
 @pytest.mark.parametrize(("key", "figures"), [("no such key", {}), ("gave_no_offsets", {"broker": "broker-a"})])

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.catalogue import Texts
 from offsetguard.decide.incidents.history import history_of
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.facts.interval import IntervalFacts
@@ -21,6 +20,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Explained, Severity
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.group_facts import a_group
+from offsetguard_peers.incident_minutes import said
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 GROUP = a_group("billing", online_client_count=1)
@@ -56,8 +56,11 @@ def rule(*, bad: int = 1, good: int = 2, calm_minutes: int = 0) -> Rule:
         place=0,
         needs=("groups",),
         means="",
-        texts={"default": Texts("{lag} behind", "", "")},
+        texts={"default": said("{lag} behind")},
         title="",
+        title_zh="",
+        recovered="recovered",
+        recovered_zh="",
         table=("lag",),
         peak="lag",
         calm_ms=calm_minutes * 60_000,

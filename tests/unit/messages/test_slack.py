@@ -161,10 +161,10 @@ def test_chinese_readers_read_chinese_in_their_zone(view: MessageView) -> None:
     chinese = view.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"})
     shown = "\n".join(text["text"] for text in texts(blocks_of(chinese)))
     expected = (
-        "🔴 严重：order-group is offline",  # noqa: RUF001
+        "🔴 严重：order-group is offline",
         "集群 `orders-cluster`",
         "首次通知。",
-        "处理建议：Start",  # noqa: RUF001
+        "处理建议：Start",
         "broker-a 队列 0",
         "另有 14 个队列",
         "自 2026-11-21 14:45:00",

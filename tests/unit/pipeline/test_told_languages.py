@@ -57,7 +57,7 @@ def test_an_end_is_told_in_the_language_of_the_route_from_what_the_database_kept
     told(engine, facts(0, "billing", "other"))
     endings = [view for minute in (1, 2, 3) for view in told(engine, facts(minute, "other")).values() if view.resolved]
     assert [one.resolution for view in endings for one in view.resolved] == [
-        "消费组 billing 已不存在：Broker 上没有它的位点"  # noqa: RUF001 Chinese
+        "消费组 billing 已不存在：Broker 上没有它的位点"
     ]
     with reading(engine) as session:
         (kept,) = incidents.by_id(session, [endings[0].resolved[0].incident_id]).values()

@@ -6,7 +6,7 @@ import re
 from itertools import product
 
 from offsetguard.catalogue.text import Language
-from offsetguard.judge.registry import RULES, rule_words
+from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard_peers.for_each import for_each
 
@@ -22,16 +22,13 @@ def test_a_stop_after_a_command_is_found() -> None:
 
 @for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
 def test_no_stop_follows_a_command(rule: Rule, language: Language) -> None:
-    words = rule_words(rule.id, language)
-    assert words is not None
-    assert [text.do_next for text in words.texts.values() if COMMAND_WITH_A_STOP.search(text.do_next)] == []
+    said = [texts.said("do_next", language) for texts in rule.texts.values()]
+    assert [text for text in said if COMMAND_WITH_A_STOP.search(text)] == []
 
 
 @for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
 def test_who_deletes_a_group_as_told_deletes_its_offsets_by_which_it_would_be_judged_on(
     rule: Rule, language: Language
 ) -> None:
-    words = rule_words(rule.id, language)
-    assert words is not None
-    deletions = [text.do_next for text in words.texts.values() if "mqadmin deleteSubGroup -n" in text.do_next]
-    assert [text for text in deletions if not text.endswith(" -r true")] == []
+    said = [texts.said("do_next", language) for texts in rule.texts.values()]
+    assert [text for text in said if "mqadmin deleteSubGroup -n" in text and not text.endswith(" -r true")] == []

@@ -9,15 +9,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.catalogue import Texts
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
+from offsetguard_peers.incident_minutes import said
 
 INVENTED = {
-    name: Rule(name, Severity.WARNING, 0, (), name, {"default": Texts(f"{name} of {{consumer_group}}", "", "")}, name)
+    name: Rule(
+        id=name,
+        severity=Severity.WARNING,
+        place=0,
+        needs=(),
+        means=name,
+        texts={"default": said(f"{name} of {{consumer_group}}")},
+        title=name,
+        title_zh=name,
+        recovered="",
+        recovered_zh="",
+    )
     for name in "abcd"
 }
 Queues = dict[tuple[str, int], int | None]

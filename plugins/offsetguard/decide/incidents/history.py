@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from offsetguard.catalogue import catalogue
-from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, named_figures
+from offsetguard.catalogue.text import ENGLISH_UTC, Locale, named_figures
 from offsetguard.decide.incidents.lifecycle import Changes
-from offsetguard.judge.registry import rule_words
+from offsetguard.judge.registry import RULES
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Explained, Figure
@@ -83,9 +83,9 @@ class IncidentWords:
         resolution, rule_id = self._incident.resolution, self._incident.subject.rule_id
         if resolution is None:
             return None
-        english, words = rule_words(rule_id, Language.EN), rule_words(rule_id, self._locale.language)
-        if english is not None and words is not None and resolution == english.recovered:
-            return words.recovered
+        rule = RULES.get(rule_id)
+        if rule is not None and resolution == rule.recovered:
+            return rule.said("recovered", self._locale.language)
         return self._catalogue.read(resolution)
 
     @property
@@ -116,8 +116,8 @@ class IncidentWords:
         return self._render(rule_id, variant, field, self._figures, english)
 
     def _render(self, rule_id: str, variant: str, field: str, figures: Mapping[str, Figure], english: str) -> str:
-        words = rule_words(rule_id, self._locale.language)
-        if self._locale == ENGLISH_UTC or words is None or variant not in words.texts:
+        rule = RULES.get(rule_id)  # an incident may outlive its rule
+        if self._locale == ENGLISH_UTC or rule is None or variant not in rule.texts:
             return english
-        template: str = getattr(words.texts[variant], field)
+        template = rule.texts[variant].said(field, self._locale.language)
         return self._catalogue.render(template, figures) if named_figures(template) <= figures.keys() else english

@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import (
@@ -32,10 +31,11 @@ from offsetguard.judge.evidence.judged_groups import (
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.evidence.window_progress import RECENTLY
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import Severity, State
 
 _SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
+_SUMMARY_ZH = "{consumer_group} 的客户端 {client_id} 在 {topic} 上停止消费：{effective_lag:messages} 条消息等待"
 _STILL = (
     "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
     "{silence}, and {effective_lag:messages} messages wait there; other queues of the group move."
@@ -50,24 +50,38 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
+            cause_zh="消费组 {consumer_group} 的客户端 {client_id} 停止消费：它持有的主题 {topic} 的 "
+            "{still_queue_count} 个队列上，{silence} 内没有提交任何位点，{effective_lag:messages} 条消息在那里等待；该"
+            "消费组的其他队列仍在推进。",
             do_next="Take a stack of that client: mqadmin consumerStatus -n {name_servers:shell} "
             "-g {consumer_group:shell} -i {client_id:shell} -s; if it hangs, restart it: its queues go to the other "
             "clients within a minute.",
+            do_next_zh="请抓取该客户端的线程堆栈：mqadmin consumerStatus -n {name_servers:shell} -g "
+            "{consumer_group:shell} -i {client_id:shell} -s；如果它已挂起，请重启：其队列会在一分钟内分配给其他客户"
+            "端。",
         ),
         "silent": Texts(
             summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} does not answer, and stands still: on "
             + _STILL,
+            cause_zh="消费组 {consumer_group} 的客户端 {client_id} 没有应答，并且停止消费：它持有的主题 {topic} 的 "
+            "{still_queue_count} 个队列上，{silence} 内没有提交任何位点，{effective_lag:messages} 条消息在那里等待；该"
+            "消费组的其他队列仍在推进。",
             do_next="See whether its process is stopped, or its host is overloaded. Restart it: its queues go to the "
             "other clients within a minute.",
+            do_next_zh="请检查其进程是否已暂停，或主机是否过载。请重启它：其队列会在一分钟内分配给其他客户端。",
         ),
     },
     title="one client stands still",
+    title_zh="有客户端停止消费",
     table=("client_id", "still_queue_count", "effective_lag", "silence_ms", "online_client_count"),
     peak="effective_lag",
     group_needs=("effective_lag",),
     recovered="the queues of that client move again",
+    recovered_zh="该客户端的队列已恢复推进",
 )
 
 

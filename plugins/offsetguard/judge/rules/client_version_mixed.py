@@ -15,10 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import Severity
 from offsetguard.sources.rocketmq.codes import version_name
 
@@ -33,15 +32,20 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="Clients of {consumer_group} have different versions: {versions}",
+            summary_zh="{consumer_group} 的客户端版本不一致：{versions}",
             cause="The {online_client_count} clients of consumer group {consumer_group} have different versions: "
             "{versions}.",
+            cause_zh="消费组 {consumer_group} 的 {online_client_count} 个客户端版本不一致：{versions}。",
             do_next="See whether a deployment of {consumer_group} was left unfinished, or an old instance runs on; "
             "bring all to one version.",
+            do_next_zh="请检查 {consumer_group} 是否有未完成的发布，或仍有旧实例在运行；请统一版本。",
         ),
     },
     title="different client versions",
+    title_zh="客户端版本不一致",
     table=("versions", "online_client_count"),
     recovered="all clients have one version",
+    recovered_zh="所有客户端版本已一致",
 )
 
 

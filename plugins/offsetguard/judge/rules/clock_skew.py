@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.broker_facts import BrokerFacts
 
@@ -32,6 +32,10 @@ _MEND = (
     "Start or mend the time service (chrony, ntpd) on the host of {worst_broker}, and let it correct the clock slowly: "
     "a jump looks like an outage to brokers and clients."
 )
+_MEND_ZH = (
+    "请在 {worst_broker} 的主机上启动或修复时间同步服务（chrony、ntpd），并让它缓慢校正：时钟跳变对 Broker 和客户端来"
+    "说如同一次故障。"
+)
 
 RULE = Rule(
     id="clock_skew",
@@ -42,27 +46,42 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="the clock of {worst_broker} is {skew_ms:duration} ahead",
+            summary_zh="{worst_broker} 的时钟快了 {skew_ms:duration}",
             cause="The clock of {worst_broker} is {skew_ms:duration} ahead" + _SO,
+            cause_zh="{worst_broker} 的时钟快了 {skew_ms:duration}（共 {broker_count} 个 Broker 时钟有误，集群 "
+            "{cluster}：{brokers}）：其上的消息时间、延时消息和过期清理都有同样的偏差。",
             do_next=_MEND,
+            do_next_zh=_MEND_ZH,
         ),
         "behind": Texts(
             summary="the clock of {worst_broker} is {skew_ms:duration} behind",
+            summary_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}",
             cause="The clock of {worst_broker} is {skew_ms:duration} behind" + _SO,
+            cause_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}（共 {broker_count} 个 Broker 时钟有误，集群 "
+            "{cluster}：{brokers}）：其上的消息时间、延时消息和过期清理都有同样的偏差。",
             do_next=_MEND,
+            do_next_zh=_MEND_ZH,
         ),
         "own_clock": Texts(
             summary="the clock of OffsetGuard's host differs by {skew_ms:duration} from all brokers of {cluster}",
+            summary_zh="OffsetGuard 所在主机的时钟与 {cluster} 的所有 Broker 相差 {skew_ms:duration}",
             cause="All {broker_count} brokers of cluster {cluster} agree with each other and differ by "
             "{skew_ms:duration} from the clock of OffsetGuard's host: most likely that one is wrong, and with it all "
             "ages that are told.",
+            cause_zh="集群 {cluster} 的 {broker_count} 个 Broker 时钟彼此一致，与 OffsetGuard 所在主机相差 "
+            "{skew_ms:duration}：很可能是后者有误，因而所报告的时长也都有误。",
             do_next="Start or mend the time service (chrony, ntpd) on OffsetGuard's host; if its clock is right, on "
             "the brokers' hosts.",
+            do_next_zh="请在 OffsetGuard 所在主机上启动或修复时间同步服务（chrony、ntpd）；如果它的时钟正确，请处理各 "
+            "Broker 的主机。",
         ),
     },
     title="a clock is wrong",
+    title_zh="时钟有误",
     table=("brokers", "worst_broker", "skew_ms"),
     peak="skew_ms",
     recovered="the clocks agree again",
+    recovered_zh="时钟已一致",
     bad_cycles=2,  # a process that was held up for ten seconds between two clocks' looks would do
 )
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import Severity
 
 _SHOWN_LENGTH = 500  # of the first mistake
@@ -29,15 +28,22 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="the configuration file has {problem_count} mistake{problem_count:plural} and is not used",
+            summary_zh="配置文件有 {problem_count} 处错误，未被使用",
             cause="The configuration file was changed and cannot be used ({first_problem}). Cluster {cluster} is "
             "watched by the last configuration that was right, and nothing that was changed since holds.",
+            cause_zh="配置文件已修改但无法使用（{first_problem}）。集群 {cluster} 仍按上一份正确的配置监控，此后的修改"
+            "均未生效。",
             do_next="Run offsetguard config check, which names every mistake with its line, and correct them; the "
             "next tasks read the file again, and nothing needs to be restarted.",
+            do_next_zh="请运行 offsetguard config check，它会列出每处错误及行号；修正后，后续任务会重新读取文件，无需"
+            "重启。",
         ),
     },
     title="the configuration file is broken",
+    title_zh="配置文件有误",
     table=("first_problem", "problem_count"),
     recovered="the configuration file is right again and in use",
+    recovered_zh="配置文件已修正并生效",
     bad_cycles=2,  # a file that is being edited may be broken when a task looks
 )
 

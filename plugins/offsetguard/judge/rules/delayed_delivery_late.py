@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.broker_facts import BrokerFacts
 
@@ -39,30 +39,51 @@ RULE = Rule(
         "default": Texts(
             summary="{worst_broker} delivers {delayed_late_count:messages} delayed message{delayed_late_count:plural} "
             "late",
+            summary_zh="{worst_broker} 有 {delayed_late_count:messages} 条延迟消息逾期未投递",
             cause=_LATE + ": consumers get them late, and retries of consumer groups wait there, too.",
+            cause_zh="集群 {cluster} 的 {worst_broker} 上 {delayed_message_count:messages} 条带延迟级别的消息中有 "
+            "{delayed_late_count:messages} 条到期已达 2 分钟以上仍未投递（逾期的 Broker：{brokers}；自 "
+            "{delayed_late_since:moment} 起观测到）：消费者会延迟收到它们，消费组的重试消息也在其中等待。",
             do_next=_STATUS + " shows how far each level was delivered (scheduleMessageOffset_LEVEL: next, end). Lines "
             "of ScheduleMessageService in the broker's store.log (4.x) or broker.log (5.x) say why not: mostly the "
             "broker cannot write, as its disk is full.",
+            do_next_zh="mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看每个级别的投递"
+            "进度（scheduleMessageOffset_LEVEL：下一条，末尾）。Broker 的 store.log（4.x）或 broker.log（5.x）中 "
+            "ScheduleMessageService 的日志会说明原因：多半是 Broker 无法写入，例如磁盘已满。",
         ),
         "catching_up": Texts(
             summary="{worst_broker} catches up with {delayed_late_count:messages} delayed "
             "message{delayed_late_count:plural}",
+            summary_zh="{worst_broker} 正在追赶，还有 {delayed_late_count:messages} 条延迟消息逾期",
             cause=_LATE + "; they become fewer.",
+            cause_zh="集群 {cluster} 的 {worst_broker} 上 {delayed_message_count:messages} 条带延迟级别的消息中有 "
+            "{delayed_late_count:messages} 条到期已达 2 分钟以上仍未投递（逾期的 Broker：{brokers}；自 "
+            "{delayed_late_since:moment} 起观测到）；数量正在减少。",
             do_next="Nothing, as long as they become fewer.",
+            do_next_zh="只要数量在减少就无需处理。",
         ),
         "timers": Texts(
             summary="timer messages on {worst_broker} are {timer_behind_ms:duration} late",
+            summary_zh="{worst_broker} 的定时消息晚了 {timer_behind_ms:duration}",
             cause="The timer wheel of {worst_broker} in cluster {cluster} delivers {timer_behind_ms:duration} late "
             "(brokers that are late: {brokers}); {timer_message_count:messages} messages are in it, and "
             "{timer_unread_count:messages} not yet.",
+            cause_zh="集群 {cluster} 的 {worst_broker} 的时间轮投递晚了 {timer_behind_ms:duration}（逾期的 Broker："
+            "{brokers}）；时间轮中有 {timer_message_count:messages} 条消息，另有 {timer_unread_count:messages} 条尚未"
+            "进入。",
             do_next=_STATUS + " shows timerReadBehind (s) and timerOffsetBehind (messages). Lines of TimerMessageStore "
             "in the broker's store.log say what it waits for: mostly the broker cannot write.",
+            do_next_zh="mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看 "
+            "timerReadBehind（秒）和 timerOffsetBehind（消息数）。Broker 的 store.log 中 TimerMessageStore 的日志会说"
+            "明它在等什么：多半是 Broker 无法写入。",
         ),
     },
     title="a broker delivers delayed messages late",
+    title_zh="Broker 投递延迟消息逾期",
     table=("worst_broker", "delayed_late_count", "delayed_message_count", "delayed_late_since", "timer_behind_ms"),
     peak="delayed_late_count",
     recovered="delayed messages are delivered in time again",
+    recovered_zh="延迟消息已恢复按时投递",
     bad_cycles=2,  # after a restart the broker catches up within a round
 )
 _WORST_FIRST = ("default", "timers", "catching_up")

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import FilterEstimate, estimate_for
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import above_limit, states_of
 from offsetguard.model.verdicts import CannotTell, Severity, State
 from offsetguard.tables.group_facts import GroupFacts
@@ -42,22 +42,35 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
             cause=_MATCH + ": within its limits.",
+            cause_zh="主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 "
+            "{effective_lag:messages} 条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 "
+            "{matching_high:messages}）：在允许范围内。",
             do_next="Nothing to do. The lag that brokers count contains what the group will never get; judge it by "
             "the real backlog.",
+            do_next_zh="无需处理。Broker 统计的堆积包含消费组永远不会收到的消息，请以实际堆积为准。",
         ),
         "behind": Texts(
             summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
             cause=_MATCH + "; it is behind all the same.",
+            cause_zh="主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 "
+            "{effective_lag:messages} 条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 "
+            "{matching_high:messages}）；即便如此仍有堆积。",
             do_next="Judge how much there is to do by the real backlog; what else is said of the group stands. Reading "
             "past what does not match takes the broker's time: a topic of its own costs less than a rare tag.",
+            do_next_zh="请以实际堆积判断剩余工作量；关于该消费组的其他告警仍然有效。跳过不匹配的消息会消耗 Broker 的时"
+            "间：与其使用少见的 tag，不如使用单独的主题。",
         ),
     },
     title="filters hide how much waits",
+    title_zh="过滤掩盖了实际堆积",
     table=("effective_lag", "matching", "matching_low", "matching_high", "hit_percent", "lag_ms"),
     peak="matching",
     group_needs=("effective_lag",),
     recovered="its lag is small again, or the share that matches is no longer known",
+    recovered_zh="堆积已变小，或匹配比例已无法得知",
 )
 
 

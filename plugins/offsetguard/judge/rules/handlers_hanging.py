@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -32,19 +32,27 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group} has {pop_inflight:messages} message{pop_inflight:plural} in process and finishes "
             "none",
+            summary_zh="{consumer_group} 有 {pop_inflight:messages} 条消息处理中，但没有一条完成",
             cause="{pop_inflight:messages} message{pop_inflight:plural} of consumer group {consumer_group} "
             "(POP) are handed out to its clients, and none was finished for {unfinished_ms:duration} (allowed: "
             "{max_lag_ms:duration}): their handlers hang, or do not acknowledge; {pop_available:messages} more wait.",
+            cause_zh="消费组 {consumer_group}（POP）有 {pop_inflight:messages} 条消息已分发给客户端，"
+            "{unfinished_ms:duration} 内没有一条完成（允许：{max_lag_ms:duration}）：处理逻辑挂起，或没有 ACK；另有 "
+            "{pop_available:messages} 条等待分发。",
             do_next="Take a stack of the clients of {consumer_group} and see what the handlers wait for; what is not "
             "acknowledged is delivered again after its invisible time. If the handlers may take so long, raise "
             "max_lag_ms of the group in config/offsetguard.yml.",
+            do_next_zh="请抓取 {consumer_group} 客户端的线程堆栈，查看处理逻辑在等待什么；未 ACK 的消息在不可见时间之"
+            "后会重新投递。如果处理确实需要这么久，请调大 config/offsetguard.yml 中该消费组的 max_lag_ms。",
         ),
     },
     title="handlers hang",
+    title_zh="消费处理挂起",
     table=("pop_inflight", "pop_available", "unfinished_ms", "max_lag_ms", "online_client_count"),
     peak="pop_inflight",
     group_needs=("pop_inflight",),
     recovered="the group finishes messages again, or has none in process",
+    recovered_zh="消费组已恢复完成消息，或没有处理中的消息",
 )
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Severity
 
@@ -38,21 +38,32 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{idle_client_count} client{idle_client_count:plural} of {consumer_group} hold no queue",
+            summary_zh="{consumer_group} 有 {idle_client_count} 个客户端未分配到队列",
             cause=_IDLE + " and can only stand by.",
+            cause_zh="{consumer_group} 有 {online_client_count} 个客户端、{queue_count} 个队列：{idle_client_count} 个"
+            "客户端未分配到队列，只能待命。",
             do_next="Nothing is wrong if they are spare ones; else stop them, or add queues (read and write).",
+            do_next_zh="如果是备用的则没有问题；否则请停掉它们，或增加队列（读和写）。",
         ),
         "behind": Texts(
             summary="{consumer_group} falls behind, and {idle_client_count} of its clients hold no queue",
+            summary_zh="{consumer_group} 正在堆积，且有 {idle_client_count} 个客户端未分配到队列",
             cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
             "no queue.",
+            cause_zh="{consumer_group} 有 {online_client_count} 个客户端、{queue_count} 个队列：{idle_client_count} 个"
+            "客户端未分配到队列，而消费组已堆积 {effective_lag:messages} 条消息：再增加客户端也分配不到队列。",
             do_next="Add queues (read and write) instead of clients: mqadmin updateTopic -n {name_servers:shell} "
             "-c {rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
+            do_next_zh="请增加队列（读和写），而不是客户端：mqadmin updateTopic -n {name_servers:shell} -c "
+            "{rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
         ),
     },
     title="clients without a queue",
+    title_zh="有客户端未分配到队列",
     table=("online_client_count", "queue_count", "idle_client_count", "effective_lag"),
     peak="idle_client_count",
     recovered="every client holds a queue",
+    recovered_zh="每个客户端都分配到了队列",
 )
 
 

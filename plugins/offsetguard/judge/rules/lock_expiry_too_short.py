@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP, Holder, brokers_of, evidence_of, holder_of, waits_for_messages
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.rebalance_lock import LOCK_INTERVALS_PER_LIFE
 from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 from offsetguard.tables.group_facts import GroupFacts
@@ -43,33 +42,57 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group}: queue locks expire after {lock_max_live_time_ms:duration}, "
             "renewed every {lock_interval_ms:duration}",
+            summary_zh="{consumer_group}：队列锁 {lock_max_live_time_ms:duration} 过期，每 "
+            "{lock_interval_ms:duration} 续期一次",
             cause="Brokers of {cluster} drop a queue lock after {lock_max_live_time_ms:duration}, but clients of the "
             "orderly group {consumer_group} renew it only every {lock_interval_ms:duration}; the expiry must be at "
             "least {least_lock_max_live_time_ms:duration} (3 intervals), or two late renewals let two clients consume "
             "one queue at once.",
+            cause_zh="{cluster} 的 Broker 在 {lock_max_live_time_ms:duration} 后丢弃队列锁，而顺序消费组 "
+            "{consumer_group} 的客户端每 {lock_interval_ms:duration} 才续期一次；过期时间至少应为 "
+            "{least_lock_max_live_time_ms:duration}（3 个间隔），否则连续两次续期延迟就会使两个客户端同时消费一个队"
+            "列。",
             do_next=_BOTH,
+            do_next_zh="请以 -Drocketmq.broker.rebalance.lockMaxLiveTime={least_lock_max_live_time_ms} 或更大的值启动 "
+            "Broker，或以 -Drocketmq.client.rebalance.lockInterval={most_lock_interval_ms} 或更小的值启动客户端；再把"
+            "新值写入 config/offsetguard.yml 的 lock_max_live_time_ms（集群）或 lock_interval_ms（消费组）。",
         ),
         "expired": Texts(
             summary="{consumer_group}: the lock of a living client expired",
+            summary_zh="{consumer_group}：在线客户端的锁过期",
             cause="At {ended_at:moment} a lock that {holder_client_id} of orderly group {consumer_group} held had "
             "expired and {next_holder_client_id} got it, although {holder_client_id} is connected: " + _TWICE + ".",
+            cause_zh="{ended_at:moment}，顺序消费组 {consumer_group} 的 {holder_client_id} 持有的锁已过期，由 "
+            "{next_holder_client_id} 获得，而 {holder_client_id} 仍在线：{on_brokers} 的 {queue_count:messages} 个队列"
+            "可能曾被两个客户端同时消费。",
             do_next="See which settings the processes really have: brokers keep a lock for lockMaxLiveTime (declared: "
             "{lock_max_live_time_ms:duration}), clients renew it every lockInterval (declared: "
             "{lock_interval_ms:duration}), and 3 intervals must fit in. If they do, {holder_client_id} paused for so "
             "long (garbage collection, a frozen host), or held on to one message while it gave the queue up.",
+            do_next_zh="请核实各进程的实际设置：Broker 保留锁 lockMaxLiveTime（声明为 "
+            "{lock_max_live_time_ms:duration}），客户端每 lockInterval 续期一次（声明为 "
+            "{lock_interval_ms:duration}），前者至少应为后者的 3 倍。如果符合，则 {holder_client_id} 曾停顿过久（GC、"
+            "主机冻结），或在交出队列时仍停在一条消息上。",
         ),
         "renewed_late": Texts(
             summary="{consumer_group}: queue locks are renewed {renewal_gap_ms:duration} apart",
+            summary_zh="{consumer_group}：队列锁续期间隔达 {renewal_gap_ms:duration}",
             cause="Clients of orderly group {consumer_group} did not renew queue locks of topic {topic} for "
             "{renewal_gap_ms:duration}, while they consumed; brokers drop a lock after "
             "{lock_max_live_time_ms:duration}, and 3 renewals must fit in.",
+            cause_zh="顺序消费组 {consumer_group} 的客户端在消费期间有 {renewal_gap_ms:duration} 没有为主题 {topic} 的"
+            "队列锁续期；Broker 在 {lock_max_live_time_ms:duration} 后丢弃锁，其间应能容纳 3 次续期。",
             do_next="Start the clients with -Drocketmq.client.rebalance.lockInterval={most_lock_interval_ms} or less "
             "(20000 is the default), or find out why they renew late: long pauses, or a broker that answers late.",
+            do_next_zh="请以 -Drocketmq.client.rebalance.lockInterval={most_lock_interval_ms} 或更小的值启动客户端（默"
+            "认 20000），或查明续期延迟的原因：长时间停顿，或 Broker 应答过慢。",
         ),
     },
     title="queue locks may expire too early",
+    title_zh="队列锁可能过早过期",
     table=("lock_interval_ms", "lock_max_live_time_ms", "least_lock_max_live_time_ms", "renewal_gap_ms"),
     recovered="the lock settings keep the rule again",
+    recovered_zh="锁的设置已符合规则",
 )
 _BROKER_STARTS = timedelta(minutes=3)  # renewals fail while a broker is away, and go on a minute after its start
 

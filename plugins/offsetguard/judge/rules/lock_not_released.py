@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import (
@@ -33,7 +32,7 @@ from offsetguard.judge.evidence.lock_holders import (
 )
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.unheld_queues import UnheldQueues, unheld_queues
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.log_facts import LockWaitFacts
@@ -55,34 +54,62 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} stood still on " + _QUEUES + " for {stood_still_ms:duration}",
+            summary_zh="{consumer_group} 在 {on_brokers} 的 {queue_count} 个队列上停滞了 {stood_still_ms:duration}",
             cause="Orderly group {consumer_group} stood still on " + _QUEUES + ", topic {topic}, for "
             "{stood_still_ms:duration} from {first_refused_at:moment} on: the lock was held by {holder_client_id}, "
             "which has disconnected without unlocking; it expired at {ended_at:moment} and {next_holder_client_id} "
             "got it.",
+            cause_zh="顺序消费组 {consumer_group} 自 {first_refused_at:moment} 起在主题 {topic} 位于 {on_brokers} 的 "
+            "{queue_count} 个队列上停滞了 {stood_still_ms:duration}：锁由 {holder_client_id} 持有，而它未解锁就断开了"
+            "连接；锁于 {ended_at:moment} 过期，由 {next_holder_client_id} 获得。",
             do_next=_GRACE,
+            do_next_zh="请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown hook、足够的 "
+            "terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 "
+            "-Drocketmq.client.rebalance.lockInterval=5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，"
+            "过期时间不得小于 3 个间隔。",
         ),
         "waiting": Texts(
             summary="{consumer_group} stands still on " + _QUEUES + " for {stood_still_ms:duration}",
+            summary_zh="{consumer_group} 在 {on_brokers} 的 {queue_count} 个队列上已停滞 {stood_still_ms:duration}",
             cause="Orderly group {consumer_group} stands still on " + _QUEUES + ", topic {topic}, for "
             "{stood_still_ms:duration} so far: the lock is held by {holder_client_id}, which has disconnected without "
             "unlocking; {waiter_client_id} gets it when it has expired, {lock_max_live_time_ms:duration} after its "
             "last renewal.",
+            cause_zh="顺序消费组 {consumer_group} 在主题 {topic} 位于 {on_brokers} 的 {queue_count} 个队列上至今已停"
+            "滞 {stood_still_ms:duration}：锁由 {holder_client_id} 持有，而它未解锁就断开了连接；{waiter_client_id} 要"
+            "等锁过期才能获得，即最后一次续期后 {lock_max_live_time_ms:duration}。",
             do_next="It ends by itself. " + _GRACE,
+            do_next_zh="会自行恢复。请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown "
+            "hook、足够的 terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 "
+            "-Drocketmq.client.rebalance.lockInterval=5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，"
+            "过期时间不得小于 3 个间隔。",
         ),
         "unheld": Texts(
             summary="Nobody holds " + _QUEUES + " for {consumer_group}",
+            summary_zh="{on_brokers} 的 {queue_count} 个队列没有被 {consumer_group} 的任何客户端持有",
             cause="Orderly group {consumer_group} stands still on " + _QUEUES + ", topic {topic}, for "
             "{stood_still_ms:duration}: no client holds them (clients online: {online_client_count}, queues that they "
             "hold: {held_queue_count}); so it is when a client has gone without unlocking, until its lock expires, "
             "{lock_max_live_time_ms:duration} after its last renewal.",
+            cause_zh="顺序消费组 {consumer_group} 在主题 {topic} 位于 {on_brokers} 的 {queue_count} 个队列上停滞了 "
+            "{stood_still_ms:duration}：没有客户端持有它们（在线客户端 {online_client_count} 个，共持有 "
+            "{held_queue_count} 个队列）；客户端未解锁就退出时会这样，直到锁过期，即最后一次续期后 "
+            "{lock_max_live_time_ms:duration}。",
             do_next="The brokers' lock.log (filter.log since 5.1.1) names the holder: list these logs in "
             "config/offsetguard.yml. " + _GRACE,
+            do_next_zh="Broker 的 lock.log（5.1.1 起为 filter.log）会记录持锁者：请在 config/offsetguard.yml 中配置这"
+            "些日志。请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown hook、足够的 "
+            "terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 "
+            "-Drocketmq.client.rebalance.lockInterval=5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，"
+            "过期时间不得小于 3 个间隔。",
         ),
     },
     title="queue locks of a client that has gone",
+    title_zh="已离线客户端的队列锁未释放",
     table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "first_refused_at", "effective_lag"),
     peak="stood_still_ms",
     recovered="over: no client waits for the lock of a client that has gone",
+    recovered_zh="已结束：不再有客户端等待已离线客户端的锁",
 )
 
 

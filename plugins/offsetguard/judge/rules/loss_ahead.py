@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.forecasts import forecasts
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.forecast import Basis, Forecast
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
@@ -47,30 +47,57 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
             "{loss_high_ms:duration}",
+            summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息",
             cause=_WHAT + "when the commit-log file with the oldest of them has passed fileReservedTime "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            cause_zh="消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} "
+            "个队列中的 {risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
+            "届时最早消息所在的 CommitLog 文件将超过 fileReservedTime（最严重：{worst_queue}，最早未消费消息已等待 "
+            "{lag_ms:duration}）。",
             do_next=_DO + "(fileReservedTime; mqadmin updateBrokerConfig -n {name_servers:shell} changes it at once).",
+            do_next_zh="请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 "
+            "{effective_lag:messages} 条消息等待消费。如果来不及，请延长 {brokers} 上的消息保留时间"
+            "（fileReservedTime；mqadmin updateBrokerConfig -n {name_servers:shell} 可立即修改）。",
         ),
         "disk": Texts(
             summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
             "{loss_high_ms:duration}: the disk fills up",
+            summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消"
+            "息：磁盘将满",
             cause=_WHAT + "because the disk fills up and the oldest commit-log files go whatever their age "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            cause_zh="消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} "
+            "个队列中的 {risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
+            "因为磁盘将满，最早的 CommitLog 文件不论保留时间都会被删除（最严重：{worst_queue}，最早未消费消息已等待 "
+            "{lag_ms:duration}）。",
             do_next=_DO + "by making room on the disk; the topic that writes most pushes the others out.",
+            do_next_zh="请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 "
+            "{effective_lag:messages} 条消息等待消费。如果来不及，请在 {brokers} 上清理磁盘以延长消息保留时间；写入最"
+            "多的主题会挤掉其他主题的消息。",
         ),
         "observed": Texts(
             summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
             "{loss_high_ms:duration}",
+            summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息",
             cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            cause_zh="消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} "
+            "个队列中的 {risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
+            "前提是 Broker 继续像最近一次那样删除，即早于其配置（最严重：{worst_queue}，最早未消费消息已等待 "
+            "{lag_ms:duration}）。",
             do_next=_DO + "and find out why they go early: a full disk, or files deleted by hand.",
+            do_next_zh="请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 "
+            "{effective_lag:messages} 条消息等待消费。如果来不及，请延长 {brokers} 上的消息保留时间，并查明文件为何被"
+            "提前删除：磁盘已满，或被人工删除。",
         ),
     },
     title="messages will be lost",
+    title_zh="消息即将丢失",
     table=("loss_low_ms", "loss_high_ms", "effective_lag", "lag_ms", "online_client_count", "risk_queue_count"),
     peak="effective_lag",
     group_needs=("effective_lag",),
     recovered="no message is about to be lost any more",
+    recovered_zh="不再有消息即将丢失",
     calm_ms=15 * 60_000,  # how old the oldest message is, is not asked in every round
 )
 _AT_ONCE_MS = 60_000  # "in 1 min" is what people are told of a loss that may come at any moment

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import (
@@ -25,7 +25,7 @@ from offsetguard.judge.evidence.rebalance_spells import (
     lasted,
     line_figures,
 )
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.log_kinds import NOT_IN_MEMBERS
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
@@ -45,30 +45,53 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="brokers disagree about the members of {consumer_group}",
+            summary_zh="各 Broker 上 {consumer_group} 的成员不一致",
             cause="Brokers have disagreed about the members of consumer group {consumer_group} for "
             "{lasted_ms:duration}, " + _STABLE + "; missing (client, broker): {missing_members}: its heartbeat does "
             "not reach that broker, so queues have two owners or none.",
+            cause_zh="各 Broker 上消费组 {consumer_group} 的成员不一致已持续 {lasted_ms:duration}，而自 "
+            "{changed_at:moment} 起没有客户端加入或退出；缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到"
+            "达该 Broker，因此有的队列有两个消费者，有的没有。",
             do_next=_CHECK + ".",
+            do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
+            "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
+            "ip@instanceName）。",
         ),
         "not_in_members": Texts(
             summary="{clients} is not among the members of {consumer_group}",
+            summary_zh="{clients} 不在 {consumer_group} 的成员列表中",
             cause="Client {clients} of consumer group {consumer_group} has missed itself in the list of members for "
             "{lasted_ms:duration} ({line_count:messages} lines 'not in cidAll'), " + _STABLE + ": its heartbeat does "
             "not reach the broker that it asks, and it gets no queue.",
+            cause_zh="消费组 {consumer_group} 的客户端 {clients} 在成员列表中找不到自己，已持续 {lasted_ms:duration}"
+            "（{line_count:messages} 行 'not in cidAll'），而自 {changed_at:moment} 起没有客户端加入或退出：其心跳没有"
+            "到达它所询问的 Broker，因此分配不到队列。",
             do_next=_CHECK + ".",
+            do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
+            "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
+            "ip@instanceName）。",
         ),
         "pulls_refused": Texts(
             summary="pulls of {consumer_group} have been refused with code 25 for {lasted_ms:duration}",
+            summary_zh="{consumer_group} 的拉取被拒绝（code 25）已持续 {lasted_ms:duration}",
             cause="Pulls of consumer group {consumer_group} have been refused with code 25 (subscription not latest) "
             "for {lasted_ms:duration} ({line_count:messages} lines; brokers: {brokers}), " + _STABLE + ": the broker "
             "has an older subscription, since the client's heartbeat does not reach it.",
+            cause_zh="消费组 {consumer_group} 的拉取被拒绝（code 25，subscription not latest）已持续 "
+            "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），而自 {changed_at:moment} 起没有客户"
+            "端加入或退出：Broker 上的订阅关系较旧，因为客户端的心跳没有到达它。",
             do_next=_CHECK + ".",
+            do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
+            "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
+            "ip@instanceName）。",
         ),
     },
     title="brokers disagree about a group's members",
+    title_zh="各 Broker 上的消费组成员不一致",
     table=("lasted_ms", "missing_members", "clients", "line_count", "changed_at"),
     peak="lasted_ms",
     recovered="the brokers agree about its members again",
+    recovered_zh="各 Broker 上的成员已一致",
 )
 
 

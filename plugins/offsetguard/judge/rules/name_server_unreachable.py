@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import Severity
 
 RULE = Rule(
@@ -29,23 +28,35 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{silent_count} name server{silent_count:plural} of {cluster} did not answer: {silent}",
+            summary_zh="{cluster} 有 {silent_count} 个 NameServer 无应答：{silent}",
             cause="{silent_count} of the name servers of cluster {cluster} gave no answer ({reasons}); another one "
             "did, so the cluster was seen.",
+            cause_zh="集群 {cluster} 的 {silent_count} 个 NameServer 没有应答（{reasons}）；其他 NameServer 有应答，集"
+            "群仍可观测。",
             do_next="See whether it runs and whether this host reaches it: clients that ask only this one can start "
             "nothing. If it was removed on purpose, remove it from name_servers of {cluster} in "
             "config/offsetguard.yml and from the clients' settings.",
+            do_next_zh="请检查它是否在运行、本机能否连通：只配置了这个地址的客户端将无法启动。如果是主动下线的，请从 "
+            "config/offsetguard.yml 中 {cluster} 的 name_servers 以及客户端配置里移除。",
         ),
         "cluster_unseen": Texts(
             summary="{cluster} could not be seen at all",
+            summary_zh="{cluster} 完全无法观测",
             cause="No name server of cluster {cluster} answered at {name_servers} ({reasons}): every consumer group "
             "of it is unknown, and no warning about them can come.",
+            cause_zh="集群 {cluster} 的 NameServer（{name_servers}）均无应答（{reasons}）：该集群所有消费组状态未知，"
+            "也无法发出任何相关告警。",
             do_next="Check name_servers of {cluster} in config/offsetguard.yml, and that this host reaches them; if "
             "the name servers are down, running clients go on, but none can start.",
+            do_next_zh="请检查 config/offsetguard.yml 中 {cluster} 的 name_servers，以及本机能否连通；如果 NameServer "
+            "已宕机，运行中的客户端可以继续工作，但新客户端无法启动。",
         ),
     },
     title="a name server does not answer",
+    title_zh="有 NameServer 无应答",
     table=("silent", "reasons"),
     recovered="the name servers answer again",
+    recovered_zh="NameServer 已恢复应答",
 )
 
 

@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
@@ -36,20 +35,30 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group} never committed on {never_committed_queue_count} of {queue_count} queues of "
             "{topic}",
+            summary_zh="{consumer_group} 在 {topic} 的 {queue_count} 个队列中的 {never_committed_queue_count} 个上从未"
+            "提交位点",
             cause="Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online "
             "and never committed an offset in {never_committed_queue_count} of {queue_count} queues of topic {topic}, "
             "which hold " + _KEPT + ": no client holds these queues, or none finishes its first message.",
+            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但在主题 {topic} 的 "
+            "{queue_count} 个队列中的 {never_committed_queue_count} 个上从未提交位点，这些队列中有 {kept:messages} 条"
+            "消息：没有客户端持有这些队列，或没有一个消费完第一条消息。",
             do_next="See who holds them: mqadmin consumerProgress -n {name_servers:shell} -g {consumer_group:shell} "
             "-s true; a queue without a client: compare the clients' subscriptions and the topic's read and write "
             "queue numbers. A queue with one: take its stack: mqadmin consumerStatus -n {name_servers:shell} -g "
             "{consumer_group:shell} -s",
+            do_next_zh="请查看由谁持有：mqadmin consumerProgress -n {name_servers:shell} -g {consumer_group:shell} -s "
+            "true；没有客户端的队列：请比对各客户端的订阅关系和主题的读写队列数。有客户端的队列：请抓取其线程堆栈："
+            "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s",
         ),
     },
     title="queues without a committed offset",
+    title_zh="有队列从未提交位点",
     table=("never_committed_queue_count", "queue_count", "kept", "online_client_count", "newest_client_start_at"),
     peak="kept",
     group_needs=("online_client_count",),
     recovered="over: the group has committed an offset in each queue with messages",
+    recovered_zh="已结束：消费组已在每个有消息的队列上提交过位点",
 )
 
 

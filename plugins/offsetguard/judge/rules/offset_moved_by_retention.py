@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections, unread_events
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 
 _WORST = (
@@ -40,23 +40,37 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic} to retention",
+            summary_zh="{consumer_group} 因过期清理丢失了 {topic} 的 {lost:messages} 条消息",
             cause="Consumer group {consumer_group} was overtaken by retention on topic {topic}: the broker had deleted "
             "{lost:messages} message{lost:plural} before the group asked for them " + _WORST + ".",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 上的消费被过期清理追上：Broker 在消费组请求之前已删除 "
+            "{lost:messages} 条消息（最严重：队列 {worst_queue}，请求位点 {requested_offset:messages}，最小位点 "
+            "{corrected_offset:messages}；最近一次在 {last_moved_at:moment}）。",
             do_next="These messages are gone from the broker; if they matter, send them again from their source. So "
             "that it does not happen again: speed up the group, or keep messages longer (fileReservedTime, disk).",
+            do_next_zh="这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免再次发生：提高消费速度，或延长消息"
+            "保留时间（fileReservedTime、磁盘）。",
         ),
         "broadcasting": Texts(
             summary="{consumer_group} skipped {lost:messages} deleted message{lost:plural} of {topic}",
+            summary_zh="{consumer_group} 跳过了 {topic} 上 {lost:messages} 条已删除的消息",
             cause="Client {clients} of the broadcasting group {consumer_group} asked for deleted messages of topic "
             "{topic}: {lost:messages} message{lost:plural} were gone before it asked for them " + _WORST + ".",
+            cause_zh="广播消费组 {consumer_group} 的客户端 {clients} 请求了主题 {topic} 上已被删除的消息：请求之前已"
+            "有 {lost:messages} 条消息不存在（最严重：队列 {worst_queue}，请求位点 {requested_offset:messages}，最小位"
+            "点 {corrected_offset:messages}；最近一次在 {last_moved_at:moment}）。",
             do_next="See which client was away or slow; each keeps its own offsets in localOffsetStoreDir, which must "
             "outlive a restart (in Docker: a persistent path).",
+            do_next_zh="请检查哪个客户端曾离线或过慢；每个客户端把位点保存在各自的 localOffsetStoreDir 中，该目录必须"
+            "在重启后保留（在 Docker 中请使用持久化路径）。",
         ),
     },
     title="messages were deleted before they were consumed",
+    title_zh="消息未及消费就被删除",
     table=("lost", "requested_offset", "corrected_offset", "queue_count", "first_moved_at", "last_moved_at"),
     peak="lost",
     recovered="over: no offset of it was moved by retention since; what was lost stays lost",
+    recovered_zh="已结束：此后没有位点因过期清理而移动；丢失的消息无法找回",
 )
 
 

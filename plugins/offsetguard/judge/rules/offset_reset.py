@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
@@ -24,7 +24,7 @@ from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import is_to_the_end, moment, move_evidence, move_figures, reset_figures
 from offsetguard.judge.evidence.unseen import is_first_look
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Figure, Severity
 
 _WORST = "(worst: queue {worst_queue}, from {requested_offset:messages} to {corrected_offset:messages})"
@@ -47,44 +47,76 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} was reset on {topic}",
+            summary_zh="{consumer_group} 在 {topic} 上被重置位点",
             cause="Consumer group {consumer_group} was reset on topic {topic} to {target_at:moment}" + _ORDERED + ".",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 上的位点于 {first_moved_at:moment} 被重置到 "
+            "{target_at:moment}，操作来自 {caller}；就目前所见，{repeated:messages} 条消息会重复消费，"
+            "{skipped:messages} 条被跳过。",
             do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
+            do_next_zh="请确认是谁操作的，并确认消费者能够处理重复消息。如果并非有意，请把消费组重置到原来的时间点："
+            "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
+            "'yyyy-MM-dd#HH:mm:ss:SSS'",
         ),
         "to_the_end": Texts(
             summary="{consumer_group} was reset to the end of {topic}",
+            summary_zh="{consumer_group} 被重置到 {topic} 的最大位点",
             cause="Consumer group {consumer_group} was reset to the end of topic {topic}" + _ORDERED + ".",
+            cause_zh="消费组 {consumer_group} 于 {first_moved_at:moment} 被重置到主题 {topic} 的最大位点，操作来自 "
+            "{caller}；就目前所见，{repeated:messages} 条消息会重复消费，{skipped:messages} 条被跳过。",
             do_next="What waited will not be consumed. " + _AGAIN,
+            do_next_zh="此前堆积的消息将不会被消费。如果并非有意，请把消费组重置到原来的时间点：mqadmin "
+            "resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
+            "'yyyy-MM-dd#HH:mm:ss:SSS'",
         ),
         "moved_back": Texts(
             summary="{consumer_group} was set back on {topic}",
+            summary_zh="{consumer_group} 在 {topic} 上的位点回退",
             cause="The committed offset of consumer group {consumer_group} went back on {queue_count} "
             "queue{queue_count:plural} of topic {topic} " + _WORST + ": {repeated:messages} message{repeated:plural} "
             "are consumed again.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点回退（最严重：队列 "
+            "{worst_queue}，从 {requested_offset:messages} 到 {corrected_offset:messages}）：{repeated:messages} 条消"
+            "息会重复消费。",
             do_next="Ask who reset the offsets around {first_moved_at:moment}. If nobody did, find out whether a "
             "replica that was behind took over, or a second application commits as {consumer_group}; see that the "
             "consumers can take messages twice.",
+            do_next_zh="请确认在 {first_moved_at:moment} 前后是谁重置了位点。如果没有人操作，请查明是否有数据落后的副"
+            "本接管，或有另一个应用以 {consumer_group} 的名义提交位点；并确认消费者能够处理重复消息。",
         ),
         "set_beyond": Texts(
             summary="{consumer_group} was set beyond the end of {topic}",
+            summary_zh="{consumer_group} 的位点被设置到 {topic} 的最大位点之后",
             cause="The committed offset of consumer group {consumer_group} was set beyond the end on {queue_count} "
             "queue{queue_count:plural} of topic {topic}, whose end did not fall (worst: queue {worst_queue}, committed "
             "{consumer_offset:messages}, end {max_offset:messages}): up to {beyond:messages} new "
             "message{beyond:plural} will be skipped.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点被设置到最大位点之后，"
+            "而最大位点并未回退（最严重：队列 {worst_queue}，消费位点 {consumer_offset:messages}，最大位点 "
+            "{max_offset:messages}）：至多 {beyond:messages} 条新消息将被跳过。",
             do_next="Ask who set the offsets. " + _AGAIN,
+            do_next_zh="请确认是谁设置了位点。如果并非有意，请把消费组重置到原来的时间点：mqadmin resetOffsetByTime "
+            "-n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'",
         ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",
+            summary_zh="{consumer_group} 反复请求 {topic} 的同一位点",
             cause="Consumer group {consumer_group} asked for the same offset {requested_offset:messages} of topic "
             "{topic} on queue {worst_queue} {move_count} times in {span_ms:duration}, every {period_ms:duration}, and "
             "was sent to {corrected_offset:messages} each time: something sets its offset back after each correction.",
+            cause_zh="消费组 {consumer_group} 在 {span_ms:duration} 内 {move_count} 次请求主题 {topic} 队列 "
+            "{worst_queue} 的同一位点 {requested_offset:messages}，每 {period_ms:duration} 一次，每次都被纠正到 "
+            "{corrected_offset:messages}：每次纠正之后，位点又被改了回去。",
             do_next="Look for tools or code that reset or commit the offsets of {consumer_group}, and for a second "
             "application of that name.",
+            do_next_zh="请查找重置或提交 {consumer_group} 位点的工具或代码，以及是否有另一个同名的应用。",
         ),
     },
     title="committed offsets were set",
+    title_zh="消费位点被重置",
     table=("repeated", "skipped", "beyond", "requested_offset", "corrected_offset", "target_at", "first_moved_at"),
     peak="repeated",
     recovered="over: no offset of it was set since",
+    recovered_zh="已结束：此后没有位点被重置",
 )
 
 

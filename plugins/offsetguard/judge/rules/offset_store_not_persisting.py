@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.log_kinds import FILE_NOT_WRITTEN
 from offsetguard.model.verdicts import CannotTell, Figure, Severity
 from offsetguard.tables.log_facts import LogLineFacts
@@ -36,6 +36,11 @@ _CHECK = (
     "-Drocketmq.client.localOffsetStoreDir) on the client's host; in Docker set it to a persistent path, or a restart "
     "skips or repeats messages. Switch on the client log: it says 'persist consumer offset exception'."
 )
+_CHECK_ZH = (
+    "请检查客户端主机上 localOffsetStoreDir 的磁盘和权限（~/.rocketmq_offsets，或 "
+    "-Drocketmq.client.localOffsetStoreDir）；在 Docker 中请设为持久化路径，否则重启会跳过或重复消费消息。请打开客户端"
+    "日志：其中会有 'persist consumer offset exception'。"
+)
 
 RULE = Rule(
     id="offset_store_not_persisting",
@@ -47,27 +52,48 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{clients} of {consumer_group} cannot persist its local offsets",
+            summary_zh="{consumer_group} 的 {clients} 无法持久化本地位点",
             cause="Client {clients} of {consumer_group} cannot persist its local offsets: " + _LOOPED + ".",
+            cause_zh="{consumer_group} 的客户端 {clients} 无法持久化本地位点：在 {span_ms:duration} 内 {move_count} 次"
+            "请求主题 {topic} 队列 {worst_queue} 的同一位点 {requested_offset:messages}，每 {period_ms:duration} 一"
+            "次，每次都被纠正到 {corrected_offset:messages}；该队列有 {worst_lost:messages} 条消息对它而言已丢失，且它"
+            "在这样的队列上不会消费任何消息。",
             do_next=_CHECK,
+            do_next_zh=_CHECK_ZH,
         ),
         "model_unknown": Texts(
             summary="{clients} of {consumer_group} asks for the same offset again and again",
+            summary_zh="{consumer_group} 的 {clients} 反复请求同一位点",
             cause="Client {clients} of {consumer_group} does not keep the offset that it is sent to: " + _LOOPED + ".",
+            cause_zh="{consumer_group} 的客户端 {clients} 没有保存纠正后的位点：在 {span_ms:duration} 内 {move_count} "
+            "次请求主题 {topic} 队列 {worst_queue} 的同一位点 {requested_offset:messages}，每 {period_ms:duration} 一"
+            "次，每次都被纠正到 {corrected_offset:messages}；该队列有 {worst_lost:messages} 条消息对它而言已丢失，且它"
+            "在这样的队列上不会消费任何消息。",
             do_next="If the group broadcasts (its clients could not be seen): " + _CHECK + " Otherwise something sets "
             "its offset back after each correction: look for tools or code that reset the offsets of {consumer_group}.",
+            do_next_zh="如果该消费组是广播消费（没有读到其客户端）：请检查客户端主机上 localOffsetStoreDir 的磁盘和权"
+            "限（~/.rocketmq_offsets，或 -Drocketmq.client.localOffsetStoreDir）；在 Docker 中请设为持久化路径，否则重"
+            "启会跳过或重复消费消息。请打开客户端日志：其中会有 'persist consumer offset exception'。否则就是每次纠正"
+            "之后位点又被改了回去：请查找重置 {consumer_group} 位点的工具或代码。",
         ),
         "not_written": Texts(
             summary="{clients} of {consumer_group} cannot write its local offsets",
+            summary_zh="{consumer_group} 的 {clients} 无法写入本地位点",
             cause="The log of client {clients} of {consumer_group} says since {first_moved_at:moment} that its offset "
             "file cannot be written ({line_count:messages} line{line_count:plural}): after its next restart it will "
             "skip or repeat messages.",
+            cause_zh="{consumer_group} 的客户端 {clients} 的日志自 {first_moved_at:moment} 起提示位点文件无法写入"
+            "（{line_count:messages} 行）：下次重启后会跳过或重复消费消息。",
             do_next=_CHECK,
+            do_next_zh=_CHECK_ZH,
         ),
     },
     title="local offsets are not saved",
+    title_zh="本地位点无法保存",
     table=("clients", "requested_offset", "corrected_offset", "lost", "move_count", "period_ms", "last_moved_at"),
     peak="lost",
     recovered="no client of it asked for the same offset again within the look-back window",
+    recovered_zh="回看窗口内没有客户端反复请求同一位点",
 )
 
 

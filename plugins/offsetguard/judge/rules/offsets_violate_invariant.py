@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.beyond_end import beyond
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, online_clients, queues_by_group
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
 from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 
@@ -41,42 +40,64 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{topic}: the oldest offset lies beyond the end",
+            summary_zh="{topic}：最小位点大于最大位点",
             cause="The broker says that the oldest kept message of topic {topic} lies beyond the end of the queue, "
             + _ON_QUEUES
             + " "
             + _WORST
             + "oldest {min_offset:messages}, end {max_offset:messages}): its consume queue "
             "is damaged or being rebuilt; consumer group {consumer_group} cannot read there.",
+            cause_zh="Broker 返回的主题 {topic} 的最小位点大于最大位点，涉及主题 {topic} 的 {queue_count} 个队列（最严"
+            "重：队列 {broker_name}/{queue_id}，最小位点 {min_offset:messages}，最大位点 {max_offset:messages}）："
+            "ConsumeQueue 已损坏或正在重建，消费组 {consumer_group} 无法在此消费。",
             do_next="Look at store.log and storeerror.log of {broker_name} for recovery, truncation and consume queue "
             "errors, and check its disk.",
+            do_next_zh="请在 {broker_name} 的 store.log 和 storeerror.log 中查找恢复、截断和 ConsumeQueue 错误，并检查"
+            "磁盘。",
         ),
         "pull_beyond_max": Texts(
             summary="{consumer_group} pulls beyond the end of {topic}",
+            summary_zh="{consumer_group} 的拉取位点超出 {topic} 的最大位点",
             cause="Clients of consumer group {consumer_group} pull beyond the end "
             + _ON_QUEUES
             + " "
             + _WORST
             + "next pull {pull_offset:messages}, end {max_offset:messages}): the queue was recreated, or its broker "
             "lost its tail; up to {beyond:messages} new message{beyond:plural} will be skipped.",
+            cause_zh="消费组 {consumer_group} 的客户端在主题 {topic} 的 {queue_count} 个队列上的拉取位点超出最大位点"
+            "（最严重：队列 {broker_name}/{queue_id}，拉取位点 {pull_offset:messages}，最大位点 "
+            "{max_offset:messages}）：队列被重建过，或 Broker 丢失了尾部数据；至多 {beyond:messages} 条新消息将被跳"
+            "过。",
             do_next="Find out whether the topic was recreated or the broker restored, then set the group to a moment "
             "before that: " + _RESET,
+            do_next_zh="请确认主题是否被重建、Broker 是否从备份恢复过，再把消费组重置到此前的时间点：mqadmin "
+            "resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
+            "'yyyy-MM-dd#HH:mm:ss:SSS'",
         ),
         "consumer_beyond_pull": Texts(
             summary="{consumer_group} committed what it did not pull from {topic}",
+            summary_zh="{consumer_group} 在 {topic} 上提交了未拉取过的位点",
             cause="Consumer group {consumer_group} has committed beyond what its clients pulled "
             + _ON_QUEUES
             + " "
             + _WORST
             + "committed {consumer_offset:messages}, next pull {pull_offset:messages}): the offset was set "
             "while clients go on from another one.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点超过了客户端的拉取位点"
+            "（最严重：队列 {broker_name}/{queue_id}，消费位点 {consumer_offset:messages}，拉取位点 "
+            "{pull_offset:messages}）：位点被人为修改过，而客户端仍从原来的位点继续。",
             do_next="If somebody reset the offsets, restart the clients so that they take them; otherwise look for a "
             "second application that commits as {consumer_group}.",
+            do_next_zh="如果有人重置过位点，请重启客户端使其生效；否则请查找是否有另一个应用以 {consumer_group} 的名义"
+            "提交位点。",
         ),
     },
     title="offsets are out of order",
+    title_zh="位点顺序异常",
     table=("lost", "beyond", "min_offset", "consumer_offset", "pull_offset", "max_offset", "queue_count"),
     peak="missing",
     recovered="recovered: its offsets are in order again",
+    recovered_zh="已恢复：位点顺序正常",
 )
 
 # Worst first.

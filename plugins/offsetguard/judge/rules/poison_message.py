@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -42,23 +42,41 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} is blocked on {worst_queue} by one message",
+            summary_zh="{consumer_group} 在 {worst_queue} 上被一条消息阻塞",
             cause=_BLOCKED + ": it fails and is tried again in place ({consume_failed_tps:.1f} failures per second, "
             "retries: {retries}); " + _OTHERS + " of the group advance, and {effective_lag:messages} messages wait "
             "behind it.",
+            cause_zh="主题 {topic} 的队列 {worst_queue} 被位点 {blocked_offset:messages} 处的一条消息阻塞，顺序消费组 "
+            "{consumer_group} 已停滞 {blocked_ms:duration}：它消费失败并在原地重试（每秒失败 {consume_failed_tps:.1f} "
+            "次，重试次数上限：{retries}）；该消费组的其他 {other_queue_count} 个队列在正常推进，其后有 "
+            "{effective_lag:messages} 条消息等待。",
             do_next=_LOOK + "set maxReconsumeTimes of the consumer to {sane_retries}, so that it goes to %DLQ% then.",
+            do_next_zh="请查看这条消息（id、keys）：mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
+            "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}；重试次数上限：{retries}；请把消费者的 "
+            "maxReconsumeTimes 设为 {sane_retries}，超过后消息会进入 %DLQ%。",
         ),
         "hanging": Texts(
             summary="{consumer_group} is blocked on {worst_queue} by one message",
+            summary_zh="{consumer_group} 在 {worst_queue} 上被一条消息阻塞",
             cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
             "the group advance, and {effective_lag:messages} messages wait behind it.",
+            cause_zh="主题 {topic} 的队列 {worst_queue} 被位点 {blocked_offset:messages} 处的一条消息阻塞，顺序消费组 "
+            "{consumer_group} 已停滞 {blocked_ms:duration}：监听器没有返回，也没有失败计数；该消费组的其他 "
+            "{other_queue_count} 个队列在正常推进，其后有 {effective_lag:messages} 条消息等待。",
             do_next=_LOOK + "see what the listener waits for: mqadmin consumerStatus -n {name_servers:shell} "
             "-g {consumer_group:shell} -i {holder_client_id:shell} -s",
+            do_next_zh="请查看这条消息（id、keys）：mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
+            "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}；重试次数上限：{retries}；请查看监听器在等待什"
+            "么：mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -i {holder_client_id:shell} "
+            "-s",
         ),
     },
     title="a message blocks an orderly queue",
+    title_zh="一条消息阻塞了顺序队列",
     table=("worst_queue", "blocked_offset", "blocked_ms", "effective_lag", "retries", "holder_client_id"),
     peak="blocked_ms",
     recovered="the queue's committed offset moves again",
+    recovered_zh="该队列的消费位点已恢复推进",
 )
 
 

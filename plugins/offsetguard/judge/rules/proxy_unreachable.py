@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import Severity
 
 RULE = Rule(
@@ -27,16 +26,23 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="of the proxies of {cluster}, {silent_count} did not answer: {silent}",
+            summary_zh="集群 {cluster} 有 {silent_count} 个 Proxy 没有应答：{silent}",
             cause="{silent} of cluster {cluster} gave no answer ({reasons}): which clients are connected there is "
             "unknown, and so is whether groups that use gRPC are online.",
+            cause_zh="集群 {cluster} 的 {silent} 没有给出应答（{reasons}）：有哪些客户端连接在那里未知，使用 gRPC 的消"
+            "费组是否在线也未知。",
             do_next="See whether the proxy runs and whether this host reaches its remoting port (8080 by default); "
             "its clients cannot consume without it. If it was removed on purpose, remove it from proxies of {cluster} "
             "in config/offsetguard.yml.",
+            do_next_zh="请检查该 Proxy 是否在运行，以及本机能否连接其 remoting 端口（默认 8080）；没有它，其客户端无法"
+            "消费。如果是有意移除，请从 config/offsetguard.yml 中 {cluster} 的 proxies 里删除。",
         ),
     },
     title="a proxy does not answer",
+    title_zh="Proxy 没有应答",
     table=("silent", "reasons"),
     recovered="the proxies answer again",
+    recovered_zh="Proxy 已恢复应答",
 )
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group, rocketmq_cluster_of
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -37,23 +37,36 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group}: {idle_thread_count} of {thread_count} threads can never work",
+            summary_zh="{consumer_group}：{thread_count} 个线程中有 {idle_thread_count} 个永远无法工作",
             cause=_CAP + "; it consumes one message of a queue at a time, and is {effective_lag:messages} messages "
             "behind, which does not matter yet.",
+            cause_zh="顺序消费组 {consumer_group}：{thread_count} 个线程，{queue_count} 个队列：{idle_thread_count} 个"
+            "线程永远无法工作；一个队列同时只消费一条消息，目前堆积 {effective_lag:messages} 条，暂无影响。",
             do_next="If {consumer_group} must become faster, add queues (read and write), not threads.",
+            do_next_zh="如果 {consumer_group} 需要更快，请增加队列（读和写），而不是线程。",
         ),
         "behind": Texts(
             summary="{consumer_group} is limited by the {queue_count} queue{queue_count:plural} of {topic}",
+            summary_zh="{consumer_group} 受限于 {topic} 的 {queue_count} 个队列",
             cause=_CAP + ", and it is {effective_lag:messages} messages behind on topic {topic}: it consumes one "
             "message of a queue at a time ({consume_tps:.3g} messages/s consumed, {produce_tps:.3g} written).",
+            cause_zh="顺序消费组 {consumer_group}：{thread_count} 个线程，{queue_count} 个队列：{idle_thread_count} 个"
+            "线程永远无法工作，而主题 {topic} 已堆积 {effective_lag:messages} 条消息：一个队列同时只消费一条消息（消"
+            "费 {consume_tps:.3g} 条/秒，写入 {produce_tps:.3g} 条/秒）。",
             do_next="Add queues (read and write), not threads: mqadmin updateTopic -n {name_servers:shell} "
             "-c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES (messages of one key may change their "
             "queue); or make the listener faster.",
+            do_next_zh="请增加队列（读和写），而不是线程：mqadmin updateTopic -n {name_servers:shell} -c "
+            "{rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES（同一 key 的消息可能换到其他队列）；或提高"
+            "监听器的处理速度。",
         ),
     },
     title="more threads than queues",
+    title_zh="线程数多于队列数",
     table=("thread_count", "queue_count", "idle_thread_count", "effective_lag", "consume_tps", "produce_tps"),
     peak="effective_lag",
     recovered="the group catches up, or has as many queues as threads",
+    recovered_zh="消费组已追上，或队列数不少于线程数",
 )
 
 

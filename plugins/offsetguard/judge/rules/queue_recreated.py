@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end, was_beyond
@@ -22,7 +22,7 @@ from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import Causes, causes
 from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import is_first_look
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Figure, Severity
 
 _RESET = (
@@ -32,6 +32,11 @@ _RESET = (
 _SET = (
     "Find out whether the topic was recreated, the broker restored, or a slave took over around "
     "{first_moved_at:moment}; then set the group to a moment before the first message that it must not miss: " + _RESET
+)
+_SET_ZH = (
+    "请确认在 {first_moved_at:moment} 前后主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重置"
+    "到第一条不能漏掉的消息之前的时间点：mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} "
+    "-t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
 )
 
 RULE = Rule(
@@ -44,25 +49,38 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{topic}: the end of {queue_count} queue{queue_count:plural} fell; {consumer_group} is affected",
+            summary_zh="{topic} 有 {queue_count} 个队列的最大位点回退，{consumer_group} 受影响",
             cause="The end of {queue_count} queue{queue_count:plural} of topic {topic} fell (worst: queue "
             "{worst_queue}, from {recreated_from:messages} to {max_offset:messages} before {last_moved_at:moment}): "
             "recreated, or its broker lost its tail; consumer group {consumer_group} had committed "
             "{consumer_offset:messages} there, and skips up to {beyond:messages} new message{beyond:plural}.",
+            cause_zh="主题 {topic} 有 {queue_count} 个队列的最大位点回退（最严重：队列 {worst_queue}，在 "
+            "{last_moved_at:moment} 之前从 {recreated_from:messages} 变为 {max_offset:messages}）：队列被重建过，或 "
+            "Broker 丢失了尾部数据；消费组 {consumer_group} 在此的消费位点是 {consumer_offset:messages}，至多跳过 "
+            "{beyond:messages} 条新消息。",
             do_next=_SET,
+            do_next_zh=_SET_ZH,
         ),
         "beyond_end": Texts(
             summary="{consumer_group} is beyond the end of {topic}",
+            summary_zh="{consumer_group} 的位点超出 {topic} 的最大位点",
             cause="Consumer group {consumer_group} asks for offsets beyond the end of topic {topic} (worst: queue "
             "{worst_queue}, offset {consumer_offset:messages}, end {max_offset:messages}): the queue was recreated, "
             "its broker lost its tail, the client talks to the wrong cluster, or somebody set the offset; up to "
             "{beyond:messages} new message{beyond:plural} may be skipped.",
+            cause_zh="消费组 {consumer_group} 请求的位点超出主题 {topic} 的最大位点（最严重：队列 {worst_queue}，位点 "
+            "{consumer_offset:messages}，最大位点 {max_offset:messages}）：队列被重建过、Broker 丢失了尾部数据、客户端"
+            "连错了集群，或有人修改了位点；至多 {beyond:messages} 条新消息可能被跳过。",
             do_next=_SET,
+            do_next_zh=_SET_ZH,
         ),
     },
     title="queues end below what was consumed",
+    title_zh="队列的最大位点小于消费位点",
     table=("queue_count", "recreated_from", "max_offset", "consumer_offset", "beyond", "first_moved_at"),
     peak="beyond",
     recovered="recovered: no end fell since, and no offset lies beyond an end",
+    recovered_zh="已恢复：此后没有最大位点回退，也没有位点超出最大位点",
 )
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import capacities
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
@@ -42,36 +42,61 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{unreadable_message_count:messages} messages of {topic} lie in queues that nobody can read",
+            summary_zh="{topic} 有 {unreadable_message_count:messages} 条消息位于无法读取的队列中",
             cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
             "read, with {unreadable_message_count:messages} messages in them that no group can consume and that count "
             "as no lag.",
+            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
+            "{read_queue_count} 个读队列：{unreadable_queue_count} 个队列只写不读，其中有 "
+            "{unreadable_message_count:messages} 条消息，任何消费组都无法消费，也不计入堆积。",
             do_next="Read them: " + _EQUAL + ". To shrink a topic, lower the write queues first, wait until the others "
             "are consumed, then lower the read queues.",
+            do_next_zh="让它们可读：mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t "
+            "{topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。缩容主题时，请先减少写队列，等其余队列消费完，再减少"
+            "读队列。",
         ),
         "unread_soon": Texts(
             summary="{unreadable_queue_count} queue{unreadable_queue_count:plural} of {topic} are written and not read",
+            summary_zh="{topic} 有 {unreadable_queue_count} 个队列只写不读",
             cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
             "read; no message lies in them yet.",
+            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
+            "{read_queue_count} 个读队列：{unreadable_queue_count} 个队列只写不读；其中还没有消息。",
             do_next="Before producers write there: " + _EQUAL + ".",
+            do_next_zh="请在生产者写入之前执行：mqadmin updateTopic -n {name_servers:shell} -c "
+            "{rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。",
         ),
         "unwritten": Texts(
             summary="{unwritten_queue_count} queue{unwritten_queue_count:plural} of {topic} never hold a message",
+            summary_zh="{topic} 有 {unwritten_queue_count} 个队列永远没有消息",
             cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written, "
             "so a client that is given only such queues has nothing to do.",
+            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
+            "{read_queue_count} 个读队列：{unwritten_queue_count} 个队列只读不写，只分到这些队列的客户端无事可做。",
             do_next="Let producers write them: " + _EQUAL + ".",
+            do_next_zh="让生产者写入它们：mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t "
+            "{topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。",
         ),
         "clients_starve": Texts(
             summary="Clients of {group} get queues of {topic} that never hold a message",
+            summary_zh="{group} 的客户端分到了 {topic} 上永远没有消息的队列",
             cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written; "
             "of the {online_client_count} clients of {group}, which is {effective_lag:messages} messages behind, some "
             "get such queues and have nothing to do.",
+            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
+            "{read_queue_count} 个读队列：{unwritten_queue_count} 个队列只读不写；{group} 已堆积 "
+            "{effective_lag:messages} 条消息，而它的 {online_client_count} 个客户端中有的分到了这样的队列，无事可做。",
             do_next="Let producers write them: " + _EQUAL + ".",
+            do_next_zh="让生产者写入它们：mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t "
+            "{topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。",
         ),
     },
     title="read and write queues differ",
+    title_zh="读写队列数不一致",
     table=("write_queue_count", "read_queue_count", "unreadable_queue_count", "unreadable_message_count"),
     peak="unreadable_message_count",
     recovered="read and write queues are equal again, or the topic is gone",
+    recovered_zh="读写队列数已一致，或主题已不存在",
 )
 
 

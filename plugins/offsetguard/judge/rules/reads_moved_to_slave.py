@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
 from offsetguard.judge.evidence.window_progress import LagTrend, lag_trend
 from offsetguard.judge.forecasts import forecasts
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.forecast import Forecast
 from offsetguard.model.verdicts import CannotTell, Severity
@@ -36,11 +36,16 @@ _READS = (
     "or earlier: TPS {slave_get_tps:messages}/s on slaves, {master_get_tps:messages}/s on masters"
 )
 _SUMMARY = "{consumer_group} reads {topic} from the slave of {brokers}"
+_SUMMARY_ZH = "{consumer_group} 从 {brokers} 的从节点读取 {topic}"
 _SUM = "Its TPS is the sum over masters and slaves, {get_tps:messages}/s"
 _ADD_UP = (
     "Nothing to do: near the end of the queues the group returns to the master by itself. "
     + _SUM
     + "; dashboards that ask masters only show less, or 0."
+)
+_ADD_UP_ZH = (
+    "无需处理：接近队列末尾时消费组会自行回到主节点。它的 TPS 是主从之和，即 {get_tps:messages}/s；只查询主节点的控制"
+    "台会显示偏低甚至 0。"
 )
 
 RULE = Rule(
@@ -52,37 +57,66 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary=_SUMMARY + ", and its lag falls",
+            summary_zh="{consumer_group} 从 {brokers} 的从节点读取 {topic}，堆积在减少",
             cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left, drained "
             "in {drain_low_ms:duration} to {drain_high_ms:duration}.",
+            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
+            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；堆积在减少，还剩 "
+            "{effective_lag:messages} 条消息，预计 {drain_low_ms:duration} 至 {drain_high_ms:duration} 后消费完。",
             do_next=_ADD_UP,
+            do_next_zh=_ADD_UP_ZH,
         ),
         "falls": Texts(
             summary=_SUMMARY + ", and its lag falls",
+            summary_zh="{consumer_group} 从 {brokers} 的从节点读取 {topic}，堆积在减少",
             cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left.",
+            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
+            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；堆积在减少，还剩 "
+            "{effective_lag:messages} 条消息。",
             do_next=_ADD_UP,
+            do_next_zh=_ADD_UP_ZH,
         ),
         "keeps_up": Texts(
             summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait.",
+            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
+            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；"
+            "{effective_lag:messages} 条消息等待消费。",
             do_next=_ADD_UP,
+            do_next_zh=_ADD_UP_ZH,
         ),
         "too_early": Texts(
             summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait, and whether they become "
             "fewer cannot be said yet.",
+            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
+            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；"
+            "{effective_lag:messages} 条消息等待消费，是否在减少尚无法判断。",
             do_next="Look again in two minutes: while the lag falls there is nothing to do. " + _SUM + ".",
+            do_next_zh="请两分钟后再看：只要堆积在减少就无需处理。它的 TPS 是主从之和，即 {get_tps:messages}/s。",
         ),
         "not_falling": Texts(
             summary=_SUMMARY + ", and its lag does not fall",
+            summary_zh="{consumer_group} 从 {brokers} 的从节点读取 {topic}，堆积没有减少",
             cause=_READS + ", but the lag of {effective_lag:messages} message{effective_lag:plural} does not fall: the "
             "slave is the bottleneck, or is behind itself (its commit log by {slave_behind_bytes:messages} bytes).",
+            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
+            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s，但 "
+            "{effective_lag:messages} 条消息的堆积没有减少：从节点是瓶颈，或自身落后（CommitLog 落后 "
+            "{slave_behind_bytes:messages} 字节）。",
             do_next="Look at the slave's disk, load and distance to its master; slaveReadEnable=false on the master "
             "brings the reads back there.",
+            do_next_zh="请检查从节点的磁盘、负载以及与主节点的差距；在主节点设置 slaveReadEnable=false 可使读取回到主"
+            "节点。",
         ),
     },
     title="groups read from a slave",
+    title_zh="消费组从从节点读取",
     table=("effective_lag", "get_tps", "slave_get_tps", "master_get_tps", "slave_read_since", "slave_behind_bytes"),
     recovered="it reads from the masters again",
+    recovered_zh="已恢复从主节点读取",
 )
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import group_noise, line_figures
 from offsetguard.judge.evidence.unseen import is_log_read
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.log_kinds import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 from offsetguard.model.verdicts import CannotTell, Severity
 
@@ -41,20 +41,35 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="log lines about {consumer_group} are the noise of a rebalance",
+            summary_zh="关于 {consumer_group} 的日志是重平衡的正常现象",
             cause=_NORMAL + ": clients came or went, or a broker was restarted, last at {changed_at:moment}.",
+            cause_zh="{first_at:moment} 至 {last_at:moment} 期间关于消费组 {consumer_group} 的 {line_count:messages} "
+            "行日志（'not in cidAll'：{not_in_members_count:messages}，code 25、'not latest' 等："
+            "{refused_count:messages}）是重平衡的正常现象：有客户端加入或退出，或 Broker 重启过，最近一次在 "
+            "{changed_at:moment}。",
             do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
             "client comes or goes, membership_disagrees says so.",
+            do_next_zh="无需处理：40 秒内（两轮重平衡）会自行结束。如果在没有客户端加入或退出时仍持续，"
+            "membership_disagrees 会告警。",
         ),
         "change_not_seen": Texts(
             summary="log lines about {consumer_group} are the noise of a rebalance",
+            summary_zh="关于 {consumer_group} 的日志是重平衡的正常现象",
             cause=_NORMAL + "; which change of the membership they followed was not seen, and they did not last.",
+            cause_zh="{first_at:moment} 至 {last_at:moment} 期间关于消费组 {consumer_group} 的 {line_count:messages} "
+            "行日志（'not in cidAll'：{not_in_members_count:messages}，code 25、'not latest' 等："
+            "{refused_count:messages}）是重平衡的正常现象：没有观测到是哪次成员变化引起的，而它们没有持续。",
             do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
             "client comes or goes, membership_disagrees says so.",
+            do_next_zh="无需处理：40 秒内（两轮重平衡）会自行结束。如果在没有客户端加入或退出时仍持续，"
+            "membership_disagrees 会告警。",
         ),
     },
     title="log lines are the noise of a rebalance",
+    title_zh="重平衡期间的正常日志",
     table=("line_count", "not_in_members_count", "refused_count", "first_at", "last_at", "changed_at"),
     recovered="no such lines within the look-back window",
+    recovered_zh="回看窗口内没有此类日志",
 )
 
 

@@ -13,18 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, blocked_queues
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import Severity
 
 _DO_NEXT = (
     "Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that fails as often goes "
     "to %DLQ%{consumer_group}, and its queue goes on."
+)
+_DO_NEXT_ZH = (
+    "请把 {consumer_group} 的消费者的 maxReconsumeTimes 设为 {sane_retries}：失败达到该次数的消息会进入 %DLQ%"
+    "{consumer_group}，其队列继续推进。"
 )
 
 RULE = Rule(
@@ -36,27 +39,41 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} retries a failing message {max_reconsume_times:messages} times",
+            summary_zh="{consumer_group} 对失败的消息重试 {max_reconsume_times:messages} 次",
             cause="Orderly group {consumer_group} retries a message that fails {max_reconsume_times:messages} times in "
             "place ({sane_retries} are sane), so one bad message would block its queue for "
             "{blocking_ms:duration} at least.",
+            cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地重试 {max_reconsume_times:messages} 次（合理值为 "
+            "{sane_retries}），因此一条坏消息至少会阻塞其队列 {blocking_ms:duration}。",
             do_next=_DO_NEXT,
+            do_next_zh=_DO_NEXT_ZH,
         ),
         "unlimited": Texts(
             summary="{consumer_group} retries a failing message for ever",
+            summary_zh="{consumer_group} 对失败的消息无限重试",
             cause="Orderly group {consumer_group} retries a message that fails for ever in place (maxReconsumeTimes is "
             "not set), and messages fail now: one that keeps failing blocks its queue until somebody acts.",
+            cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地无限重试（未设置 maxReconsumeTimes），而目前有消息"
+            "失败：一直失败的消息会阻塞其队列，直到人工处理。",
             do_next=_DO_NEXT,
+            do_next_zh=_DO_NEXT_ZH,
         ),
         "blocking": Texts(
             summary="{consumer_group} retries a failing message without a sane limit",
+            summary_zh="{consumer_group} 对失败的消息重试次数没有合理上限",
             cause="Orderly group {consumer_group} retries a message that fails in place without a sane limit, with "
             "{queue_count} queue{queue_count:plural} of topic {topic} blocked by it now.",
+            cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地重试且没有合理上限，主题 {topic} 目前有 "
+            "{queue_count} 个队列因此被阻塞。",
             do_next=_DO_NEXT,
+            do_next_zh=_DO_NEXT_ZH,
         ),
     },
     title="too many retries in place",
+    title_zh="原地重试次数过多",
     table=("max_reconsume_times", "sane_retries"),
     recovered="the clients limit their retries, or are gone",
+    recovered_zh="客户端已限制重试次数，或已不存在",
 )
 _RETRY_MS = 1_000  # suspendCurrentQueueTimeMillis
 

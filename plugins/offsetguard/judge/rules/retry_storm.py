@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.known_figures import sum_of_known
 from offsetguard.model.verdicts import CannotTell, Severity
@@ -38,29 +37,44 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} fails for {failed_percent:.0f} % of its messages",
+            summary_zh="{consumer_group} 有 {failed_percent:.0f}% 的消息消费失败",
             cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
             "the round before ({retry_tps:.1f}/s), while it consumed {consume_tps:.1f}/s: its listener fails for "
             "{failed_percent:.0f} % of them; {retry_message_count:messages} are kept in its retry topics.",
+            cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试"
+            "（{retry_tps:.1f}/s），同期消费 {consume_tps:.1f}/s：监听器对其中 {failed_percent:.0f}% 消费失败；重试主"
+            "题中现有 {retry_message_count:messages} 条。",
             do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
             "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
             "messages become dead letters. mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} "
             "shows failures per second of each client.",
+            do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
+            "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。mqadmin consumerStatus -n "
+            "{name_servers:shell} -g {consumer_group:shell} 可查看每个客户端每秒的失败数。",
         ),
         "consumption_unknown": Texts(
             summary="{consumer_group} sends {retry_tps:.0f} messages/s back",
+            summary_zh="{consumer_group} 每秒有 {retry_tps:.0f} 条消息被打回重试",
             cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
             "the round before ({retry_tps:.1f}/s): its listener fails; how much it consumed in that time is not "
             "known, {retry_message_count:messages} are kept in its retry topics.",
+            cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试"
+            "（{retry_tps:.1f}/s）：监听器消费失败；同期消费了多少未知，重试主题中现有 {retry_message_count:messages} "
+            "条。",
             do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
             "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
             "messages become dead letters.",
+            do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
+            "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。",
         ),
     },
     title="many messages are tried again",
+    title_zh="大量消息重试",
     table=("retry_growth", "retry_tps", "consume_tps", "retry_message_count", "retry_max_times"),
     peak="retry_growth",
     group_needs=("retry_growth",),
     recovered="no more than a few of its messages fail",
+    recovered_zh="失败的消息已很少",
     calm_ms=5 * 60_000,  # retries come in waves: 10 s, 30 s, 1 min, 2 min ... after the failure
 )
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.broker_facts import BrokerFacts
 
@@ -36,6 +36,10 @@ _LOOK = (
     "Look at the slave's disk and at the network between the two; the slave's store.log, or in 5.x "
     "mqadmin haStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}, says whether it is connected."
 )
+_LOOK_ZH = (
+    "请检查从节点的磁盘和主从之间的网络；从节点的 store.log，或 5.x 中的 mqadmin haStatus -n {name_servers:shell} -c "
+    "{rocketmq_cluster:shell}，可查看是否已连接。"
+)
 
 RULE = Rule(
     id="slave_behind",
@@ -46,25 +50,40 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
+            summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", which is what the master wrote in the last {behind_ms:duration}: that much is lost if "
             "the master's disk is, and consumers that read from the slave are as late.",
+            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的"
+            "从节点：{slaves}），相当于主节点最近 {behind_ms:duration} 的写入量：主节点磁盘损坏时会丢失这么多，从从节"
+            "点读取的消费者也会晚这么久。",
             do_next=_LOOK,
+            do_next_zh=_LOOK_ZH,
         ),
         "standing_still": Texts(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
+            summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still.",
+            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的"
+            "从节点：{slaves}），且没有观测到新的写入：主从复制似乎已停滞。",
             do_next=_LOOK,
+            do_next_zh=_LOOK_ZH,
         ),
         "catching_up": Texts(
             summary="slave {worst_slave} was started lately and is {slave_behind_bytes:bytes} behind",
+            summary_zh="从节点 {worst_slave} 刚启动，落后 {slave_behind_bytes:bytes}",
             cause=_LACKS + "; it was started lately and catches up.",
+            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的"
+            "从节点：{slaves}）；它刚启动，正在追赶。",
             do_next="Nothing, as long as the distance shrinks.",
+            do_next_zh="只要差距在缩小就无需处理。",
         ),
     },
     title="a slave is behind",
+    title_zh="从节点落后",
     table=("slaves", "slave_behind_bytes", "behind_ms"),
     peak="slave_behind_bytes",
     recovered="the slaves have caught up",
+    recovered_zh="从节点已追上",
 )
 
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.evidence.window_progress import RECENTLY, finishes_messages, most_moves
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
@@ -46,23 +46,39 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} is slow on {topic}: {in_process:messages} messages are in process",
+            summary_zh="{consumer_group} 消费 {topic} 缓慢：{in_process:messages} 条消息处理中",
             cause=_LAG + ": consumption is slow, not stopped.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 "
+            "{in_process:messages} 条在客户端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）：是消费"
+            "缓慢，不是停止。",
             do_next=_FIND + "; more threads help a concurrent group, more queues an orderly one.",
+            do_next_zh="请找出监听器中的慢调用：mqadmin consumerStatus -n {name_servers:shell} -g "
+            "{consumer_group:shell} -s 可查看线程在做什么；并发消费组可增加线程，顺序消费组可增加队列。",
         ),
         "held_back": Texts(
             summary="{consumer_group}: one slow message holds back {worst_queue} of {topic}",
+            summary_zh="{consumer_group}：一条慢消息拖住了 {topic} 的 {worst_queue}",
             cause=_LAG + "; its committed offset {consumer_offset:messages} there has not moved for "
             "{held_ms:duration} while messages behind it are finished: one slow message holds it back, consumption is "
             "not stopped.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 "
+            "{in_process:messages} 条在客户端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）；那里的"
+            "消费位点 {consumer_offset:messages} 已 {held_ms:duration} 没有推进，而其后的消息已有消费完的：是一条慢消"
+            "息拖住了位点，并非停止消费。",
             do_next="Look at the message at offset {consumer_offset:messages} of queue {worst_queue} (id and keys: "
             "mqadmin queryMsgByOffset). " + _FIND + ".",
+            do_next_zh="请查看队列 {worst_queue} 位点 {consumer_offset:messages} 处的消息（id 和 keys：mqadmin "
+            "queryMsgByOffset）。请找出监听器中的慢调用：mqadmin consumerStatus -n {name_servers:shell} -g "
+            "{consumer_group:shell} -s 可查看线程在做什么。",
         ),
     },
     title="consumption is slow",
+    title_zh="消费缓慢",
     table=("effective_lag", "in_process", "available", "lag_ms", "online_client_count", "consume_rt_ms"),
     peak="in_process",
     group_needs=("effective_lag",),
     recovered="recovered: most of what waits is no longer in process at clients",
+    recovered_zh="已恢复：堆积的消息大多已不在客户端处理中",
 )
 
 

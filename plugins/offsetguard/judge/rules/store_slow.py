@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.broker_facts import BrokerFacts
 
@@ -35,26 +35,40 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="the store of {worst_broker} is slow",
+            summary_zh="{worst_broker} 的存储缓慢",
             cause="The store is slow on {broker_count} broker{broker_count:plural} of cluster {cluster} ({brokers}); "
             "on {worst_broker} the current write has held the page cache for {page_cache_lock_time_ms:duration}, the "
             "first of {send_queue_size:messages} send requests has waited {send_queue_head_wait_ms:duration}, and the "
             "first of {pull_queue_size:messages} pull requests {pull_queue_head_wait_ms:duration}: producers are "
             "refused, and consumers get their messages late.",
+            cause_zh="集群 {cluster} 有 {broker_count} 个 Broker 存储缓慢（{brokers}）；{worst_broker} 上当前写入已占"
+            "用 PageCache {page_cache_lock_time_ms:duration}，{send_queue_size:messages} 个发送请求的队首已等待 "
+            "{send_queue_head_wait_ms:duration}，{pull_queue_size:messages} 个拉取请求的队首已等待 "
+            "{pull_queue_head_wait_ms:duration}：生产者被拒绝，消费者收到消息延迟。",
             do_next="Look at disk and memory of {worst_broker} (iostat, free; PAGECACHERT in store.log): a full or "
             "shared disk, swapping, or consumers that read old messages from disk are the usual causes.",
+            do_next_zh="请检查 {worst_broker} 的磁盘和内存（iostat、free；store.log 中的 PAGECACHERT）：常见原因是磁盘"
+            "已满或被共用、使用了 swap，或消费者从磁盘读取旧消息。",
         ),
         "a_moment": Texts(
             summary="one write on {worst_broker} was slow",
+            summary_zh="{worst_broker} 上有一次写入缓慢",
             cause="On {worst_broker} of cluster {cluster} the current write had held the page cache for "
             "{page_cache_lock_time_ms:duration} when it was looked at, and the first of {send_queue_size:messages} "
             "send requests had waited {send_queue_head_wait_ms:duration}.",
+            cause_zh="观测时，集群 {cluster} 的 {worst_broker} 当前写入已占用 PageCache "
+            "{page_cache_lock_time_ms:duration}，{send_queue_size:messages} 个发送请求的队首已等待 "
+            "{send_queue_head_wait_ms:duration}。",
             do_next="Nothing, if it does not come again: one garbage collection or one flush looks like this.",
+            do_next_zh="如果不再出现则无需处理：一次 GC 或一次刷盘就会这样。",
         ),
     },
     title="a broker's store is slow",
+    title_zh="Broker 存储缓慢",
     table=("worst_broker", "page_cache_lock_time_ms", "send_queue_head_wait_ms", "pull_queue_head_wait_ms"),
     peak="page_cache_lock_time_ms",
     recovered="writes and pulls go through quickly again",
+    recovered_zh="写入和拉取已恢复正常",
     calm_ms=5 * 60_000,  # what is seen once a minute is a moment's figure
 )
 

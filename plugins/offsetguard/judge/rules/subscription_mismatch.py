@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, queues_by_group
 from offsetguard.judge.evidence.mismatch_kind import begun_at, mismatch_kind
 from offsetguard.judge.evidence.move_figures import passed_by, passed_evidence, skipped_at_most
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.log_facts import SubscriptionFacts
 
@@ -36,6 +36,11 @@ _SAME = (
     "consumed (mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
     "-s 'yyyy-MM-dd#HH:mm:ss:SSS')."
 )
+_SAME_ZH = (
+    "请让 {consumer_group} 的所有客户端使用相同的订阅关系，或为需要其他消息的客户端使用另一个消费组。被跳过的消息仍在 "
+    "Broker 上：订阅关系一致后，如需补消费，可将消费组重置到 {since:moment}（mqadmin resetOffsetByTime -n "
+    "{name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'）。"
+)
 
 RULE = Rule(
     id="subscription_mismatch",
@@ -46,42 +51,68 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
+            summary_zh="{consumer_group} 对 {topic} 的订阅关系不一致：有消息被跳过",
             cause=_DIFFER + _LOSING + "({losing_clients}) get only what matches both; since {since:moment} their "
             "offsets passed about {passed:messages} message{passed:plural} on {passed_queue_count} "
             "queue{passed_queue_count:plural}.",
+            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}："
+            "{member_expressions}；Broker 按 {broker_expressions} 过滤，因此 {losing_member_count} 个客户端"
+            "（{losing_clients}）只能收到同时匹配两者的消息；自 {since:moment} 起，它们在 {passed_queue_count} 个队列"
+            "上的位点越过了约 {passed:messages} 条消息。",
             do_next=_SAME,
+            do_next_zh=_SAME_ZH,
         ),
         "uncounted": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
+            summary_zh="{consumer_group} 对 {topic} 的订阅关系不一致：有消息被跳过",
             cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both "
             "(losing: {losing_clients}), at least since {since:moment}.",
+            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}："
+            "{member_expressions}；Broker 按 {broker_expressions} 过滤，客户端只能收到同时匹配两者的消息（丢消息的客户"
+            "端：{losing_clients}），至少从 {since:moment} 开始。",
             do_next=_SAME,
+            do_next_zh=_SAME_ZH,
         ),
         "topics_differ": Texts(
             summary="{unsubscribed_member_count} of {member_count} clients of {consumer_group} do not read {topic}",
+            summary_zh="{consumer_group} 的 {member_count} 个客户端中有 {unsubscribed_member_count} 个没有订阅 {topic}",
             cause="{unsubscribed_member_count} of {member_count} clients of consumer group {consumer_group} do not "
             "subscribe to topic {topic} ({unsubscribed_clients}), others do: the queues that the rebalance gives to "
             "them are not consumed.",
+            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端中有 {unsubscribed_member_count} 个没有订阅主"
+            "题 {topic}（{unsubscribed_clients}），其他客户端订阅了：重平衡分配给前者的队列无人消费。",
             do_next="Give each application a group of its own, or all clients of {consumer_group} the same topics.",
+            do_next_zh="请让每个应用使用各自的消费组，或让 {consumer_group} 的所有客户端订阅相同的主题。",
         ),
         "rolling": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic} at the moment",
+            summary_zh="{consumer_group} 对 {topic} 的订阅关系暂时不一致",
             cause=_DIFFER + "; the youngest was started at {since:moment}, so a deployment may go on.",
+            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}："
+            "{member_expressions}；最新的客户端启动于 {since:moment}，可能正在发布。",
             do_next="Nothing to do if a deployment is going on: meanwhile messages may be skipped. If it is not, this "
             "becomes a warning after 40 s.",
+            do_next_zh="如果正在发布则无需处理，但期间可能有消息被跳过。否则 40 秒后会升级为警告。",
         ),
         "alternating": Texts(
             summary="the subscription of {consumer_group} to {topic} alternates",
+            summary_zh="{consumer_group} 对 {topic} 的订阅关系反复变化",
             cause="Brokers changed the subscription of consumer group {consumer_group} to topic {topic} "
             "{changed_count} times, between {changed_expressions}, last at {since:moment}: clients subscribe "
             "differently, and get only what matches both. What each client subscribes to could not be seen.",
+            cause_zh="消费组 {consumer_group} 对主题 {topic} 的订阅关系在 Broker 上变化了 {changed_count} 次，在 "
+            "{changed_expressions} 之间切换，最近一次在 {since:moment}：客户端的订阅关系不一致，只能收到同时匹配两者的"
+            "消息。没有读到每个客户端各自的订阅关系。",
             do_next=_SAME,
+            do_next_zh=_SAME_ZH,
         ),
     },
     title="clients of one group subscribe differently",
+    title_zh="同一消费组的订阅关系不一致",
     table=("member_expressions", "broker_expressions", "losing_clients", "passed", "skipped_at_most", "since"),
     peak="passed",
     recovered="all its clients subscribe to the same",
+    recovered_zh="所有客户端的订阅关系已一致",
 )
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
@@ -26,7 +25,7 @@ from offsetguard.judge.evidence.usual_traffic import (
     judged_hours,
     not_yet_usual,
 )
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 
 WRITTEN_LATELY = timedelta(hours=6)
@@ -40,24 +39,37 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{topic}: nearly nothing is written, usually {usual_tps:.1f} messages/s",
+            summary_zh="{topic}：几乎没有写入，平时为 {usual_tps:.1f} 条/秒",
             cause="In the hour from {hour_start_at:moment} on, {hour_tps:.2f} messages per second were written to "
             "topic {topic}; at this hour of {week_count} earlier weeks it was {usual_tps:.1f}, give or take "
             "{usual_spread_tps:.1f} (last message stored {last_update_at:moment}).",
+            cause_zh="自 {hour_start_at:moment} 起的一小时内，主题 {topic} 每秒写入 {hour_tps:.2f} 条消息；此前 "
+            "{week_count} 周的同一时段为 {usual_tps:.1f}，上下浮动 {usual_spread_tps:.1f}（最后写入时间 "
+            "{last_update_at:moment}）。",
             do_next="See whether the producers of {topic} run and reach the brokers: "
             "mqadmin producer -n {name_servers:shell} -t {topic:shell}; on a holiday this may be as it should.",
+            do_next_zh="请检查 {topic} 的生产者是否在运行、能否连通 Broker：mqadmin producer -n {name_servers:shell} "
+            "-t {topic:shell}；节假日可能属于正常。",
         ),
         "less": Texts(
             summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
+            summary_zh="{topic}：写入 {hour_tps:.1f} 条/秒，平时为 {usual_tps:.1f}",
             cause="In the hour from {hour_start_at:moment} on, {hour_tps:.2f} messages per second were written to "
             "topic {topic}, {usual_percent:.0f} % of the {usual_tps:.1f} (give or take {usual_spread_tps:.1f}) of "
             "this hour in {week_count} earlier weeks.",
+            cause_zh="自 {hour_start_at:moment} 起的一小时内，主题 {topic} 每秒写入 {hour_tps:.2f} 条消息，是此前 "
+            "{week_count} 周同一时段 {usual_tps:.1f}（上下浮动 {usual_spread_tps:.1f}）的 {usual_percent:.0f}%。",
             do_next="Nothing, if the reason is known (a holiday, a producer that was moved). Otherwise see whether all "
             "producers run: mqadmin producer -n {name_servers:shell} -t {topic:shell}",
+            do_next_zh="如果原因已知（节假日、生产者迁移）则无需处理。否则请检查是否所有生产者都在运行：mqadmin "
+            "producer -n {name_servers:shell} -t {topic:shell}",
         ),
     },
     title="less traffic than usual",
+    title_zh="流量低于平时",
     table=("hour_tps", "usual_tps", "usual_spread_tps", "week_count", "hour_start_at", "last_update_at"),
     recovered="traffic is as usual at this hour again",
+    recovered_zh="流量已恢复到该时段的平时水平",
     calm_ms=CALM_MS,
 )
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Texts
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.usual_traffic import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 
 RULE = Rule(
@@ -28,16 +27,23 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
+            summary_zh="{topic}：写入 {hour_tps:.1f} 条/秒，平时为 {usual_tps:.1f}",
             cause="In the hour from {hour_start_at:moment} on, {hour_tps:.1f} messages per second were written to "
             "topic {topic}; at this hour of {week_count} earlier weeks it was {usual_tps:.1f}, give or take "
             "{usual_spread_tps:.1f}.",
+            cause_zh="自 {hour_start_at:moment} 起的一小时内，主题 {topic} 每秒写入 {hour_tps:.1f} 条消息；此前 "
+            "{week_count} 周的同一时段为 {usual_tps:.1f}，上下浮动 {usual_spread_tps:.1f}。",
             do_next="Nothing, if the reason is known (a campaign, a batch). Otherwise see who writes: "
             "mqadmin producer -n {name_servers:shell} -t {topic:shell}, and whether its groups keep up.",
+            do_next_zh="如果原因已知（营销活动、批处理）则无需处理。否则请查看由谁写入：mqadmin producer -n "
+            "{name_servers:shell} -t {topic:shell}，以及其消费组是否跟得上。",
         ),
     },
     title="more traffic than usual",
+    title_zh="流量高于平时",
     table=("hour_tps", "usual_tps", "usual_spread_tps", "week_count", "hour_start_at"),
     recovered="traffic is as usual at this hour again",
+    recovered_zh="流量已恢复到该时段的平时水平",
     calm_ms=CALM_MS,
 )
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.broker_facts import BrokerFacts
 
@@ -41,38 +41,60 @@ RULE = Rule(
         "default": Texts(
             summary="{half_message_count:messages} half message{half_message_count:plural} on {worst_broker}, and "
             "more in each round",
+            summary_zh="{worst_broker} 上有 {half_message_count:messages} 条半消息，且每轮都在增加",
             cause="{half_message_count:messages} half message{half_message_count:plural} lie on {worst_broker} of "
             "cluster {cluster} (brokers with more and more of them: {brokers}); since {since:moment} there were in no "
             "round fewer than in the one before: producers begin transactions and do not end them.",
+            cause_zh="集群 {cluster} 的 {worst_broker} 上有 {half_message_count:messages} 条半消息（半消息持续增加的 "
+            "Broker：{brokers}）；自 {since:moment} 起没有任何一轮减少：生产者开启了事务却没有结束它们。",
             do_next="The lines of checks in the broker's transaction.log name topic and producer group; "
             + _PRODUCERS
             + ".",
+            do_next_zh="Broker 的 transaction.log 中的回查日志会给出主题和生产者组；该组必须有生产者在线（mqadmin "
+            "producerConnection -n {name_servers:shell} -g GROUP -t TOPIC），并且其 checkLocalTransaction 必须返回事务"
+            "的结果。",
         ),
         "unchecked": Texts(
             summary="the check of transactions on {worst_broker} is late for {half_late_count:messages} half "
             "message{half_late_count:plural}",
+            summary_zh="{worst_broker} 的事务回查滞后，涉及 {half_late_count:messages} 条半消息",
             cause="{half_late_count:messages} of {half_message_count:messages} half messages on {worst_broker} of "
             "cluster {cluster} were stored 2 min ago or longer, and the broker's check has not passed them (brokers "
             "with such messages: {brokers}; seen since {since:moment}): transactions whose producer did not end them "
             "are neither asked for nor given up.",
+            cause_zh="集群 {cluster} 的 {worst_broker} 上 {half_message_count:messages} 条半消息中有 "
+            "{half_late_count:messages} 条写入已达 2 分钟以上，而 Broker 的回查尚未处理到它们（有此类消息的 Broker："
+            "{brokers}；自 {since:moment} 起观测到）：生产者未结束的事务既不会被回查，也不会被放弃。",
             do_next="Look at the broker's transaction.log for what the check does, and whether the broker can write: "
             "it stores each such message again (mqadmin brokerStatus -n {name_servers:shell} -c "
             "{rocketmq_cluster:shell} shows its disk).",
+            do_next_zh="请在 Broker 的 transaction.log 中查看回查的情况，并确认 Broker 能够写入：回查会重新写入每条这"
+            "样的消息（mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看其磁盘）。",
         ),
         "given_up": Texts(
             summary="{given_up_growth:messages} transaction{given_up_growth:plural} given up on {brokers}",
+            summary_zh="{brokers} 放弃了 {given_up_growth:messages} 个事务",
             cause="{given_up_growth:messages} transaction{given_up_growth:plural} that no producer ended were given up "
             "since the round before in cluster {cluster} ({brokers}), after as many checks as transactionCheckMax "
             "allows (15 if it is not set): their messages lie in TRANS_CHECK_MAX_TIME_TOPIC and are never delivered; "
             "{half_message_count:messages} half messages wait on {worst_broker}.",
+            cause_zh="自上一轮以来，集群 {cluster}（{brokers}）有 {given_up_growth:messages} 个生产者未结束的事务被放"
+            "弃，回查次数已达到 transactionCheckMax（默认 15）：它们的消息在 TRANS_CHECK_MAX_TIME_TOPIC 中，不会再投"
+            "递；{worst_broker} 上还有 {half_message_count:messages} 条半消息在等待。",
             do_next="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC prints the messages: "
             "REAL_TOPIC and PGROUP name topic and producer group; " + _PRODUCERS + ". Send again what matters.",
+            do_next_zh="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC 会打印这些消息："
+            "REAL_TOPIC 和 PGROUP 是主题和生产者组；该组必须有生产者在线（mqadmin producerConnection -n "
+            "{name_servers:shell} -g GROUP -t TOPIC），并且其 checkLocalTransaction 必须返回事务的结果。请重新发送其中"
+            "重要的消息。",
         ),
     },
     title="transactions are not ended",
+    title_zh="事务未结束",
     table=("worst_broker", "half_message_count", "half_late_count", "given_up_growth", "since"),
     peak="half_message_count",
     recovered="no transaction was given up for 30 min, and half messages do not pile up",
+    recovered_zh="30 分钟内没有事务被放弃，半消息也不再堆积",
     calm_ms=30 * 60_000,  # they are given up one by one, each after a quarter of an hour of checks: that is one trouble
 )
 _WORST_FIRST = ("given_up", "unchecked", "default")

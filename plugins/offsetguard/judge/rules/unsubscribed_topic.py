@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from offsetguard.catalogue import Sentence, Texts
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
-from offsetguard.judge.rule import Finding, Rule
+from offsetguard.judge.rule import Finding, Rule, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 from offsetguard.model.verdicts import CannotTell, Severity, State
 
@@ -36,23 +36,35 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="{consumer_group} no longer subscribes to {topic}",
+            summary_zh="{consumer_group} 已不再订阅 {topic}",
             cause=_NOBODY + ".",
+            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但没有一个订阅主题 {topic}，该主"
+            "题上有 {effective_lag:messages} 条它的消息等待消费。",
             do_next="If that is meant, let the group forget the topic, so that it is no longer judged: mqadmin "
             "deleteSubGroup with -r, or delete the offsets and create the group again. If not, see which deployment "
             "lost the subscription.",
+            do_next_zh="如果是有意的，请让消费组不再保留该主题的位点，以免继续被判断：mqadmin deleteSubGroup 加 -r，或"
+            "删除位点后重新创建消费组。否则请查明是哪次发布丢失了订阅。",
         ),
         "just_now": Texts(
             summary="{consumer_group} has stopped subscribing to {topic}",
+            summary_zh="{consumer_group} 刚刚停止订阅 {topic}",
             cause=_NOBODY + "; it committed there until {advanced_at:moment}.",
+            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但没有一个订阅主题 {topic}，该主"
+            "题上有 {effective_lag:messages} 条它的消息等待消费；最后一次提交位点在 {advanced_at:moment}。",
             do_next="See which deployment lost the subscription to {topic}: its messages are consumed by nobody until "
             "it is back, and then from the committed offset on.",
+            do_next_zh="请查明是哪次发布丢失了对 {topic} 的订阅：恢复之前其消息无人消费，恢复之后从已提交的消费位点继"
+            "续。",
         ),
     },
     title="topics nobody subscribes to",
+    title_zh="主题已无人订阅",
     table=("effective_lag", "lag_ms", "online_client_count", "advanced_at"),
     peak="effective_lag",
     group_needs=("effective_lag", "online_client_count"),
     recovered="over: a client subscribes to the topic, or nothing waits there any more",
+    recovered_zh="已结束：有客户端订阅该主题，或不再有消息等待",
 )
 
 
