@@ -37,7 +37,7 @@ async def look_whether_all_is_well() -> None:
 
 def _look() -> None:
     from offsetguard.config.workspace import Workspace
-    from offsetguard.decide.own_health import look
+    from offsetguard.decide.own_health import troubles_of
     from offsetguard.store.database import open_database
     from offsetguard_airflow.configuration import configuration
     from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
@@ -45,7 +45,7 @@ def _look() -> None:
     workspace = Workspace.from_environment()
     config = configuration(workspace, _log.error).config
     engine = open_database(workspace.database_url)
-    troubles = [one.text for one in look(engine, config, now=datetime.now(UTC))]
+    troubles = [one.text for one in troubles_of(engine, config, now=datetime.now(UTC))]
     engine.dispose()
     for trouble in troubles:
         _log.error("%s", trouble)

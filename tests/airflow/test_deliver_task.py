@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import current_time, open_database, reading, writing

@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.told import Channel, GroupKey, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
-from offsetguard.store import acknowledgements, incident_events, incidents, silences, told
+from offsetguard.store import acknowledgements, incident_events, incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard_peers.airflow_api import AirflowApi
 from offsetguard_peers.airflow_standalone import AirflowStandalone
@@ -90,10 +90,10 @@ def form_token(page: httpx.Response) -> str:
 
 def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStandalone, engine: Engine) -> None:
     incident = stored(engine, "seen")
-    key = ToldKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
-    known = Told(NOW, "thread", {incident.incident_id: ToldIncident(Severity.CRITICAL, NOW, NOW)})
+    key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
+    known = Notified(NOW, "thread", {incident.incident_id: NotifiedIncident(Severity.CRITICAL, NOW, NOW)})
     with writing(engine) as session:
-        told.save(session, {key: known})
+        notifications.save(session, {key: known})
     with client(airflow) as browser:
         listed = browser.get(LIST)
         assert (listed.status_code, incident.evidence.summary in listed.text) == (200, True)

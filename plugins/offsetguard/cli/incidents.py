@@ -21,10 +21,10 @@ from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Figure
-from offsetguard.store import acknowledgements, incident_events, listeners, silences
+from offsetguard.store import acknowledgements, incident_events, notifications, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_database, reading, writing
-from offsetguard.store.listeners import Listener
+from offsetguard.store.notifications import Recipient
 
 _LINE_TEXT_LIMIT = 1_000
 
@@ -34,7 +34,7 @@ def incident_as_json(
     acknowledgement: Acknowledgement | None,
     muting: Sequence[Silence],
     history: Sequence[IncidentEvent] | None = None,
-    listeners: Sequence[Listener] = (),
+    recipients: Sequence[Recipient] = (),
 ) -> dict[str, Any]:
     """Return one incident; times are ISO 8601 in UTC. `muting`: silences. `history`: None where nobody asked for it."""
     subject, evidence = incident.subject, incident.evidence
@@ -83,12 +83,12 @@ def incident_as_json(
                 "team": one.team,
                 "channel": one.channel.value,
                 "receiver": one.receiver,
-                "first_told_at": one.told.first_told_at.isoformat() if one.told else None,
-                "severity": one.told.severity.value if one.told else None,
-                "repeats": one.told.repeats if one.told else 0,
+                "first_told_at": one.notified.first_notified_at.isoformat() if one.notified else None,
+                "severity": one.notified.severity.value if one.notified else None,
+                "repeats": one.notified.repeats if one.notified else 0,
                 "muted": one.muted.value if one.muted else None,
             }
-            for one in listeners
+            for one in recipients
         ]
         document["history"] = [
             {"at": event.at.isoformat(), "kind": event.kind.value, "by": event.by, "text": event.text}
@@ -112,7 +112,7 @@ def incident_in_full(
     acknowledgement: Acknowledgement | None,
     muting: Sequence[Silence],
     history: Sequence[IncidentEvent],
-    listeners: Sequence[Listener],
+    recipients: Sequence[Recipient],
     *,
     now: datetime,
 ) -> Iterator[str]:
@@ -131,8 +131,8 @@ def incident_in_full(
         yield _safe(f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}")
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
-    for one in listeners:
-        told = f"told since {format_moment(one.told.first_told_at)}" if one.told else "not told"
+    for one in recipients:
+        told = f"told since {format_moment(one.notified.first_notified_at)}" if one.notified else "not told"
         muted = f", now {one.muted.value.replace('_', ' ')}" if one.muted else ""
         yield _safe(f"  {one.channel.value} to {one.receiver} (team {one.team}): {told}{muted}")
     for event in history:
@@ -229,7 +229,7 @@ def show(*, incident_id: str, output_format: str) -> None:
         history = incident_events.of_incident(session, one.incident_id)
         acknowledged = acknowledgements.of(session, [one.incident_id]).get(one.incident_id)
         muting = [silence for silence in silences.active(session, now) if silence.matches(one)]
-        concerned = listeners.of_incident(session, one)
+        concerned = notifications.recipients_of(session, one)
     if wants_json(output_format):
         click.echo(json.dumps(incident_as_json(one, acknowledged, muting, history, concerned)))
     else:

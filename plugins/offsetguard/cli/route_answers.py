@@ -21,9 +21,9 @@ from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval
+from offsetguard.model.notification import Mute
 from offsetguard.model.silence import Silence
 from offsetguard.model.time_zones import zone_of
-from offsetguard.model.told import Mute
 from offsetguard.model.verdicts import Severity
 
 _SPANS = ("group_wait_ms", "group_interval_ms", "repeat_interval_ms", "send_resolved", "digest_above")

@@ -28,8 +28,8 @@ from offsetguard.config.fields import (
 from offsetguard.config.sections import KEYS_AS_IN_THE_FILE, field_names
 from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
 from offsetguard.model.intervals import moment_in
+from offsetguard.model.notification import Channel, Receiver
 from offsetguard.model.time_zones import zone_of
-from offsetguard.model.told import Channel, Receiver
 from offsetguard.model.verdicts import Severity
 
 

@@ -1,8 +1,8 @@
-"""Who hears of which open incident in an interval, and what mutes it for whom.
+"""Who is notified of which open incident in an interval, and what mutes it for whom.
 
-One incident is heard by the receivers of its team's route and, once it was escalated, by those of the teams that its
+One incident is routed to the receivers of its team's route and, once it was escalated, to those of the teams that its
 escalation reached. Mutes are looked for in the order of `MuteReason`; the first one that holds is the one. Trouble
-that is itself silenced, in maintenance or in quiet hours, and was told to nobody before, mutes nothing below it.
+that is itself silenced, in maintenance or in quiet hours, unknown to everybody, mutes nothing below it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.decide.incidents.muting import Inhibitors, can_mute, maintenance_mute, quiet_mute, silence_mute
-from offsetguard.decide.incidents.timing import NOTHING_TOLD, Step, level_due, steps
+from offsetguard.decide.incidents.timing import NEVER_NOTIFIED, Step, level_due, steps
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, worst_first
 from offsetguard.model.intervals import Interval
+from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.time_zones import zone_of
-from offsetguard.model.told import GroupKey, Mute, MuteReason, Told, ToldIncident, ToldKey
 
 _ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})
 
@@ -34,12 +34,12 @@ class Circumstances:
     now: datetime  # silences and quiet hours are about people: they follow the clock
     silences: Sequence[Silence]
     acknowledged: Mapping[str, Acknowledgement]  # by incident id
-    told: Mapping[ToldKey, Told]
+    notified: Mapping[NotificationKey, Notified]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """One open incident as one receiver may hear of it."""
+class Routed:
+    """One open incident on its way to one receiver."""
 
     incident: Incident
     route: Route  # of the receiver's team
@@ -51,20 +51,20 @@ class Audience:
     """The receivers of a cluster's open incidents; made once per interval."""
 
     def __init__(self, config: Config, given: Circumstances, open_incidents: Iterable[Incident]) -> None:
-        """`open_incidents`: all of the cluster; those of severity INFO are heard by nobody."""
+        """`open_incidents`: all of the cluster; those of severity INFO go to nobody."""
         self._config = config
         self._given = given
         sent = [incident for incident in open_incidents if incident.evidence.severity.is_sent]
         self._zones: dict[str, tzinfo] = {}
-        unheard = {one.incident_id for one in sent if can_mute(one) and self._is_unheard(one)}
-        self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unheard)
-        self._unheard = Inhibitors(one for one in sent if one.incident_id in unheard)
+        unnotified = {one.incident_id for one in sent if can_mute(one) and self._is_unnotified(one)}
+        self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unnotified)
+        self._unnotified = Inhibitors(one for one in sent if one.incident_id in unnotified)
         self.escalated: list[Incident] = []  # with their new levels
         self.history: list[IncidentEvent] = []
         self.muted_by: Counter[str] = Counter()  # incident id -> how many it mutes
-        self.heard: defaultdict[ToldKey, list[Heard]] = defaultdict(list)
+        self.routed: defaultdict[NotificationKey, list[Routed]] = defaultdict(list)
         for incident in sorted(sent, key=worst_first):
-            self._tell(incident)
+            self._route(incident)
 
     def team_of(self, incident: Incident) -> str:
         """Return the team that an incident belongs to."""
@@ -72,7 +72,7 @@ class Audience:
         return self._config.default_team if group is None else self._config.policy(incident.subject.cluster, group).team
 
     def route_of(self, team: str, incident: Incident) -> Route:
-        """Return how a team hears of an incident."""
+        """Return how a team is notified of an incident."""
         subject = incident.subject
         return self._config.route(
             team,
@@ -94,78 +94,78 @@ class Audience:
             or (quiet_mute(incident, route.quiet_hours, self._zone(route), given.now) if route.quiet_hours else None)
         )
 
-    def _is_unheard(self, incident: Incident) -> bool:
-        """Whether nobody of its own team hears of an incident or ever did: it cannot speak for what lies below it."""
+    def _is_unnotified(self, incident: Incident) -> bool:
+        """Whether nobody of its own team is or was notified of an incident: it cannot speak for what lies below it."""
         team = self.team_of(incident)
         route = self.route_of(team, incident)
         group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
-        keys = (ToldKey(group, channel, receiver) for channel, receiver in route.receivers)
-        known = any(incident.incident_id in self._given.told.get(key, NOTHING_TOLD).firing for key in keys)
+        keys = (NotificationKey(group, channel, receiver) for channel, receiver in route.receivers)
+        known = any(incident.incident_id in self._given.notified.get(key, NEVER_NOTIFIED).firing for key in keys)
         return not known and self._mute_by_people(incident, route) is not None
 
-    def _tell(self, incident: Incident) -> None:
+    def _route(self, incident: Incident) -> None:
         team = self.team_of(incident)
         route = self.route_of(team, incident)
         group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
-        own = [ToldKey(group, channel, receiver) for channel, receiver in route.receivers]
+        own = [NotificationKey(group, channel, receiver) for channel, receiver in route.receivers]
         before = self._muted_before(incident, own)
         mute = self.mute_of(incident, route, before)
         if mute is not None and mute.reason is MuteReason.INHIBITION:
             self.muted_by[mute.by] += 1
         self._keep_history(incident, mute, before)
         for key in own:
-            self.heard[key].append(Heard(incident, route, mute or self._acknowledgement(incident, key)))
+            self.routed[key].append(Routed(incident, route, mute or self._acknowledgement(incident, key)))
         chain = steps(team, lambda name: self.route_of(name, incident)) if route.escalate_to else ()
         if not chain:
             return
         incident = self._escalated(incident, chain, own, muted=mute is not None)
-        heard_by = set(own)
+        reached = set(own)
         for step in chain[: incident.escalation_level]:
             further = self.route_of(step.team, incident)
             for channel, receiver in further.receivers:
-                key = ToldKey(group, channel, receiver)
-                if key not in heard_by:
-                    heard_by.add(key)
+                key = NotificationKey(group, channel, receiver)
+                if key not in reached:
+                    reached.add(key)
                     kept = self.mute_of(incident, further, before) or self._acknowledgement(incident, key)
-                    self.heard[key].append(Heard(incident, further, kept, step.from_team))
+                    self.routed[key].append(Routed(incident, further, kept, step.from_team))
 
     def _mute_from_above(self, incident: Incident, before: MuteReason | None) -> Mute | None:
         """Return the inhibition, or the wait that follows it: until an interval has shown the incident again."""
         mute = self._inhibitors.mute(incident)
         if mute is not None or before not in _ABOVE:
             return mute
-        if self._unheard.mute(incident) is not None:
+        if self._unnotified.mute(incident) is not None:
             return None  # the trouble goes on, and nobody hears of it any more
         unseen = incident.unknown_since is not None or incident.good_count > 0
         return Mute(MuteReason.UNTIL_SEEN, "", Sentence("muted_until_seen")) if unseen else None
 
-    def _acknowledgement(self, incident: Incident, key: ToldKey) -> Mute | None:
-        """Return the mute of an acknowledgement; it ends when the incident gets worse than it was told."""
+    def _acknowledgement(self, incident: Incident, key: NotificationKey) -> Mute | None:
+        """Return the mute of an acknowledgement; it ends when the incident is worse than last notified."""
         acknowledgement = self._given.acknowledged.get(incident.incident_id)
         if acknowledgement is None:
             return None
-        known = self._given.told.get(key, NOTHING_TOLD).firing.get(incident.incident_id)
+        known = self._given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id)
         if known is not None:
             worse = incident.evidence.severity.rank > known.severity.rank
-            if worse or acknowledgement.at < known.severity_told_at:
+            if worse or acknowledgement.at < known.severity_notified_at:
                 return None
         author = acknowledgement.author
         return Mute(MuteReason.ACKNOWLEDGED, author, Sentence("muted_by_acknowledgement", author=author))
 
     def _escalated(
-        self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey], *, muted: bool
+        self, incident: Incident, chain: tuple[Step, ...], own: Sequence[NotificationKey], *, muted: bool
     ) -> Incident:
         """Raise the level of an incident by one when that is due; the next level may be due in the next interval."""
         if muted or any(self._acknowledgement(incident, key) is not None for key in own):
             return incident
-        told = self._told_to_last(incident, chain, own)
-        if not told:
+        reached = self._known_to_last_team(incident, chain, own)
+        if not reached:
             return incident
         level = level_due(
             chain,
             level=incident.escalation_level,
-            repeats=max(known.repeats for known in told),
-            first_told_at=min(known.first_told_at for known in told),
+            repeats=max(known.repeats for known in reached),
+            first_notified_at=min(known.first_notified_at for known in reached),
             interval=self._given.interval,
         )
         if level == incident.escalation_level:
@@ -176,22 +176,25 @@ class Audience:
         self._happened(incident, EventKind.ESCALATED, f"escalated from team {step.from_team} to team {step.team}")
         return incident
 
-    def _told_to_last(self, incident: Incident, chain: tuple[Step, ...], own: Sequence[ToldKey]) -> list[ToldIncident]:
+    def _known_to_last_team(
+        self, incident: Incident, chain: tuple[Step, ...], own: Sequence[NotificationKey]
+    ) -> list[NotifiedIncident]:
         """Return how the team that the next step leads from knows an incident: by receivers that none before it has."""
         level = min(incident.escalation_level, len(chain))
-        before: set[ToldKey] = set()
-        heard_by = set(own)
+        before: set[NotificationKey] = set()
+        reached = set(own)
         for step in chain[:level]:
             receivers = self.route_of(step.team, incident).receivers
-            further = {ToldKey(own[0].group, channel, receiver) for channel, receiver in receivers} - heard_by - before
+            keys = {NotificationKey(own[0].group, channel, receiver) for channel, receiver in receivers}
+            further = keys - reached - before
             if further:  # empty: the step added nobody, and those before it go on to count
-                before |= heard_by
-                heard_by = further
-        rows = (self._given.told.get(key, NOTHING_TOLD).firing.get(incident.incident_id) for key in heard_by)
+                before |= reached
+                reached = further
+        rows = (self._given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id) for key in reached)
         return [known for known in rows if known is not None]
 
-    def _muted_before(self, incident: Incident, own: Iterable[ToldKey]) -> MuteReason | None:
-        known = (self._given.told.get(key, NOTHING_TOLD).muted.get(incident.incident_id) for key in own)
+    def _muted_before(self, incident: Incident, own: Iterable[NotificationKey]) -> MuteReason | None:
+        known = (self._given.notified.get(key, NEVER_NOTIFIED).muted.get(incident.incident_id) for key in own)
         return next((reason for reason in known if reason is not None), None)
 
     def _keep_history(self, incident: Incident, mute: Mute | None, before: MuteReason | None) -> None:

@@ -30,9 +30,8 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell
-from offsetguard.store import absences, broker_marks, incident_events, judged_intervals, outbox
+from offsetguard.store import absences, broker_marks, incident_events, judged_intervals, notifications, outbox
 from offsetguard.store import incidents as incident_store
-from offsetguard.store import told as told_store
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 
@@ -108,7 +107,7 @@ def judge_interval(
         if not dry_run:
             serialize(session, f"judge {facts.cluster}")
             if judged_intervals.mark_ahead(session, facts.cluster, now):
-                told_store.not_after(session, facts.cluster, facts.interval.start)
+                notifications.not_after(session, facts.cluster, facts.interval.start)
         mode = _mode(session, facts, config, now, replay=replay, notify_late=notify_late)
         report = JudgeReport(
             facts.cluster,
@@ -205,7 +204,7 @@ def _write(session: Session, report: JudgeReport, *, complete: bool, now: dateti
     incident_store.save(session, report.planned.escalated)
     incident_store.forget(session, [one.incident_id for one in report.changes.vanished])
     incident_events.record(session, report.history)
-    told_store.save(session, report.planned.told)
+    notifications.save(session, report.planned.notified)
     for message in report.messages:
         outbox.enqueue(
             session,

@@ -18,9 +18,9 @@ from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident
+from offsetguard.model.notification import GroupKey
 from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE, data_docs_url, incident_url
 from offsetguard.model.silence import Acknowledgement
-from offsetguard.model.told import GroupKey
 from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 from offsetguard.model.views import (
     DigestSection,
@@ -39,8 +39,8 @@ PICTURED_INCIDENTS = 3  # with the curve of their lag, and forecasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """How a message is told beside what it is about; everything has a default."""
+class MessageContext:
+    """What a message says beside what it is about; everything has a default."""
 
     language: str = "en"
     time_zone: str = "UTC"
@@ -62,13 +62,13 @@ def message_view(
     interval_start: datetime,
     thread_key: str,
     config: Config,
-    telling: Telling | None = None,
+    context: MessageContext | None = None,
 ) -> MessageView:
     """Return what one message says; `firing`: worst first; `resolved` comes with how each ended."""
-    told = telling or Telling()
+    context = context or MessageContext()
     page_url = config.delivery.page_url
-    locale = Locale.of(told.language, told.time_zone)
-    one_of = _Writer(told, page_url, interval_start, catalogue(locale))
+    locale = Locale.of(context.language, context.time_zone)
+    one_of = _Writer(context, page_url, interval_start, catalogue(locale))
     groups = {one.subject.consumer_group for one in (firing or [one for one, _ in resolved])} - {None}
     return MessageView(
         team=key.team,
@@ -85,15 +85,15 @@ def message_view(
         ),
         page_url=page_url,
         data_docs_url=None if page_url is None else data_docs_url(page_url, key.cluster),
-        language=told.language,
-        time_zone=told.time_zone,
+        language=context.language,
+        time_zone=context.time_zone,
         hidden_firing=max(0, len(firing) - INCIDENTS_KEPT),
         hidden_resolved=max(0, len(resolved) - INCIDENTS_KEPT),
         group_count=len(groups),
-        muted_count=sum(told.muted.values()),
-        repeat_count=told.repeat_count,
-        escalated_from=told.escalated_from,
-        late=told.late,
+        muted_count=sum(context.muted.values()),
+        repeat_count=context.repeat_count,
+        escalated_from=context.escalated_from,
+        late=context.late,
     )
 
 
@@ -101,19 +101,19 @@ def message_view(
 class _Writer:
     """Writes incidents as one message shows them."""
 
-    telling: Telling
+    context: MessageContext
     page_url: str | None
     interval_start: datetime
     words: Catalogue
 
     def incident(self, incident: Incident, *, place: int, ended: str | None = None) -> IncidentView:
         """`place`: in the message, from 0; `ended`: how, where it is over for its readers; may be empty."""
-        evidence, subject, told = incident.evidence, incident.subject, self.telling
+        evidence, subject, context = incident.evidence, incident.subject, self.context
         detailed = place < DETAILED_INCIDENTS
-        outlooks = told.outlooks if ended is None and place < PICTURED_INCIDENTS else None
+        outlooks = context.outlooks if ended is None and place < PICTURED_INCIDENTS else None
         said = IncidentWords(incident, self.words.locale)
         resolution = said.resolution or (ended and self.words.read(ended))
-        acknowledged = told.acknowledged.get(incident.incident_id)
+        acknowledged = context.acknowledged.get(incident.incident_id)
         page = None if self.page_url is None else incident_url(self.page_url, incident.incident_id)
         about = subject.consumer_group, subject.topic
         return IncidentView(
@@ -141,8 +141,8 @@ class _Writer:
             lag_curve=outlooks.lag_curve(*about) if outlooks else (),
             drain_ms=outlooks.drain_ms(*about) if outlooks and "drain_low_ms" not in evidence.figures else None,
             loss_ms=outlooks.loss_ms(*about) if outlooks and "loss_low_ms" not in evidence.figures else None,
-            muted_count=told.muted.get(incident.incident_id, 0),
-            muted_when_resolved=self.words.read(told.muted_when_resolved.get(incident.incident_id, "")) or None,
+            muted_count=context.muted.get(incident.incident_id, 0),
+            muted_when_resolved=self.words.read(context.muted_when_resolved.get(incident.incident_id, "")) or None,
             acknowledged_at=acknowledged.at if acknowledged else None,
             acknowledged_by=acknowledged.author if acknowledged else None,
             acknowledgement=(acknowledged.comment or None) if acknowledged else None,

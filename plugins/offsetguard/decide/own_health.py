@@ -83,7 +83,7 @@ def find_troubles(
     return tuple(troubles)
 
 
-def look(engine: Engine, config: Config, *, now: datetime) -> tuple[Trouble, ...]:
+def troubles_of(engine: Engine, config: Config, *, now: datetime) -> tuple[Trouble, ...]:
     """Return what has stopped, by the limits of the configuration."""
     delivery = config.delivery
     return find_troubles(

@@ -1,8 +1,9 @@
 """Which messages an interval gives: per (team, cluster, rule) and receiver the decision, and what follows from it.
 
-What was last told stands in the table `told`. Incidents of severity INFO are history only: nobody is told, and one that
-was told while it was worse counts as resolved; so does one that others hear of now. A message shows everything that
-fires and was told, muted or not, and what is new; what is muted and was never told is only counted where it is muted.
+What each receiver was last notified of stands in the table `last_notifications`. Incidents of severity INFO are history
+only: nobody is notified, and one whose receiver was notified while it was worse counts as resolved; so does one that
+goes to others now. A message shows everything that fires and its receiver knows of, muted or not, and what is new; what
+is muted and not known to the receiver is only counted where it is muted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from sqlalchemy.orm import Session
 
 from offsetguard.config import Config
 from offsetguard.config.routes import RECEIVER_LISTS, Route
-from offsetguard.decide.audience import Audience, Circumstances, Heard
+from offsetguard.decide.audience import Audience, Circumstances, Routed
 from offsetguard.decide.incidents.timing import (
-    NOTHING_TOLD,
+    NEVER_NOTIFIED,
     Candidate,
     Decision,
     Timing,
@@ -27,16 +28,15 @@ from offsetguard.decide.incidents.timing import (
     steps,
 )
 from offsetguard.decide.message_views import digest
-from offsetguard.decide.news import KnownIncidents, News, Writer
+from offsetguard.decide.notifications import KnownIncidents, Notification, Writer
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.model.digests import digest_of
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.told import Channel, GroupKey, Receiver, Told, ToldIncident, ToldKey
+from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident, Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DigestView, MessageView, NotificationReason
-from offsetguard.store import acknowledgements, silences
-from offsetguard.store import told as told_store
+from offsetguard.store import acknowledgements, notifications, silences
 
 _MAY_BE_ESCALATIONS = frozenset(
     {NotificationReason.FIRST, NotificationReason.NEW_FIRING, NotificationReason.WORSE, NotificationReason.GROUP_WAIT}
@@ -57,9 +57,9 @@ class PlannedMessage:
 class GroupDecision:
     """What was decided about the incidents of one (team, cluster, rule) for one receiver, and why."""
 
-    key: ToldKey
+    key: NotificationKey
     decision: Decision
-    news: News | None = None  # None: nothing is sent
+    notification: Notification | None = None  # None: nothing is sent
     muted_count: int = 0  # firing incidents that start no message for this receiver
 
 
@@ -69,7 +69,7 @@ class Plan:
 
     decisions: tuple[GroupDecision, ...] = ()
     messages: tuple[PlannedMessage, ...] = ()  # a digest stands for the mails that it is made of
-    told: Mapping[ToldKey, Told] = field(default_factory=dict)  # what changes
+    notified: Mapping[NotificationKey, Notified] = field(default_factory=dict)  # what changes
     escalated: tuple[Incident, ...] = ()  # with their new levels
     history: tuple[IncidentEvent, ...] = ()  # muted, heard again, escalated
 
@@ -86,7 +86,7 @@ def plan(
     outlooks: Outlooks | None = None,
     late: bool = False,
 ) -> Plan:
-    """Decide for every receiver that something fires for, or that was told of something; reads only.
+    """Decide for every receiver that something fires for, or that was notified of something; reads only.
 
     `open_incidents`: all of the cluster, without pending ones. `resolved`: those of this interval, which the database
     may not know yet. `late`: the messages are marked as being about the past.
@@ -97,19 +97,19 @@ def plan(
         now=now,
         silences=silences.active(session, now),
         acknowledged=acknowledgements.of(session, {one.incident_id for one in all_open}),
-        told=told_store.of_cluster(session, cluster),
+        notified=notifications.of_cluster(session, cluster),
     )
     audience = Audience(config, given, all_open)
     incidents = KnownIncidents(session, (*all_open, *resolved))
     planner = _Planner(config, given, audience, incidents)
-    decisions = tuple(planner.decide(key) for key in sorted({*audience.heard, *given.told}))
+    decisions = tuple(planner.decide(key) for key in sorted({*audience.routed, *given.notified}))
     writer = Writer(config, given, audience, incidents)
-    sent = [(one.key, one.news) for one in decisions if one.news is not None]
-    views = [(key, news, writer.view(news, outlooks=outlooks, late=late)) for key, news in sent]
+    sent = [(one.key, one.notification) for one in decisions if one.notification is not None]
+    views = [(key, notification, writer.view(notification, outlooks=outlooks, late=late)) for key, notification in sent]
     return Plan(
         decisions,
         tuple(_messages(views, interval)),
-        {key: now_told for key, now_told in planner.told.items() if now_told != given.told.get(key, NOTHING_TOLD)},
+        {key: now for key, now in planner.notified.items() if now != given.notified.get(key, NEVER_NOTIFIED)},
         tuple(audience.escalated),
         tuple(audience.history),
     )
@@ -124,34 +124,37 @@ class _Planner:
         self._audience = audience
         self._incidents = incidents
         self._receivers = _receivers(config)
-        self.told: dict[ToldKey, Told] = {}  # after this interval
+        self.notified: dict[NotificationKey, Notified] = {}  # after this interval
 
-    def decide(self, key: ToldKey) -> GroupDecision:
-        heard = self._audience.heard.get(key, [])
-        told = self._given.told.get(key, NOTHING_TOLD)
-        if not heard and (key.channel, key.receiver) not in self._receivers:
-            self.told[key] = NOTHING_TOLD
+    def decide(self, key: NotificationKey) -> GroupDecision:
+        routed = self._audience.routed.get(key, [])
+        last = self._given.notified.get(key, NEVER_NOTIFIED)
+        if not routed and (key.channel, key.receiver) not in self._receivers:
+            self.notified[key] = NEVER_NOTIFIED
             return GroupDecision(key, Decision(send=False, reason=NotificationReason.RECEIVER_REMOVED))
-        route = heard[0].route if heard else self._route_of_told(key, told)
-        muted = {one.incident.incident_id: one.mute.reason for one in heard if one.mute is not None}
+        route = routed[0].route if routed else self._route_of_last(key, last)
+        muted = {one.incident.incident_id: one.mute.reason for one in routed if one.mute is not None}
         timing = _timing(route)
-        decision = self._decision(told, heard, timing)
+        decision = self._decision(last, routed, timing)
         if not decision.send:
-            kept = replace(told, muted=muted)
-            self.told[key] = after_silence(self._given.interval, kept, timing, decision.reason)
+            kept = replace(last, muted=muted)
+            self.notified[key] = after_silence(self._given.interval, kept, timing, decision.reason)
             return GroupDecision(key, decision, muted_count=len(muted))
-        news = self._news(key.group, decision.reason, told, heard, route)
-        self.told[key] = Told(
+        notification = self._notification(key.group, decision.reason, last, routed, route)
+        self.notified[key] = Notified(
             at=self._given.interval.start,
-            thread_key=news.thread_key,
-            firing={one.incident.incident_id: self._told_incident(one, told, decision.reason) for one in news.shown},
+            thread_key=notification.thread_key,
+            firing={
+                one.incident.incident_id: self._notified_incident(one, last, decision.reason)
+                for one in notification.shown
+            },
             muted=muted,
-            repeat_count=news.repeat_count,
-            ended=None if news.shown else told.worst,
+            repeat_count=notification.repeat_count,
+            ended=None if notification.shown else last.worst,
         )
-        return GroupDecision(key, decision, news, len(muted))
+        return GroupDecision(key, decision, notification, len(muted))
 
-    def _decision(self, told: Told, heard: Sequence[Heard], timing: Timing) -> Decision:
+    def _decision(self, last: Notified, routed: Sequence[Routed], timing: Timing) -> Decision:
         candidates = [
             Candidate(
                 one.incident.incident_id,
@@ -159,17 +162,17 @@ class _Planner:
                 one.incident.opened_at,
                 one.mute.reason if one.mute else None,
             )
-            for one in heard
+            for one in routed
         ]
-        decision = decide_in_time(self._given.interval, told, candidates, timing)
-        new = [one for one in heard if one.mute is None and one.incident.incident_id not in told.firing]
+        decision = decide_in_time(self._given.interval, last, candidates, timing)
+        new = [one for one in routed if one.mute is None and one.incident.incident_id not in last.firing]
         if decision.reason in _MAY_BE_ESCALATIONS and new and all(one.escalated_from is not None for one in new):
             return Decision(send=True, reason=NotificationReason.ESCALATED)
         return decision
 
-    def _route_of_told(self, key: ToldKey, told: Told) -> Route:
+    def _route_of_last(self, key: NotificationKey, last: Notified) -> Route:
         """Return how the receiver heard of the worst incident that was told, where none of them fires any more."""
-        worst = min(told.firing, key=lambda one: (-told.firing[one].severity.rank, one), default=None)
+        worst = min(last.firing, key=lambda one: (-last.firing[one].severity.rank, one), default=None)
         incident = None if worst is None else self._incidents.by_id([worst]).get(worst)
         group = key.group
 
@@ -178,40 +181,40 @@ class _Planner:
                 team,
                 group.cluster,
                 rule_id=group.rule_id,
-                severity=told.worst or Severity.CRITICAL,
+                severity=last.worst or Severity.CRITICAL,
                 consumer_group=None if incident is None else incident.subject.consumer_group,
             )
 
         routes = [route_of(group.team), *(route_of(step.team) for step in steps(group.team, route_of))]
         return next((one for one in routes if (key.channel, key.receiver) in one.receivers), routes[0])
 
-    def _news(
-        self, group: GroupKey, reason: NotificationReason, told: Told, heard: Sequence[Heard], route: Route
-    ) -> News:
-        shown = [one for one in heard if one.mute is None or one.incident.incident_id in told.firing]
-        firing_ids = {one.incident.incident_id for one in heard}
-        goes_on = told.firing.keys() if route.send_resolved else told.firing.keys() & firing_ids
-        return News(
+    def _notification(
+        self, group: GroupKey, reason: NotificationReason, last: Notified, routed: Sequence[Routed], route: Route
+    ) -> Notification:
+        shown = [one for one in routed if one.mute is None or one.incident.incident_id in last.firing]
+        firing_ids = {one.incident.incident_id for one in routed}
+        goes_on = last.firing.keys() if route.send_resolved else last.firing.keys() & firing_ids
+        return Notification(
             group,
             reason,
             # a thread lasts as long as its spell: a resolve notice ends it, or silence where none is wanted
-            told.thread_key if goes_on else _thread_key(group, self._given.interval),
-            told.repeat_count + 1 if reason is NotificationReason.REPEAT else 0,
+            last.thread_key if goes_on else _thread_key(group, self._given.interval),
+            last.repeat_count + 1 if reason is NotificationReason.REPEAT else 0,
             route,
             shown,
-            sorted(told.firing.keys() - firing_ids) if route.send_resolved else (),
+            sorted(last.firing.keys() - firing_ids) if route.send_resolved else (),
         )
 
-    def _told_incident(self, heard: Heard, told: Told, reason: NotificationReason) -> ToldIncident:
-        severity, now = heard.incident.evidence.severity, self._given.now
-        known = told.firing.get(heard.incident.incident_id)
+    def _notified_incident(self, routed: Routed, last: Notified, reason: NotificationReason) -> NotifiedIncident:
+        severity, now = routed.incident.evidence.severity, self._given.now
+        known = last.firing.get(routed.incident.incident_id)
         if known is None:
-            return ToldIncident(severity, self._given.interval.start, now)
-        repeated = reason is NotificationReason.REPEAT and heard.mute is None
-        return ToldIncident(
+            return NotifiedIncident(severity, self._given.interval.start, now)
+        repeated = reason is NotificationReason.REPEAT and routed.mute is None
+        return NotifiedIncident(
             severity,
-            known.first_told_at,
-            now if severity.rank > known.severity.rank else known.severity_told_at,
+            known.first_notified_at,
+            now if severity.rank > known.severity.rank else known.severity_notified_at,
             known.repeats + 1 if repeated else known.repeats,
         )
 
@@ -222,15 +225,18 @@ def _timing(route: Route) -> Timing:
     )
 
 
-def _messages(views: Sequence[tuple[ToldKey, News, MessageView]], interval: Interval) -> Iterator[PlannedMessage]:
+_Written = tuple[NotificationKey, Notification, MessageView]
+
+
+def _messages(views: Sequence[_Written], interval: Interval) -> Iterator[PlannedMessage]:
     """Give the mails, a digest for each team of which a receiver would get too many, then everything else."""
-    mails: defaultdict[tuple[str, str, str, str], list[tuple[ToldKey, News, MessageView]]] = defaultdict(list)
-    for key, news, view in views:
+    mails: defaultdict[tuple[str, str, str, str], list[_Written]] = defaultdict(list)
+    for key, notification, view in views:
         if key.channel is Channel.MAIL:
-            mails[key.receiver, key.group.team, view.language, view.time_zone].append((key, news, view))
+            mails[key.receiver, key.group.team, view.language, view.time_zone].append((key, notification, view))
     for (receiver, *_), found in mails.items():
         messages = [_message(key, view, interval) for key, _, view in found]
-        if len(found) <= min(news.route.digest_above for _, news, _ in found):
+        if len(found) <= min(notification.route.digest_above for _, notification, _ in found):
             yield from messages
         else:
             yield _digest_of(receiver, messages, [view for *_, view in found])
@@ -242,7 +248,7 @@ def _digest_of(receiver: str, messages: Sequence[PlannedMessage], views: Sequenc
     return PlannedMessage(key, Channel.MAIL, receiver, digest(views, thread_key=key[:32]))
 
 
-def _message(key: ToldKey, view: MessageView, interval: Interval) -> PlannedMessage:
+def _message(key: NotificationKey, view: MessageView, interval: Interval) -> PlannedMessage:
     content = (
         *(f"firing {one.incident_id} {one.severity}" for one in view.firing),
         *(f"resolved {one.incident_id}" for one in view.resolved),

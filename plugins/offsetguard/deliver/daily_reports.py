@@ -23,9 +23,9 @@ from offsetguard.judge.registry import rule_title
 from offsetguard.model.digests import digest_of
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.notification import Channel
 from offsetguard.model.page_addresses import incident_url
 from offsetguard.model.time_zones import zone_of
-from offsetguard.model.told import Channel
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     CLUSTERS_LISTED,
@@ -60,16 +60,16 @@ def write_daily_reports(engine: Engine, config: Config, *, now: datetime) -> tup
     for team in sorted({*config.teams, config.default_team}):
         route = config.route(team, "", rule_id=DAILY_REPORT, severity=Severity.INFO)
         at = config.daily_report_at(team)
-        day = None if at is None else day_to_tell(at, route.time_zone, now)
+        day = None if at is None else day_to_report(at, route.time_zone, now)
         receivers = [receiver for channel, receiver in route.receivers if channel is Channel.MAIL]
         if day is not None and receivers and route.heard_by == team:
             keys = {digest_of(DAILY_REPORT, team, day.isoformat(), receiver): receiver for receiver in receivers}
-            told = _tell(engine, keys, partial(daily_report, config=config, route=route, day=day), now)
-            written += [WrittenReport(team, day, receiver) for receiver in told]
+            enqueued = _enqueue(engine, keys, partial(daily_report, config=config, route=route, day=day), now)
+            written += [WrittenReport(team, day, receiver) for receiver in enqueued]
     return tuple(written)
 
 
-def day_to_tell(at: time, time_zone: str, now: datetime) -> date | None:
+def day_to_report(at: time, time_zone: str, now: datetime) -> date | None:
     """Return the day that is to be told of now; None: its hour is over for longer than LATEST."""
     zone = zone_of(time_zone)
     today = now.astimezone(zone).date()
@@ -124,7 +124,7 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
     )
 
 
-def _tell(
+def _enqueue(
     engine: Engine, keys: Mapping[str, str], report: Callable[[Session], DailyReportView], now: datetime
 ) -> list[str]:
     """Put a report into the outbox for those who have not got it; `keys`: idempotency key -> receiver.
@@ -137,12 +137,12 @@ def _tell(
         view = report(session)
     with writing(engine) as session:
         serialize(session, DAILY_REPORT)
-        told = [
+        enqueued = [
             receiver
             for key, receiver in keys.items()
             if outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=now)
         ]
-    return sorted(told)
+    return sorted(enqueued)
 
 
 def _belongs(incident: Incident, team: str, config: Config) -> bool:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
 from offsetguard.deliver.sending import Channels
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.store import outbox_claims
 from offsetguard.store.database import current_time, reading
 from offsetguard.store.outbox_claims import Lane

@@ -12,10 +12,10 @@ from __future__ import annotations
 import threading
 import time
 
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 
-TURN_S = 2.0  # servers answer in a fraction of it
-SHORT_TURN_S = 0.2  # of a kind of channel of which one has kept its answer back
+SLOT_S = 2.0  # servers answer in a fraction of it
+SHORT_SLOT_S = 0.2  # of a kind of channel of which one has kept its answer back
 LONGEST_WAIT_S = 20.0  # with what a message may take, shorter than its claim
 
 
@@ -23,54 +23,54 @@ class InDoubt:
     """Whose turn it is; used by several threads at once."""
 
     def __init__(
-        self, turn_s: float = TURN_S, short_turn_s: float = SHORT_TURN_S, longest_wait_s: float = LONGEST_WAIT_S
+        self, slot_s: float = SLOT_S, short_slot_s: float = SHORT_SLOT_S, longest_wait_s: float = LONGEST_WAIT_S
     ) -> None:
         """Let a message keep its turn for `turn_s` seconds when others wait, and none wait for `longest_wait_s`."""
-        self._turn_s = turn_s
-        self._short_turn_s = short_turn_s
+        self._slot_s = slot_s
+        self._short_slot_s = short_slot_s
         self._longest_wait_s = longest_wait_s
         self._changed = threading.Condition()
-        self._holders: dict[Turn, float] = {}  # until when each may have its turn (monotonic)
+        self._holders: dict[Slot, float] = {}  # until when each may have its turn (monotonic)
         self._slow: set[Channel] = set()
 
-    def turn(self, channel: Channel) -> Turn:
+    def slot(self, channel: Channel) -> Slot:
         """Return the turn of one message, to be entered and left; any thread may do either."""
-        return Turn(self, channel)
+        return Slot(self, channel)
 
-    def enter(self, turn: Turn) -> None:
+    def enter(self, slot: Slot) -> None:
         """Wait until nobody who concerns it is in doubt, or has been so for too long."""
         give_up_at = time.monotonic() + self._longest_wait_s
         with self._changed:
-            while (ends_at := self._in_the_way_until(turn)) is not None:
+            while (ends_at := self._in_the_way_until(slot)) is not None:
                 left_s = min(ends_at, give_up_at) - time.monotonic()
                 if left_s <= 0:
                     break
                 self._changed.wait(left_s)
-            if not turn.over:
-                lasts_s = self._short_turn_s if turn.channel in self._slow else self._turn_s
-                self._holders[turn] = time.monotonic() + lasts_s
+            if not slot.over:
+                lasts_s = self._short_slot_s if slot.channel in self._slow else self._slot_s
+                self._holders[slot] = time.monotonic() + lasts_s
 
-    def leave(self, turn: Turn) -> None:
+    def leave(self, slot: Slot) -> None:
         """End a turn, if it still is one; it cannot be entered any more."""
         with self._changed:
-            turn.over = True
-            self._holders.pop(turn, None)
+            slot.over = True
+            self._holders.pop(slot, None)
             self._changed.notify_all()
 
-    def _in_the_way_until(self, turn: Turn) -> float | None:
+    def _in_the_way_until(self, slot: Slot) -> float | None:
         """Return when somebody who is in doubt will lose the turn; who stayed too long loses it here."""
         now = time.monotonic()
         for late in [one for one, ends_at in self._holders.items() if ends_at <= now]:
             del self._holders[late]
             self._slow.add(late.channel)
-        concerned = (ends_at for one, ends_at in self._holders.items() if self._concerns(one.channel, turn.channel))
-        return None if turn.over else min(concerned, default=None)
+        concerned = (ends_at for one, ends_at in self._holders.items() if self._concerns(one.channel, slot.channel))
+        return None if slot.over else min(concerned, default=None)
 
     def _concerns(self, one: Channel, other: Channel) -> bool:
         return one is other or not self._slow & {one, other}
 
 
-class Turn:
+class Slot:
     """The turn of one message."""
 
     def __init__(self, of: InDoubt, channel: Channel) -> None:

@@ -18,11 +18,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.deliver.channels.receipt import Receipt
-from offsetguard.deliver.in_doubt import InDoubt, Turn
+from offsetguard.deliver.in_doubt import InDoubt, Slot
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.deliver.sending import LONGEST_HASTE_S, CannotRender, Way, send, wait_before_retry
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.store import outbox_claims
 from offsetguard.store.outbox import OutboxMessage
 from offsetguard.store.outbox_claims import Lane
@@ -151,11 +151,11 @@ class LaneService:
             message = self._claim(lane, deliveries)
             if message is None:
                 break
-            turn = self.in_doubt.turn(lane.channel)
+            slot = self.in_doubt.slot(lane.channel)
             try:
-                delivery, again_at = self._deliver(message, way, turn, claimed_at + self.claim_ms / 1000)
+                delivery, again_at = self._deliver(message, way, slot, claimed_at + self.claim_ms / 1000)
             finally:
-                turn.leave()
+                slot.leave()
             deliveries.append(delivery)
             if delivery.result is Result.NOT_LOGGED:
                 break  # the next message could not be logged either
@@ -176,7 +176,7 @@ class LaneService:
             return None  # the sweep asks again, and tells when the database is still gone
 
     def _deliver(
-        self, message: OutboxMessage, way: Way, turn: Turn, claim_ends_at: float
+        self, message: OutboxMessage, way: Way, slot: Slot, claim_ends_at: float
     ) -> tuple[Delivery, datetime | None]:
         """Try one message; the time is when the lane may go on, None for at once."""
         try:
@@ -185,7 +185,7 @@ class LaneService:
                 way,
                 mail_from=self.mail_from,
                 engine=self.engine,
-                turn=turn,
+                slot=slot,
                 now=self.clock.now(),
             )
         except DeliveryError as error:
@@ -221,8 +221,8 @@ class LaneService:
             reason = (
                 f"accepted ({receipt.text}), but that could not be logged, so it is sent once more: {_short(error)}"
             )
-            return self._told(message, Result.NOT_LOGGED, reason)
-        return replace(self._told(message, Result.SENT, receipt.text), remark=receipt.remark)
+            return self._delivery(message, Result.NOT_LOGGED, reason)
+        return replace(self._delivery(message, Result.SENT, receipt.text), remark=receipt.remark)
 
     def _give_back(self, message: OutboxMessage, reason: str, again_at: datetime) -> Delivery:
         lane = outbox_claims.Lane(message.channel, message.receiver)
@@ -246,7 +246,7 @@ class LaneService:
             )
         except SQLAlchemyError as error:
             at = f"nor could that be written ({_short(error)}): next attempt when its claim ends"
-        delivery = self._told(message, Result.RETRIED, f"{reason}; {at}")
+        delivery = self._delivery(message, Result.RETRIED, f"{reason}; {at}")
         return replace(delivery, waiting_behind=behind)
 
     def _keep_as_failed(self, message: OutboxMessage, reason: str) -> Delivery:
@@ -258,7 +258,7 @@ class LaneService:
             )
         except SQLAlchemyError as error:
             reason = f"{reason}; that could not be written ({_short(error)}), so it is tried once more"
-        return self._told(message, Result.FAILED, reason)
+        return self._delivery(message, Result.FAILED, reason)
 
     def _insist(self, what: str, write: Callable[[], _Written], *, until: float) -> _Written:
         """Write until it succeeds or the (monotonic) time has come; then raise the last error."""
@@ -273,7 +273,7 @@ class LaneService:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _told(self, message: OutboxMessage, result: Result, reason: str) -> Delivery:
+    def _delivery(self, message: OutboxMessage, result: Result, reason: str) -> Delivery:
         level = {Result.SENT: logging.INFO, Result.NOT_LOGGED: logging.ERROR}.get(result, logging.WARNING)
         shown = harmless(reason, 1_000)
         _log.log(level, "message %s by %s to %s: %s: %s", message.id, message.channel, message.receiver, result, shown)

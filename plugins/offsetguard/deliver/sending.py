@@ -13,13 +13,13 @@ from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.receipt import Receipt, Unavailable, slack_parent
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, Turn
+from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, Slot
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import SlackMessage, render_slack
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
-from offsetguard.store import notification_log
+from offsetguard.store import notifications
 from offsetguard.store.outbox import OutboxMessage
 from offsetguard.store.outbox_claims import Lane
 
@@ -76,7 +76,7 @@ class CannotRender(Exception):
     """A defect of ours in one message; the text says which."""
 
 
-def send(message: OutboxMessage, way: Way, *, mail_from: str, engine: Engine, turn: Turn, now: datetime) -> Receipt:
+def send(message: OutboxMessage, way: Way, *, mail_from: str, engine: Engine, slot: Slot, now: datetime) -> Receipt:
     """Hand a message over; returns the receipt once its receiver has accepted all of it.
 
     Where the receiver cannot be asked later what it has, the caller may have the `turn` when this returns or raises.
@@ -95,11 +95,11 @@ def send(message: OutboxMessage, way: Way, *, mail_from: str, engine: Engine, tu
             )
         except Exception as error:
             raise _defect(error) from error
-        return way.send(mail, before_data=turn.enter, waiting_s=LONGEST_WAIT_S)
+        return way.send(mail, before_data=slot.enter, waiting_s=LONGEST_WAIT_S)
     rendered = _slack(message)
     if isinstance(way, SlackChannel):
-        return _tell_slack(message, rendered, way, engine)
-    turn.enter()
+        return _send_to_slack(message, rendered, way, engine)
+    slot.enter()
     return way.send(rendered)
 
 
@@ -113,15 +113,15 @@ def _slack(message: OutboxMessage) -> SlackMessage:
         raise _defect(error) from error
 
 
-def _tell_slack(message: OutboxMessage, rendered: SlackMessage, slack: SlackChannel, engine: Engine) -> Receipt:
+def _send_to_slack(message: OutboxMessage, rendered: SlackMessage, slack: SlackChannel, engine: Engine) -> Receipt:
     """Post the parent of a thread, or edit it and reply below it: the log knows the parent."""
-    accepted = notification_log.thread(
+    accepted = notifications.thread(
         engine, thread_key=message.thread_key, channel=message.channel, receiver=message.receiver
     )
     parent = slack_parent([entry.receipt for entry in accepted])
     tried_before = message.attempts > 1
     known = (
-        notification_log.newest_receipt(engine, channel=message.channel, receiver=message.receiver)
+        notifications.newest_receipt(engine, channel=message.channel, receiver=message.receiver)
         if tried_before and parent is None
         else None
     )

@@ -41,7 +41,7 @@ class NotificationReason(StrEnum):
     # not sent yet: a later interval will
     GROUP_WAIT = "group_wait"  # the first message waits for more to fit in
     GROUP_INTERVAL = "group_interval"  # there is news, and the last message is too young
-    # not sent: all that fires is muted (`told.MuteReason`); the worst incident's mute is named
+    # not sent: all that fires is muted (`notification.MuteReason`); the worst incident's mute is named
     MUTED_BY_INHIBITION = "muted_by_inhibition"
     MUTED_UNTIL_SEEN = "muted_until_seen"
     MUTED_BY_MAINTENANCE = "muted_by_maintenance"

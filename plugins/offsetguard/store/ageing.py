@@ -22,10 +22,10 @@ from offsetguard.store.models import (
     AcknowledgementRow,
     IncidentEventRow,
     IncidentRow,
+    LastNotificationRow,
     NotificationLogRow,
     OutboxRow,
     SilenceRow,
-    ToldRow,
 )
 from offsetguard.store.outbox import Status
 
@@ -66,17 +66,17 @@ def _incidents(session: Session, moment: datetime, after: str | None) -> tuple[i
     row = IncidentRow
     query = select(row.incident_id).where(row.resolved_at < moment, row.incident_id > (after or ""))
     seen = session.scalars(query.order_by(row.incident_id).limit(KEYS_PER_QUERY)).all()
-    needed = _told_incidents(session) if seen else set()
+    needed = _notified_incidents(session) if seen else set()
     gone = [one for one in seen if one not in needed]
     for kept in (IncidentEventRow, AcknowledgementRow, IncidentRow):
         session.execute(delete(kept).where(kept.incident_id.in_(gone)))
     return len(gone), _last(seen)
 
 
-def _told_incidents(session: Session) -> set[str]:
+def _notified_incidents(session: Session) -> set[str]:
     """Return the incidents whose end somebody is still to hear, or that are kept from somebody."""
-    rows = session.execute(select(ToldRow.firing_json, ToldRow.muted_json))
-    return {incident_id for told in rows for document in told for incident_id in json.loads(document)}
+    rows = session.execute(select(LastNotificationRow.firing_json, LastNotificationRow.muted_json))
+    return {incident_id for row in rows for document in row for incident_id in json.loads(document)}
 
 
 _OVER = (Status.SENT.value, Status.DISMISSED.value)  # nobody will do anything about them any more
@@ -93,7 +93,7 @@ def _messages(session: Session, moment: datetime, after: int | None) -> tuple[in
         row.created_at < moment,
         row.id > (after or 0),
         ~goes_on.exists(),
-        row.thread_key.not_in(select(ToldRow.thread_key)),
+        row.thread_key.not_in(select(LastNotificationRow.thread_key)),
         row.id.not_in(select(NotificationLogRow.outbox_id).where(NotificationLogRow.id.in_(newest))),
     )
     gone = session.scalars(query.order_by(row.id).limit(KEYS_PER_QUERY)).all()

@@ -1,4 +1,4 @@
-"""The tables of our own database: what was published, judged, opened, and is to be or was told.
+"""The tables of our own database: what was published, judged, opened, and is to be or was sent.
 
 Facts live in Iceberg; here lives what must change in one transaction. Each table has one repository file of its name.
 Changing a table = changing it here and adding a file to `migrations/versions/`; a test compares the two.
@@ -114,7 +114,7 @@ class IncidentRow(Base):
     unknown_since: Mapped[datetime | None]
     resolved_at: Mapped[datetime | None]
     resolution: Mapped[str | None] = mapped_column(Text)
-    is_pending: Mapped[bool] = mapped_column(default=False)  # nobody was told yet
+    is_pending: Mapped[bool] = mapped_column(default=False)  # nobody was notified yet
     record_json: Mapped[str] = mapped_column(Text)  # incidents.incident.Evidence and counts: see `store.incidents`
 
     __table_args__ = (
@@ -219,24 +219,24 @@ class NotificationLogRow(Base):
     )
 
 
-class ToldRow(Base):
-    """What a receiver was last told about one (team, cluster, rule); see `model.told.Told`."""
+class LastNotificationRow(Base):
+    """What a receiver was last notified of about one (team, cluster, rule); see `model.notification.Notified`."""
 
-    __tablename__ = "told"
-    __table_args__ = (Index("ix_told_cluster", "cluster"),)
+    __tablename__ = "last_notifications"
+    __table_args__ = (Index("ix_last_notifications_cluster", "cluster"),)
 
-    key: Mapped[str] = mapped_column(String(64), primary_key=True)  # digest of grouping.ToldKey
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)  # digest of NotificationKey
     team: Mapped[str]
     cluster: Mapped[str]
     rule_id: Mapped[str]
     channel: Mapped[str]  # receivers.Channel
     receiver: Mapped[str] = mapped_column(Text)
-    told_at: Mapped[datetime | None]  # start of the interval of the last message
+    notified_at: Mapped[datetime | None]  # start of the interval of the last message
     thread_key: Mapped[str]
-    firing_json: Mapped[str] = mapped_column(Text)  # incident id -> [severity, first told, severity told, repeats]
+    firing_json: Mapped[str] = mapped_column(Text)  # incident id -> [severity, first, severity since, repeats]
     muted_json: Mapped[str] = mapped_column(Text)  # incident id -> muting.MuteReason
     repeat_count: Mapped[int]
-    ended: Mapped[str | None]  # the worst severity that was told in the spell that has ended
+    ended: Mapped[str | None]  # the worst severity of the spell that has ended
 
 
 class ForecastRow(Base):

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import AnyView, read_view
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Engine, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import DIGEST
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing

@@ -20,7 +20,7 @@ class DeliverOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Send everything that is due now, then tell the heartbeat."""
         from offsetguard.config.workspace import Workspace
-        from offsetguard.decide.own_health import look
+        from offsetguard.decide.own_health import troubles_of
         from offsetguard.deliver.deliver import deliver_due
         from offsetguard.store.database import open_database
         from offsetguard_airflow.configuration import configuration
@@ -35,7 +35,7 @@ class DeliverOperator(BaseOperator):
             self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)
         # a database that did not answer is trouble enough, and could not be looked at
-        troubles = [] if report.troubles else [one.text for one in look(engine, config, now=datetime.now(UTC))]
+        troubles = [] if report.troubles else [one.text for one in troubles_of(engine, config, now=datetime.now(UTC))]
         for trouble in troubles:
             self.log.error("%s", trouble)
         # a message that will be tried again is not yet trouble, one that nobody will get is

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from offsetguard.model.incident import Incident, IncidentEvent
     from offsetguard.model.silence import Acknowledgement, Silence
     from offsetguard.model.verdicts import Figure
-    from offsetguard.store.listeners import Listener
+    from offsetguard.store.notifications import Recipient
 
 
 class SilenceLine(Record):
@@ -28,7 +28,7 @@ class SilenceLine(Record):
     until: str
 
 
-class ListenerLine(Record):
+class RecipientLine(Record):
     """One receiver: what it knows, and why it hears nothing now."""
 
     receiver: str
@@ -102,7 +102,7 @@ class IncidentPage(Record):
     explains: tuple[str, ...]
     cannot_tell: tuple[str, ...]
     silences: tuple[SilenceLine, ...]
-    listeners: tuple[ListenerLine, ...]
+    recipients: tuple[RecipientLine, ...]
     history: tuple[EventLine, ...]
 
 
@@ -129,7 +129,7 @@ def incident_page(
     incident: Incident,
     acknowledgement: Acknowledgement | None,
     muting: Sequence[Silence],
-    listeners: Sequence[Listener],
+    recipients: Sequence[Recipient],
     history: Sequence[IncidentEvent],
     *,
     now: datetime,
@@ -173,7 +173,7 @@ def incident_page(
         explains=tuple(f"{one.rule_id}: {one.summary}" for one in evidence.explains),
         cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell),
         silences=tuple(silence_line(one) for one in muting),
-        listeners=tuple(_listener(one) for one in listeners),
+        recipients=tuple(_recipient(one) for one in recipients),
         history=tuple(
             EventLine(at=format_moment(one.at), kind=one.kind.value.replace("_", " "), by=one.by, cause=one.text)
             for one in history
@@ -193,13 +193,13 @@ def silence_line(silence: Silence) -> SilenceLine:
     )
 
 
-def _listener(listener: Listener) -> ListenerLine:
-    told, muted = listener.told, listener.muted
+def _recipient(recipient: Recipient) -> RecipientLine:
+    told, muted = recipient.notified, recipient.muted
     again = f", told again {told.repeats} time{'' if told.repeats == 1 else 's'}" if told and told.repeats else ""
-    return ListenerLine(
-        receiver=f"{listener.channel.value.replace('_', ' ')} to {listener.receiver}",
-        team=listener.team,
-        told=f"since {format_moment(told.first_told_at)}, as {told.severity.value}{again}" if told else "not told",
+    return RecipientLine(
+        receiver=f"{recipient.channel.value.replace('_', ' ')} to {recipient.receiver}",
+        team=recipient.team,
+        told=f"since {format_moment(told.first_notified_at)}, as {told.severity.value}{again}" if told else "not told",
         muted=muted.value.replace("_", " ") if muted else None,
     )
 

@@ -24,7 +24,7 @@ from offsetguard.deliver.messages.wording import harmless_view
 from offsetguard.model.errors import SilenceError, StoreError
 from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE
 from offsetguard.model.silence import Matchers, Silence, literal
-from offsetguard.store import acknowledgements, incident_events, listeners, silences
+from offsetguard.store import acknowledgements, incident_events, notifications, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_migrated, reading, writing
 from offsetguard_airflow.page import form_tokens
@@ -110,7 +110,7 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
             incident,
             acknowledgements.of(session, [incident_id]).get(incident_id),
             _about(incident, silences.active(session, now)),
-            listeners.of_incident(session, incident),
+            notifications.recipients_of(session, incident),
             incident_events.of_incident(session, incident_id),
             now=now,
         )

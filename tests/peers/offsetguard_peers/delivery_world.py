@@ -13,9 +13,9 @@ from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.sending import Channels
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import IncidentView, MessageView, NotificationReason
-from offsetguard.store import notification_log, outbox
+from offsetguard.store import notifications, outbox
 from offsetguard.store.database import writing
 from offsetguard_peers.slack_server import SlackServer
 from offsetguard_peers.smtp_server import SmtpServer
@@ -84,7 +84,7 @@ class DeliveryWorld:
 
     def accepted(self) -> list[str]:
         """Who accepted a message; the servers agree with the log."""
-        log = notification_log.newest(self.engine, limit=100_000)
+        log = notifications.newest_accepted(self.engine, limit=100_000)
         assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
         return sorted(entry.receiver for entry in log)
 

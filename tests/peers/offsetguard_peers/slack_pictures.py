@@ -14,7 +14,7 @@ from pathlib import Path
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.decide.incidents.lifecycle import opened_by
-from offsetguard.decide.message_views import Telling, message_view
+from offsetguard.decide.message_views import MessageContext, message_view
 from offsetguard.deliver.channels.receipt import slack_parent
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.messages.slack import render_slack
@@ -22,9 +22,9 @@ from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules.accumulation import RULE
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.silence import Acknowledgement
-from offsetguard.model.told import GroupKey
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.model.views import LagPoint, MessageView, NotificationReason
 from offsetguard_peers.slack_server import SlackServer
@@ -55,15 +55,15 @@ def draw(folder: Path) -> None:
 
 def story(language: str, zone: str) -> Iterator[tuple[str | None, MessageView]]:
     """Give the messages of one spell of trouble, with the name of the picture to take after each."""
-    told = Telling(language=language, time_zone=zone)
+    context = MessageContext(language=language, time_zone=zone)
     first = _incident("order-group", 5_120, "stalled")
-    yield "firing", _view([first], [], NotificationReason.FIRST, 3, told)
+    yield "firing", _view([first], [], NotificationReason.FIRST, 3, context)
     second = _incident("invoice-group", 2_048, "growing")
     taken = Acknowledgement(first.incident_id, "alice", "a listener hangs, restarting it", OPENED + 6 * INTERVAL_LENGTH)
-    acknowledged = replace(told, acknowledged={first.incident_id: taken})
+    acknowledged = replace(context, acknowledged={first.incident_id: taken})
     yield None, _view([first, second], [], NotificationReason.NEW_FIRING, 8, acknowledged)
     ended = [(one.ended(_interval(minutes), RULE.recovered), None) for one, minutes in ((first, 24), (second, 26))]
-    yield "resolved", _view([], ended, NotificationReason.ALL_RESOLVED, 26, told)
+    yield "resolved", _view([], ended, NotificationReason.ALL_RESOLVED, 26, context)
 
 
 def _view(
@@ -71,7 +71,7 @@ def _view(
     resolved: Sequence[tuple[Incident, str | None]],
     reason: NotificationReason,
     minutes: int,
-    told: Telling,
+    context: MessageContext,
 ) -> MessageView:
     now = OPENED + minutes * INTERVAL_LENGTH
     view = message_view(
@@ -82,7 +82,7 @@ def _view(
         interval_start=now,
         thread_key="spell 1",
         config=CONFIG,
-        telling=told,
+        context=context,
     )
     outlook = {"lag_curve": _curve(now), "drain_ms": None, "loss_ms": (11 * 3_600_000, 14 * 3_600_000)}
     worst = [one.model_copy(update=outlook) for one in view.firing[:1]]

@@ -15,14 +15,14 @@ from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.incidents.lifecycle import opened_by
-from offsetguard.decide.incidents.visibility import Untold
-from offsetguard.decide.message_views import Telling, message_view
+from offsetguard.decide.incidents.visibility import Unanswered
+from offsetguard.decide.message_views import MessageContext, message_view
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.judge.registry import RULES, judge, look
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident
-from offsetguard.model.told import GroupKey
+from offsetguard.model.notification import GroupKey
 from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard_peers.case_files import read_cases
 from offsetguard_peers.chinese_text import english_words
@@ -56,15 +56,15 @@ def incidents(path: Path, number: int) -> tuple[Incident, ...]:
     facts = judge_queues(facts_of(case["facts"]), config)
     judgement = judge(facts, config)
     found, _ = look(facts, config)
-    untold = Untold(judgement.cannot_tell)
+    unanswered = Unanswered(judgement.cannot_tell)
     return tuple(
-        opened_by(finding, facts.interval, untold.beside(finding)) for finding in (*judgement.findings, *found)
+        opened_by(finding, facts.interval, unanswered.beside(finding)) for finding in (*judgement.findings, *found)
     )
 
 
 def view_of(incident: Incident, locale: Locale, *, over: bool = False) -> MessageView:
     """Return the message about one incident, or about its end."""
-    told = Telling(language=locale.language.value, time_zone=str(locale.zone), repeat_count=2)
+    told = MessageContext(language=locale.language.value, time_zone=str(locale.zone), repeat_count=2)
     key = GroupKey("operations", incident.subject.cluster, incident.subject.rule_id)
     return message_view(
         key,
@@ -74,7 +74,7 @@ def view_of(incident: Incident, locale: Locale, *, over: bool = False) -> Messag
         interval_start=incident.opened_at,
         thread_key="thread",
         config=config_of([]),
-        telling=told,
+        context=told,
     )
 
 

@@ -15,10 +15,17 @@ from click.testing import CliRunner, Result
 from offsetguard.cli.main import offsetguard
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.notification import (
+    Channel,
+    GroupKey,
+    MuteReason,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+)
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import QueueEvidence, Severity
-from offsetguard.store import incident_events, incidents, told
+from offsetguard.store import incident_events, incidents, notifications
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
 
@@ -72,10 +79,10 @@ def run(tmp_path: Path) -> Callable[..., Result]:
         incidents.save(session, [BILLING, HARMLESS, OVER, PENDING])
         opened = IncidentEvent(BILLING.incident_id, START, EventKind.OPENED, "critical: billing is offline")
         incident_events.record(session, [opened])
-        key = ToldKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
-        knows = ToldIncident(Severity.CRITICAL, START, START, repeats=2)
+        key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
+        knows = NotifiedIncident(Severity.CRITICAL, START, START, repeats=2)
         muted = {OVER.incident_id: MuteReason.SILENCE}
-        told.save(session, {key: Told(START, "thread", {BILLING.incident_id: knows}, muted)})
+        notifications.save(session, {key: Notified(START, "thread", {BILLING.incident_id: knows}, muted)})
     engine.dispose()
 
     def run_command(*arguments: str, **environment: str) -> Result:

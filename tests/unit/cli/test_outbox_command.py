@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import open_database, writing

@@ -74,4 +74,4 @@ CHAIN = (Step("boss", "ops", 2, 1_800_000), Step("chief", "boss", None, 900_000)
 )
 def test_a_level_is_due_after_its_repeats_or_its_time(level: int, repeats: int, minutes: int, expected: int) -> None:
     interval = Interval(START + timedelta(minutes=minutes))
-    assert level_due(CHAIN, level=level, repeats=repeats, first_told_at=START, interval=interval) == expected
+    assert level_due(CHAIN, level=level, repeats=repeats, first_notified_at=START, interval=interval) == expected

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from offsetguard.decide.incidents.muting import Inhibitors
 from offsetguard.judge.registry import INHIBITIONS, RULES
 from offsetguard.judge.subsumption import Scope
-from offsetguard.model.told import MuteReason
+from offsetguard.model.notification import MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.incidents import an_incident
 

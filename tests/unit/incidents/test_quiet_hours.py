@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from offsetguard.config.routes import DAYS, Maintenance, QuietHours
 from offsetguard.decide.incidents.muting import maintenance_mute, quiet_mute, quiet_until
+from offsetguard.model.notification import MuteReason
 from offsetguard.model.time_zones import zone_of
-from offsetguard.model.told import MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.for_each import for_each
 from offsetguard_peers.incidents import an_incident

@@ -9,8 +9,8 @@ import pytest
 from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import Locale
 from offsetguard.decide.incidents.muting import silence_mute
+from offsetguard.model.notification import MuteReason
 from offsetguard.model.silence import Matchers, Silence
-from offsetguard.model.told import MuteReason
 from offsetguard_peers.incidents import OPENED_AT, an_incident
 
 HOUR = timedelta(hours=1)

@@ -10,9 +10,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.decide.incidents.timing import NOTHING_TOLD, Candidate, Decision, Timing, after_silence, decide_in_time
+from offsetguard.decide.incidents.timing import (
+    NEVER_NOTIFIED,
+    Candidate,
+    Decision,
+    Timing,
+    after_silence,
+    decide_in_time,
+)
 from offsetguard.model.intervals import Interval
-from offsetguard.model.told import MuteReason, Told, ToldIncident
+from offsetguard.model.notification import MuteReason, Notified, NotifiedIncident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard_peers.for_each import for_each
@@ -23,10 +30,10 @@ CASES = yaml.safe_load((Path(__file__).parent / "timings.yml").read_text(encodin
 OF_THE_AUDIENCE = {"escalated", "receiver_removed"}  # decided before or after the spans: tests/unit/pipeline
 
 
-def told(minutes_ago: int, firing: dict[str, str], ended: str | None = None) -> Told:
+def last(minutes_ago: int, firing: dict[str, str], ended: str | None = None) -> Notified:
     at = START - minutes_ago * MINUTE
-    known = {name: ToldIncident(Severity(severity), at, at) for name, severity in firing.items()}
-    return Told(at, "thread", known, ended=Severity(ended) if ended else None)
+    known = {name: NotifiedIncident(Severity(severity), at, at) for name, severity in firing.items()}
+    return Notified(at, "thread", known, ended=Severity(ended) if ended else None)
 
 
 def candidate(name: str, severity: str, minutes: int, muted: str | None = None) -> Candidate:
@@ -39,7 +46,7 @@ def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
     timing = Timing(**{**spans, "send_resolved": True, **case.get("timing", {})})
     decision = decide_in_time(
         Interval(START),
-        told(*case["told"]) if case["told"] else NOTHING_TOLD,
+        last(*case["last"]) if case["last"] else NEVER_NOTIFIED,
         [candidate(name, *given) for name, given in case["firing"].items()],
         timing,
     )
@@ -75,18 +82,20 @@ def _at(minute: int, course: list[tuple[str, int, int, str]]) -> list[Candidate]
     ]
 
 
-def _after(told_before: Told, interval: Interval, firing: list[Candidate], timing: Timing, decision: Decision) -> Told:
+def _after(
+    before: Notified, interval: Interval, firing: list[Candidate], timing: Timing, decision: Decision
+) -> Notified:
     if not decision.send:
-        return after_silence(interval, told_before, timing, decision.reason)
-    known = {one.incident_id: ToldIncident(one.severity, interval.start, interval.start) for one in firing}
-    return Told(interval.start, "thread", known, ended=None if known else told_before.worst)
+        return after_silence(interval, before, timing, decision.reason)
+    known = {one.incident_id: NotifiedIncident(one.severity, interval.start, interval.start) for one in firing}
+    return Notified(interval.start, "thread", known, ended=None if known else before.worst)
 
 
 @given(course=courses, timing=timings)
 def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_waits(
     course: list[tuple[str, int, int, str]], timing: Timing
 ) -> None:
-    known = NOTHING_TOLD
+    known = NEVER_NOTIFIED
     for minute in range(40):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
@@ -108,7 +117,7 @@ def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_
 def test_whoever_was_told_that_something_fires_is_told_its_end(
     course: list[tuple[str, int, int, str]], timing: Timing
 ) -> None:
-    known = NOTHING_TOLD
+    known = NEVER_NOTIFIED
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
@@ -122,7 +131,7 @@ def test_no_news_follows_a_message_within_the_group_interval_unless_they_are_wor
     course: list[tuple[str, int, int, str]], timing: Timing
 ) -> None:
     """However often trouble comes and goes: the spans hold over the end of a spell."""
-    known, last, worst_told = NOTHING_TOLD, None, -1
+    known, last, worst_sent = NEVER_NOTIFIED, None, -1
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
@@ -130,7 +139,7 @@ def test_no_news_follows_a_message_within_the_group_interval_unless_they_are_wor
         worst = max((one.severity.rank for one in firing), default=-1)
         if decision.send:
             waited = last is None or interval.start - last >= timedelta(milliseconds=timing.group_interval_ms)
-            assert waited or worst > worst_told or decision.reason is NotificationReason.REPEAT
-            last, worst_told = interval.start, worst if firing else worst_told
+            assert waited or worst > worst_sent or decision.reason is NotificationReason.REPEAT
+            last, worst_sent = interval.start, worst if firing else worst_sent
         known = _after(known, interval, firing, timing, decision)
     assert known.is_empty

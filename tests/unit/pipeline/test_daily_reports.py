@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
-from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_tell, write_daily_reports
+from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_report, write_daily_reports
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.intervals import Interval
@@ -97,7 +97,7 @@ def write(engine: Engine, *found: Incident, now: datetime = MORNING, **delivery:
 def test_the_day_that_ended_last_is_told_from_the_hour_on_for_half_a_day(
     at: str, time_zone: str, now: str, day: str | None
 ) -> None:
-    told = day_to_tell(time.fromisoformat(at), time_zone, datetime.fromisoformat(now))
+    told = day_to_report(time.fromisoformat(at), time_zone, datetime.fromisoformat(now))
     assert (told and told.isoformat()) == day
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.sending import Channels
-from offsetguard.store import notification_log, outbox
+from offsetguard.store import notifications, outbox
 from offsetguard.store.outbox import Status
 from offsetguard_peers.delivery_world import DeliveryWorld, delivery_world
 from offsetguard_peers.slack_server import Failure
@@ -50,7 +50,7 @@ class Told:
         self.trouble(minute)
         self.world.slack.workspace.clock = now.timestamp
         start = threading.Barrier(DELIVERERS)
-        before = {entry.outbox_id for entry in notification_log.newest(self.world.engine, limit=1_000)}
+        before = {entry.outbox_id for entry in notifications.newest_accepted(self.world.engine, limit=1_000)}
 
         def deliver(_number: int) -> None:
             start.wait()
@@ -59,7 +59,7 @@ class Told:
         with ThreadPoolExecutor(DELIVERERS) as pool:
             list(pool.map(deliver, range(DELIVERERS)))
         rows = {row.id: row for row in outbox.messages(self.world.engine)}
-        for entry in reversed(notification_log.newest(self.world.engine, limit=1_000)):
+        for entry in reversed(notifications.newest_accepted(self.world.engine, limit=1_000)):
             if entry.outbox_id not in before:
                 self.accepted.append((minute, entry.receiver, rows[entry.outbox_id].view.reason.value))
 

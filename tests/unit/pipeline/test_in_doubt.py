@@ -7,17 +7,17 @@ import time
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.receipt import LIMIT_S
-from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt, Turn
-from offsetguard.model.told import Channel
+from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt, Slot
+from offsetguard.model.notification import Channel
 from offsetguard.store.outbox_claims import CLAIM_MS
 from offsetguard_peers.waiting import wait_until
 
 NEVER_S = 3_600.0  # a test that waits for it hangs
 
 
-def in_background(turn: Turn, seen: list[str], name: str) -> threading.Thread:
+def in_background(slot: Slot, seen: list[str], name: str) -> threading.Thread:
     def enter() -> None:
-        turn.enter()
+        slot.enter()
         seen.append(name)
 
     thread = threading.Thread(target=enter, daemon=True)
@@ -26,9 +26,9 @@ def in_background(turn: Turn, seen: list[str], name: str) -> threading.Thread:
 
 
 def test_the_second_waits_until_the_first_has_left() -> None:
-    in_doubt = InDoubt(turn_s=NEVER_S, longest_wait_s=NEVER_S)
+    in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=NEVER_S)
     seen: list[str] = []
-    first, second = in_doubt.turn(Channel.MAIL), in_doubt.turn(Channel.SLACK_WEBHOOK)
+    first, second = in_doubt.slot(Channel.MAIL), in_doubt.slot(Channel.SLACK_WEBHOOK)
     first.enter()
     thread = in_background(second, seen, "second")
     thread.join(0.2)
@@ -40,8 +40,8 @@ def test_the_second_waits_until_the_first_has_left() -> None:
 
 
 def test_who_stays_too_long_loses_the_turn_and_takes_nothing_away_when_it_leaves_late() -> None:
-    in_doubt = InDoubt(turn_s=0.05, short_turn_s=NEVER_S, longest_wait_s=NEVER_S)
-    slow, second, third = (in_doubt.turn(Channel.MAIL) for _ in range(3))
+    in_doubt = InDoubt(slot_s=0.05, short_slot_s=NEVER_S, longest_wait_s=NEVER_S)
+    slow, second, third = (in_doubt.slot(Channel.MAIL) for _ in range(3))
     slow.enter()
     second.enter()  # returns although the other has not left
     slow.leave()
@@ -54,12 +54,12 @@ def test_who_stays_too_long_loses_the_turn_and_takes_nothing_away_when_it_leaves
 
 
 def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_one_turn() -> None:
-    in_doubt = InDoubt(turn_s=0.2, short_turn_s=NEVER_S, longest_wait_s=NEVER_S)
+    in_doubt = InDoubt(slot_s=0.2, short_slot_s=NEVER_S, longest_wait_s=NEVER_S)
     seen: list[str] = []
-    threads = [in_background(in_doubt.turn(Channel.SLACK_WEBHOOK), seen, "webhook") for _ in range(16)]
+    threads = [in_background(in_doubt.slot(Channel.SLACK_WEBHOOK), seen, "webhook") for _ in range(16)]
     wait_until(lambda: len(seen) == 2, "the first to lose its turn, and the second, which would keep it for ever")
     for _ in range(8):
-        mail = in_doubt.turn(Channel.MAIL)
+        mail = in_doubt.slot(Channel.MAIL)
         mail.enter()
         mail.leave()
     assert len(seen) == 2, "webhooks wait for webhooks, mail does not"
@@ -67,20 +67,20 @@ def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_o
 
 
 def test_webhooks_that_never_answer_do_not_hold_up_one_that_does() -> None:
-    turn_s, hanging = 1.0, 120
-    in_doubt = InDoubt(turn_s, short_turn_s=0.01, longest_wait_s=NEVER_S)
+    slot_s, hanging = 1.0, 120
+    in_doubt = InDoubt(slot_s, short_slot_s=0.01, longest_wait_s=NEVER_S)
     started = time.monotonic()
     for _ in range(hanging):
-        in_doubt.turn(Channel.SLACK_WEBHOOK).enter()  # and never leaves
-    in_doubt.turn(Channel.SLACK_WEBHOOK).enter()
+        in_doubt.slot(Channel.SLACK_WEBHOOK).enter()  # and never leaves
+    in_doubt.slot(Channel.SLACK_WEBHOOK).enter()
     took_s = time.monotonic() - started
-    assert took_s < hanging * turn_s / 2, f"the first alone may have a whole turn, and it took {took_s:.0f} s of them"
+    assert took_s < hanging * slot_s / 2, f"the first alone may have a whole turn, and it took {took_s:.0f} s of them"
 
 
 def test_nobody_waits_for_longer_than_a_claim_allows() -> None:
-    in_doubt = InDoubt(turn_s=NEVER_S, longest_wait_s=0.05)
-    in_doubt.turn(Channel.MAIL).enter()
-    in_doubt.turn(Channel.MAIL).enter()
+    in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=0.05)
+    in_doubt.slot(Channel.MAIL).enter()
+    in_doubt.slot(Channel.MAIL).enter()
     for timeout_s in (0.5, 10.0, 30.0, 600.0):
         limit_s = MailChannel("h", timeout_s=timeout_s).limit_s
         assert limit_s <= LIMIT_S
@@ -89,8 +89,8 @@ def test_nobody_waits_for_longer_than_a_claim_allows() -> None:
 
 def test_a_turn_that_is_over_is_not_entered_late() -> None:
     """A call that nobody waits for any more may come so far all the same."""
-    in_doubt = InDoubt(turn_s=NEVER_S, longest_wait_s=NEVER_S)
-    late = in_doubt.turn(Channel.MAIL)
+    in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=NEVER_S)
+    late = in_doubt.slot(Channel.MAIL)
     late.leave()
     late.enter()
-    in_doubt.turn(Channel.MAIL).enter()
+    in_doubt.slot(Channel.MAIL).enter()

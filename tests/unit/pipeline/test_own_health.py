@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
-from offsetguard.decide.own_health import look
+from offsetguard.decide.own_health import troubles_of
 from offsetguard.deliver.channels.heartbeat import Heartbeat, beat
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.intervals import Interval
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.store import judged_intervals, outbox, outbox_claims
 from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
@@ -45,7 +45,7 @@ def put(engine: Engine, key: str, at: datetime) -> None:
 
 
 def troubles(engine: Engine, now: datetime = NOW) -> list[tuple[str | None, str]]:
-    return [(one.cluster, one.text) for one in look(engine, CONFIG, now=now)]
+    return [(one.cluster, one.text) for one in troubles_of(engine, CONFIG, now=now)]
 
 
 @pytest.fixture

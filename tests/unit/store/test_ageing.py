@@ -9,8 +9,15 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.notification import (
+    Channel,
+    GroupKey,
+    MuteReason,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+)
 from offsetguard.model.silence import Matchers, Silence
-from offsetguard.model.told import Channel, GroupKey, MuteReason, Told, ToldIncident, ToldKey
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DailyReportView
 from offsetguard.store import (
@@ -18,11 +25,10 @@ from offsetguard.store import (
     ageing,
     incident_events,
     incidents,
-    notification_log,
+    notifications,
     outbox,
     outbox_claims,
     silences,
-    told,
 )
 from offsetguard.store.columns import KEYS_PER_QUERY
 from offsetguard.store.database import reading, writing
@@ -40,7 +46,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD = NOW - DAY
 EVIDENCE = Evidence(Severity.WARNING, "OK", "default", "behind", "", "", {}, (), 0, frozenset())
-KEY = ToldKey(GroupKey("orders", "main", "accumulation"), Channel.MAIL, "orders@example.org")
+KEY = NotificationKey(GroupKey("orders", "main", "accumulation"), Channel.MAIL, "orders@example.org")
 
 
 def incident(name: str, resolved_at: datetime | None) -> Incident:
@@ -82,9 +88,9 @@ def write(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str 
         assert outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=at)
 
 
-def is_told(engine: Engine, known: Told) -> None:
+def is_told(engine: Engine, known: Notified) -> None:
     with writing(engine) as session:
-        told.save(session, {KEY: known})
+        notifications.save(session, {KEY: known})
 
 
 def names(engine: Engine, row: type[Base], column: str) -> set[object]:
@@ -108,8 +114,8 @@ def test_incidents_that_ended_before_the_moment_go_with_their_history_and_acknow
 def test_an_incident_whose_end_somebody_has_not_heard_stays(engine: Engine) -> None:
     for name in ("told", "muted", "of nobody"):
         keep(engine, name, OLD)
-    firing = {"told": ToldIncident(Severity.WARNING, OLD, OLD)}
-    is_told(engine, Told(OLD, "thread", firing, {"muted": MuteReason.SILENCE}))
+    firing = {"told": NotifiedIncident(Severity.WARNING, OLD, OLD)}
+    is_told(engine, Notified(OLD, "thread", firing, {"muted": MuteReason.SILENCE}))
     assert ageing.delete_older(engine, NOW).incidents == 1
     assert names(engine, IncidentRow, "incident_id") == {"told", "muted"}
 
@@ -121,7 +127,7 @@ def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of
     send(engine, "only one", thread="only one", at=OLD, receiver="billing@example.org")
     assert ageing.delete_older(engine, NOW).messages == 2
     assert keys(engine) == {"newest", "only one"}
-    assert {entry.receipt for entry in notification_log.newest(engine)} == {"<newest>", "<only one>"}
+    assert {entry.receipt for entry in notifications.newest_accepted(engine)} == {"<newest>", "<only one>"}
 
 
 def test_what_was_dismissed_goes_like_what_was_accepted(engine: Engine) -> None:
@@ -140,7 +146,7 @@ def test_a_thread_that_goes_on_stays_whole_however_old_it_is(engine: Engine, goe
     send(engine, "warning", thread="long", at=OLD)
     send(engine, "sent later", thread="other", at=OLD)
     if goes_on == "told":
-        is_told(engine, Told(OLD, "long", {"any": ToldIncident(Severity.WARNING, OLD, OLD)}))
+        is_told(engine, Notified(OLD, "long", {"any": NotifiedIncident(Severity.WARNING, OLD, OLD)}))
     elif goes_on == "newer":
         send(engine, "news", thread="long", at=NOW)
     else:
@@ -174,10 +180,10 @@ def test_more_than_one_transaction_s_worth_goes_at_once_and_what_stays_is_passed
     many = [incident(f"{number:04}", OLD) for number in range(count)]
     with writing(engine) as session:
         incidents.save(session, many)
-    first = {one.incident_id: ToldIncident(Severity.WARNING, OLD, OLD) for one in many[: count - 1]}
-    is_told(engine, Told(OLD, "thread", first))
+    first = {one.incident_id: NotifiedIncident(Severity.WARNING, OLD, OLD) for one in many[: count - 1]}
+    is_told(engine, Notified(OLD, "thread", first))
     assert ageing.delete_older(engine, NOW) == ageing.Aged(1, 0, 0)
-    is_told(engine, Told(None))
+    is_told(engine, Notified(None))
     assert ageing.delete_older(engine, NOW) == ageing.Aged(count - 1, 0, 0)
     with reading(engine) as session:
         assert session.scalar(select(func.count()).select_from(NotificationLogRow)) == 0

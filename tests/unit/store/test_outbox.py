@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Engine, event
 
 from offsetguard.decide.message_views import digest
-from offsetguard.model.told import Channel
+from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView, NotificationReason
-from offsetguard.store import notification_log, outbox, outbox_claims
+from offsetguard.store import notifications, outbox, outbox_claims
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.outbox import OutboxMessage, Status
 from offsetguard.store.outbox_claims import Lane, due_lanes
@@ -194,13 +194,9 @@ def test_acceptance_is_logged_once_and_ends_the_row(engine: Engine) -> None:
     assert not outbox_claims.mark_accepted(engine, message, accepted_at=NOW, receipt="<2@offsetguard>")
     assert claim(engine, NOW + timedelta(days=1)) is None
     assert only(engine).status is Status.SENT
-    (entry,) = notification_log.thread(
-        engine, thread_key="thread 1", channel=Channel.MAIL, receiver="orders@example.org"
-    )
+    (entry,) = notifications.thread(engine, thread_key="thread 1", channel=Channel.MAIL, receiver="orders@example.org")
     assert (entry.receipt, entry.accepted_at, entry.outbox_id) == ("<1@offsetguard>", NOW, message.id)
-    assert not notification_log.thread(
-        engine, thread_key="thread 1", channel=Channel.SLACK, receiver="orders@example.org"
-    )
+    assert not notifications.thread(engine, thread_key="thread 1", channel=Channel.SLACK, receiver="orders@example.org")
 
 
 def test_an_acceptance_counts_even_when_the_claim_had_ended(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from offsetguard.config.checks.contradictions import contradictions
-from offsetguard.config.checks.hearers import limits_of_receivers, receivers_named_twice, teams_of_nothing
+from offsetguard.config.checks.recipients import limits_of_receivers, receivers_named_twice, teams_of_nothing
 from offsetguard.config.checks.shadowing import shadowed
 from offsetguard.config.checks.time_windows import windows_of_the_past, wrong_windows
 from offsetguard.config.checks.unmatched import groups_of_others, unknown_rules

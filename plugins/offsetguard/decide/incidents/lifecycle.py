@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from offsetguard.decide.incidents.visibility import GroupRows, Untold, resolution, unseen_because
+from offsetguard.decide.incidents.visibility import GroupRows, Unanswered, resolution, unseen_because
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.digests import digest_of
@@ -91,8 +91,8 @@ def advance(
     incidents = tuple(incidents)
     shown_until = {one.subject: one.last_seen_at for one in (*lately_resolved, *incidents)}
     found = {subject_of(finding): finding for finding in findings if not _is_over(finding, shown_until)}
-    untold = Untold(cannot_tell, facts.unseen_broker_names)
-    life = _Life(facts, rules, untold, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
+    unanswered = Unanswered(cannot_tell, facts.unseen_broker_names)
+    life = _Life(facts, rules, unanswered, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
     just_gone = set()
     for incident in incidents:
@@ -102,7 +102,7 @@ def advance(
         if fate in (Fate.CALM, Fate.RESOLVED) and incident.last_seen_at == incident.counted_until:
             just_gone.add(incident.subject)
     for finding in found.values():
-        began = opened_by(finding, facts.interval, untold.beside(finding))
+        began = opened_by(finding, facts.interval, unanswered.beside(finding))
         if any(replace(began.subject, rule_id=rule_id) in just_gone for rule_id in finding.rule.after):
             began = replace(began, is_pending=True)
         fates[Fate.PENDING if began.is_pending else Fate.OPENED].append(began)
@@ -115,7 +115,7 @@ class _Life:
 
     facts: IntervalFacts
     rules: Mapping[str, Rule]
-    untold: Untold
+    unanswered: Unanswered
     rows: GroupRows
     explained: Set[Subject]
 
@@ -123,7 +123,7 @@ class _Life:
         """Say what becomes of an incident that the interval shows."""
         if self._is_counted(incident):
             return (Fate.PENDING if incident.is_pending else Fate.SEEN_AGAIN), incident
-        after = seen_again(incident, finding, self.facts.interval, self.untold.beside(finding))
+        after = seen_again(incident, finding, self.facts.interval, self.unanswered.beside(finding))
         if not incident.is_pending:
             return Fate.SEEN_AGAIN, after
         return (Fate.PENDING if after.is_pending else Fate.OPENED), after
@@ -154,7 +154,7 @@ class _Life:
 
     def _hidden_by(self, incident: Incident) -> str | None:
         rule = self.rules.get(incident.subject.rule_id)
-        return unseen_because(incident, rule, self.facts, self.rows) or self.untold.hides(incident)
+        return unseen_because(incident, rule, self.facts, self.rows) or self.unanswered.hides(incident)
 
     def _is_counted(self, incident: Incident) -> bool:
         return incident.counted_until >= self.facts.interval.start

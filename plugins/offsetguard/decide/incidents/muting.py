@@ -27,8 +27,8 @@ from offsetguard.config.routes import Maintenance, QuietHours
 from offsetguard.judge.registry import INHIBITIONS, RULES, Inhibition
 from offsetguard.judge.subsumption import Scope
 from offsetguard.model.incident import Incident
+from offsetguard.model.notification import Mute, MuteReason
 from offsetguard.model.silence import Silence
-from offsetguard.model.told import Mute, MuteReason
 from offsetguard.model.verdicts import Severity
 
 _MUTING = frozenset(one.muting for one in INHIBITIONS)

@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config.routes import Route
 from offsetguard.model.intervals import Interval
-from offsetguard.model.told import MuteReason, Told
+from offsetguard.model.notification import MuteReason, Notified
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 
@@ -110,86 +110,86 @@ class Candidate:
     muted: MuteReason | None = None  # it starts no message
 
 
-NOTHING_TOLD = Told()
-_NEWS = frozenset({NotificationReason.NEW_FIRING, NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED})
+NEVER_NOTIFIED = Notified()
+_CHANGES = frozenset({NotificationReason.NEW_FIRING, NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED})
 
 
-def decide_in_time(interval: Interval, told: Told, firing: Sequence[Candidate], timing: Timing) -> Decision:
+def decide_in_time(interval: Interval, last: Notified, firing: Sequence[Candidate], timing: Timing) -> Decision:
     """Decide whether a receiver hears of its firing incidents (worst first) in this interval, and why or why not.
 
     What was told and fires no more counts as resolved, whether or not anything mutes it.
     """
     audible = [one for one in firing if one.muted is None]
-    new = [one for one in audible if one.incident_id not in told.firing]
-    worse = [one for one in audible if _is_worse(one, told)]
-    known = {one.incident_id for one in firing} & told.firing.keys()
+    new = [one for one in audible if one.incident_id not in last.firing]
+    worse = [one for one in audible if _is_worse(one, last)]
+    known = {one.incident_id for one in firing} & last.firing.keys()
     decision = decide(
         now=interval.start + timedelta.resolution,  # `decide` wants more than the span, and exactly the span is enough
-        last_sent=_last_sent(told),
+        last_sent=_last_sent(last),
         firing={*known, *(one.incident_id for one in new), *(f"{one.incident_id} worse" for one in worse)},
-        resolved=told.firing.keys() - known,
+        resolved=last.firing.keys() - known,
         repeat_interval_ms=timing.repeat_interval_ms,
         send_resolved=timing.send_resolved,
     )
-    reason = _in_time(decision.reason, interval, told, firing, timing)
+    reason = _in_time(decision.reason, interval, last, firing, timing)
     return Decision(reason.is_sent, reason)
 
 
 def _in_time(
-    reason: NotificationReason, interval: Interval, told: Told, firing: Sequence[Candidate], timing: Timing
+    reason: NotificationReason, interval: Interval, last: Notified, firing: Sequence[Candidate], timing: Timing
 ) -> NotificationReason:
     audible = [one for one in firing if one.muted is None]
     if reason is NotificationReason.FIRST:
-        oldest = min(one.opened_at for one in audible if one.incident_id not in told.firing)
+        oldest = min(one.opened_at for one in audible if one.incident_id not in last.firing)
         if not _passed(oldest, interval, timing.group_wait_ms):
             reason = NotificationReason.GROUP_WAIT
-        elif _is_too_young(told, interval, timing) and not _raises_severity(audible, told):
+        elif _is_too_young(last, interval, timing) and not _raises_severity(audible, last):
             reason = NotificationReason.GROUP_INTERVAL
-    elif reason is NotificationReason.NEW_FIRING and _raises_severity(audible, told):
+    elif reason is NotificationReason.NEW_FIRING and _raises_severity(audible, last):
         reason = NotificationReason.WORSE
     elif reason is NotificationReason.ALL_RESOLVED and not timing.send_resolved:
         reason = NotificationReason.RESOLVED_UNWANTED
-    elif reason in _NEWS:
-        if _is_too_young(told, interval, timing):
+    elif reason in _CHANGES:
+        if _is_too_young(last, interval, timing):
             reason = NotificationReason.GROUP_INTERVAL
     elif not audible and firing:  # nothing new, or a repeat: the worst incident's mute says why
         reason = next(NotificationReason(one.muted.value) for one in firing if one.muted is not None)
     return reason
 
 
-def after_silence(interval: Interval, told: Told, timing: Timing, reason: NotificationReason) -> Told:
+def after_silence(interval: Interval, last: Notified, timing: Timing, reason: NotificationReason) -> Notified:
     """Return what is still to be known of what was told, after an interval in which nothing was sent for `reason`.
 
     The last message of a spell is remembered until the group interval has passed, so that trouble which comes and goes
     is not told more often than that.
     """
     if reason is NotificationReason.RESOLVED_UNWANTED:
-        told = Told(at=told.at, thread_key=told.thread_key, muted=told.muted, ended=told.worst)
-    if not told.firing and not _is_too_young(told, interval, timing):
-        return Told(muted=told.muted)
-    return told
+        last = Notified(at=last.at, thread_key=last.thread_key, muted=last.muted, ended=last.worst)
+    if not last.firing and not _is_too_young(last, interval, timing):
+        return Notified(muted=last.muted)
+    return last
 
 
-def _last_sent(told: Told) -> LastSent | None:
-    return None if told.at is None else LastSent(told.at, frozenset(told.firing), frozenset())
+def _last_sent(last: Notified) -> LastSent | None:
+    return None if last.at is None else LastSent(last.at, frozenset(last.firing), frozenset())
 
 
-def _is_worse(one: Candidate, told: Told) -> bool:
-    known = told.firing.get(one.incident_id)
+def _is_worse(one: Candidate, last: Notified) -> bool:
+    known = last.firing.get(one.incident_id)
     return known is not None and one.severity.rank > known.severity.rank
 
 
-def _raises_severity(audible: Sequence[Candidate], told: Told) -> bool:
+def _raises_severity(audible: Sequence[Candidate], last: Notified) -> bool:
     """Whether an incident got worse than it was told, or a new one is worse than all that were told."""
-    worst = -1 if told.worst is None else told.worst.rank
+    worst = -1 if last.worst is None else last.worst.rank
     return any(
-        _is_worse(one, told) or (one.incident_id not in told.firing and one.severity.rank > worst) for one in audible
+        _is_worse(one, last) or (one.incident_id not in last.firing and one.severity.rank > worst) for one in audible
     )
 
 
-def _is_too_young(told: Told, interval: Interval, timing: Timing) -> bool:
+def _is_too_young(last: Notified, interval: Interval, timing: Timing) -> bool:
     """Whether the last message is too young for the next one with news."""
-    return told.at is not None and not _passed(told.at, interval, timing.group_interval_ms)
+    return last.at is not None and not _passed(last.at, interval, timing.group_interval_ms)
 
 
 def _passed(since: datetime, interval: Interval, span_ms: int) -> bool:
@@ -220,7 +220,9 @@ def steps(team: str, route_of: Callable[[str], Route]) -> tuple[Step, ...]:
         team = following
 
 
-def level_due(chain: tuple[Step, ...], *, level: int, repeats: int, first_told_at: datetime, interval: Interval) -> int:
+def level_due(
+    chain: tuple[Step, ...], *, level: int, repeats: int, first_notified_at: datetime, interval: Interval
+) -> int:
     """Return the level that an unacknowledged incident has now: at least `level`, at most one more.
 
     `repeats`, `first_told_at`: how often the team that the next step leads from was told again, and since when it
@@ -230,5 +232,5 @@ def level_due(chain: tuple[Step, ...], *, level: int, repeats: int, first_told_a
         return level
     step = chain[level]
     often = step.after_repeats is not None and repeats >= step.after_repeats
-    long = step.after_ms is not None and interval.start - first_told_at >= timedelta(milliseconds=step.after_ms)
+    long = step.after_ms is not None and interval.start - first_notified_at >= timedelta(milliseconds=step.after_ms)
     return level + 1 if often or long else level

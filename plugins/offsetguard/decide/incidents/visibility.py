@@ -18,7 +18,7 @@ from offsetguard.model.verdicts import CannotTell
 from offsetguard.tables.group_facts import GroupFacts
 
 
-class Untold:
+class Unanswered:
     """What the rules could not tell in one interval, by rule and by group."""
 
     def __init__(self, cannot_tell: Iterable[CannotTell] = (), unseen_broker_names: Set[str] = frozenset()) -> None:
@@ -49,7 +49,7 @@ class Untold:
 
 _GROUP_ROWS = frozenset({"queues", "groups"})
 # what events and logs tell of a group does not need its rows: a broadcasting group has none
-_TOLD_OTHERWISE = frozenset({"offset_moves", "log_lines"})
+_EVIDENCE_ELSEWHERE = frozenset({"offset_moves", "log_lines"})
 
 
 class GroupRows:
@@ -99,7 +99,7 @@ def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, 
 
 
 def _needs_group_rows(rule: Rule) -> bool:
-    return bool(_GROUP_ROWS.intersection(rule.needs)) and not _TOLD_OTHERWISE.intersection(rule.needs)
+    return bool(_GROUP_ROWS.intersection(rule.needs)) and not _EVIDENCE_ELSEWHERE.intersection(rule.needs)
 
 
 def _missed_events(incident: Incident, facts: IntervalFacts) -> str | None:

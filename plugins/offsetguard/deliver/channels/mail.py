@@ -105,7 +105,7 @@ class MailChannel:
             with self._session(conversation) as session:
                 conversation.refused = session.send_message(mail)
 
-        with self._failures_told():
+        with self._failures_classified():
             try:
                 bounded(self.limit_s + waiting_s, converse, f"mail {self.host}")
             except TookTooLong:
@@ -138,7 +138,7 @@ class MailChannel:
                 session.quit()  # the mail is accepted already: a server that hangs up now changes nothing
 
     @contextlib.contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def _failures_classified(self) -> Iterator[None]:
         try:
             yield
         except smtplib.SMTPRecipientsRefused as error:

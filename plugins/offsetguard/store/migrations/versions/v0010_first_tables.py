@@ -1,4 +1,4 @@
-"""Every table of our database: published and judged intervals, cycles, incidents, outbox, what was told, forecasts."""
+"""Every table of our database: intervals, cycles, incidents, outbox, notifications, forecasts."""
 
 from __future__ import annotations
 
@@ -200,22 +200,22 @@ def upgrade() -> None:
     )
     op.create_index("ix_silences_ends_at", "silences", ["ends_at"])
     op.create_table(
-        "told",
+        "last_notifications",
         sa.Column("key", sa.String(64), nullable=False),
         sa.Column("team", sa.String(NAME_LIMIT), nullable=False),
         sa.Column("cluster", sa.String(NAME_LIMIT), nullable=False),
         sa.Column("rule_id", sa.String(NAME_LIMIT), nullable=False),
         sa.Column("channel", sa.String(NAME_LIMIT), nullable=False),
         sa.Column("receiver", sa.Text(), nullable=False),
-        sa.Column("told_at", UtcDateTime(), nullable=True),
+        sa.Column("notified_at", UtcDateTime(), nullable=True),
         sa.Column("thread_key", sa.String(NAME_LIMIT), nullable=False),
         sa.Column("firing_json", sa.Text(), nullable=False),
         sa.Column("muted_json", sa.Text(), nullable=False),
         sa.Column("repeat_count", sa.BigInteger(), nullable=False),
         sa.Column("ended", sa.String(NAME_LIMIT), nullable=True),
-        sa.PrimaryKeyConstraint("key", name="pk_told"),
+        sa.PrimaryKeyConstraint("key", name="pk_last_notifications"),
     )
-    op.create_index("ix_told_cluster", "told", ["cluster"])
+    op.create_index("ix_last_notifications_cluster", "last_notifications", ["cluster"])
     op.create_table(
         "acknowledgements",
         sa.Column("id", _ROW_NUMBER, nullable=False, autoincrement=True),

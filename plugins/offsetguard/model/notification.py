@@ -1,4 +1,4 @@
-"""Receivers, and what they were told: about which incidents, and what was kept from them and why."""
+"""Receivers, and what they were notified of: which incidents, and what was muted for them and why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Receiver = tuple[Channel, str]
 class MuteReason(StrEnum):
     """What mutes; each value is also a NotificationReason. The first one that holds, in this order, is recorded."""
 
-    INHIBITION = "muted_by_inhibition"  # trouble above it is told instead, and says how many it mutes
+    INHIBITION = "muted_by_inhibition"  # trouble above it is notified instead, and says how many it mutes
     UNTIL_SEEN = "muted_until_seen"  # that trouble has ended, and no interval has shown this one again since
     MAINTENANCE = "muted_by_maintenance"  # a maintenance window of the configuration
     SILENCE = "muted_by_silence"  # a silence that somebody added
@@ -51,8 +51,8 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class ToldKey:
-    """What one message is about, and who gets it: the key of what was told, as of Alertmanager's notification log."""
+class NotificationKey:
+    """What one message is about, and who gets it: as in Alertmanager's notification log."""
 
     group: GroupKey
     channel: Channel
@@ -60,25 +60,25 @@ class ToldKey:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldIncident:
-    """How a receiver knows an incident that was told to it and whose end was not."""
+class NotifiedIncident:
+    """How a receiver knows an incident that it was notified of, and not of its end."""
 
-    severity: Severity  # as it was told last
-    first_told_at: datetime  # start of an interval, as all moments here but the next
-    severity_told_at: datetime  # by the clock, when this severity was decided to be told: to compare with people's acts
-    repeats: int = 0  # messages that told it again without anything new
+    severity: Severity  # as it was last notified
+    first_notified_at: datetime  # start of an interval, as all moments here but the next
+    severity_notified_at: datetime  # by the clock, when this severity was decided on: to compare with people's acts
+    repeats: int = 0  # messages that repeated it without anything new
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What one receiver was last told about one (team, cluster, rule), and what was kept from it."""
+class Notified:
+    """What one receiver was last notified of about one (team, cluster, rule), and what is muted for it."""
 
     at: datetime | None = None  # None: nothing yet
     thread_key: str = ""
-    firing: Mapping[str, ToldIncident] = field(default_factory=dict)  # by incident id
-    muted: Mapping[str, MuteReason] = field(default_factory=dict)  # firing incidents, told before or not
-    repeat_count: int = 0  # messages without news, one after the other
-    ended: Severity | None = None  # after a spell, for group_interval: the worst that was told in the end
+    firing: Mapping[str, NotifiedIncident] = field(default_factory=dict)  # by incident id
+    muted: Mapping[str, MuteReason] = field(default_factory=dict)  # firing incidents, known to it or not
+    repeat_count: int = 0  # messages with nothing new, one after the other
+    ended: Severity | None = None  # after a spell, for group_interval: the worst that it knew in the end
 
     @property
     def is_empty(self) -> bool:
@@ -87,5 +87,5 @@ class Told:
 
     @property
     def worst(self) -> Severity | None:
-        """The worst that is told, or was when the spell ended; None: nothing was told."""
+        """The worst that it knows, or knew when the spell ended; None: there was nothing."""
         return max((one.severity for one in self.firing.values()), key=lambda one: one.rank, default=self.ended)

@@ -1,0 +1,182 @@
+"""Notifications: what each receiver was last notified of, and the log of what receivers accepted.
+
+The judge writes the last notification of each (team, cluster, rule) and receiver, in its transaction. A row is there as
+long as something that the receiver knows of still fires, something that fires is muted for it, or the last message of a
+spell is so young that the next spell has to wait.
+
+The notification log is written by `outbox_claims.mark_accepted` only, and only once the receiver has accepted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, delete, insert, select, update
+from sqlalchemy.orm import Session
+
+from offsetguard.model.digests import digest_of
+from offsetguard.model.incident import Incident
+from offsetguard.model.notification import (
+    Channel,
+    GroupKey,
+    MuteReason,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+)
+from offsetguard.model.verdicts import Severity
+from offsetguard.store.columns import chunks
+from offsetguard.store.database import reading
+from offsetguard.store.models import LastNotificationRow, NotificationLogRow
+
+
+def of_cluster(session: Session, cluster: str) -> dict[NotificationKey, Notified]:
+    """Return the last notifications of a cluster."""
+    row = LastNotificationRow
+    return {
+        NotificationKey(GroupKey(one.team, one.cluster, one.rule_id), Channel(one.channel), one.receiver): _notified(
+            one
+        )
+        for one in session.scalars(select(row).where(row.cluster == cluster))
+    }
+
+
+def not_after(session: Session, cluster: str, moment: datetime) -> None:
+    """Let nobody have been notified after a moment: a message of an interval that lay ahead must not delay the next."""
+    row = LastNotificationRow
+    later = update(row).where(row.cluster == cluster, row.notified_at > moment).values(notified_at=moment)
+    session.execute(later.execution_options(synchronize_session=False))
+
+
+def save(session: Session, changed: Mapping[NotificationKey, Notified]) -> None:
+    """Write the last notifications that changed; what is empty is forgotten."""
+    row = LastNotificationRow
+    gone = [_digest(key) for key, last in changed.items() if last.is_empty]
+    rows = [_values(key, last) for key, last in changed.items() if not last.is_empty]
+    for some in chunks(gone):
+        session.execute(delete(row).where(row.key.in_(some)))
+    clusters = {key.group.cluster for key in changed}
+    known = set(session.scalars(select(row.key).where(row.cluster.in_(clusters))))
+    if new := [one for one in rows if one["key"] not in known]:
+        session.execute(insert(row), new)
+    if old := [one for one in rows if one["key"] in known]:
+        session.execute(update(row), old)  # by primary key, many at once
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One receiver that is concerned by an incident."""
+
+    team: str
+    channel: Channel
+    receiver: str
+    notified: NotifiedIncident | None  # None: it was not
+    muted: MuteReason | None  # why it hears nothing now; None: it does
+
+
+def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
+    """Return who knows of an incident or for whom it is muted, by team; nobody once they were notified of its end."""
+    subject, wanted = incident.subject, incident.incident_id
+    return [
+        Recipient(key.group.team, key.channel, key.receiver, last.firing.get(wanted), last.muted.get(wanted))
+        for key, last in sorted(
+            of_cluster(session, subject.cluster).items(),
+            key=lambda item: (item[0].group.team, item[0].channel.value, item[0].receiver),
+        )
+        if key.group.rule_id == subject.rule_id and (wanted in last.firing or wanted in last.muted)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """One accepted message."""
+
+    outbox_id: int
+    channel: Channel
+    receiver: str
+    thread_key: str
+    accepted_at: datetime
+    receipt: str  # Message-ID of the mail, `channel ts` of the Slack message
+
+
+def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) -> list[Acceptance]:
+    """Return what a receiver accepted in one thread, oldest first: the parent, then its replies."""
+    row = NotificationLogRow
+    query = (
+        select(row)
+        .where(row.thread_key == thread_key, row.receiver == receiver, row.channel == channel.value)
+        .order_by(row.id)
+    )
+    with reading(engine) as session:
+        return [_acceptance(one) for one in session.scalars(query)]
+
+
+def newest_receipt(engine: Engine, *, channel: Channel, receiver: str) -> str | None:
+    """Return the receipt of what a receiver accepted last, in whatever thread."""
+    row = NotificationLogRow
+    query = select(row.receipt).where(row.channel == channel.value, row.receiver == receiver).order_by(row.id.desc())
+    with reading(engine) as session:
+        return session.scalar(query.limit(1))
+
+
+def newest_accepted(engine: Engine, *, limit: int = 100) -> list[Acceptance]:
+    """Return the newest entries of the notification log, newest first."""
+    query = select(NotificationLogRow).order_by(NotificationLogRow.id.desc()).limit(limit)
+    with reading(engine) as session:
+        return [_acceptance(row) for row in session.scalars(query)]
+
+
+def _acceptance(row: NotificationLogRow) -> Acceptance:
+    return Acceptance(row.outbox_id, Channel(row.channel), row.receiver, row.thread_key, row.accepted_at, row.receipt)
+
+
+def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
+    firing = {
+        incident_id: [
+            one.severity.value,
+            one.first_notified_at.isoformat(),
+            one.severity_notified_at.isoformat(),
+            one.repeats,
+        ]
+        for incident_id, one in sorted(last.firing.items())
+    }
+    return {
+        "key": _digest(key),
+        "team": key.group.team,
+        "cluster": key.group.cluster,
+        "rule_id": key.group.rule_id,
+        "channel": key.channel.value,
+        "receiver": key.receiver,
+        "notified_at": last.at,
+        "thread_key": last.thread_key,
+        "firing_json": json.dumps(firing),
+        "muted_json": json.dumps({one: reason.value for one, reason in sorted(last.muted.items())}),
+        "repeat_count": last.repeat_count,
+        "ended": None if last.ended is None else last.ended.value,
+    }
+
+
+def _notified(row: LastNotificationRow) -> Notified:
+    firing = {
+        incident_id: NotifiedIncident(
+            Severity(severity), datetime.fromisoformat(first), datetime.fromisoformat(severity_at), repeats
+        )
+        for incident_id, (severity, first, severity_at, repeats) in json.loads(row.firing_json).items()
+    }
+    return Notified(
+        at=row.notified_at,
+        thread_key=row.thread_key,
+        firing=firing,
+        muted={incident_id: MuteReason(reason) for incident_id, reason in json.loads(row.muted_json).items()},
+        repeat_count=row.repeat_count,
+        ended=None if row.ended is None else Severity(row.ended),
+    )
+
+
+def _digest(key: NotificationKey) -> str:
+    group = key.group
+    return digest_of(group.team, group.cluster, group.rule_id, key.channel.value, key.receiver)
