@@ -48,7 +48,7 @@ def main() -> int:
 def configuration(pattern: Callable[[int], str], count: int) -> Config:
     """Return `count` teams that own what a pattern each matches, and a route for each."""
     numbers = range(count)
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"main": {"name_servers": ["127.0.0.1:9876"]}},
             "teams": {f"team{n}": {"mail": [f"team{n}@example.com"]} for n in numbers},

@@ -51,7 +51,7 @@ from offsetguard_spark.session import make_session
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MOST_SECONDS, MOST_TIMES_PLAIN = 3.0, 2.5
 BOTH_WARM_UP = 20  # the last cycles before; by hand the server does nothing that it does not do for a publication
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
         "teams": {"ops": {"mail": ["ops@example.org"]}},

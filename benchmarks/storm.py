@@ -141,7 +141,7 @@ def report(phases: Sequence[Measured], groups: int, teams: int) -> int:
 def config_of(teams: int) -> Config:
     """Give every team its groups by a pattern."""
     names = [f"team-{number:03}" for number in range(teams)]
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
             "groups": [{"match": f"{name}-*", "team": name} for name in names],

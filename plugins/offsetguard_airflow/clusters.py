@@ -9,8 +9,7 @@ ALL_CLUSTERS = "all"
 
 def chosen_clusters(cluster: str) -> list[str]:
     """Return the configured clusters that the trigger form's field names; raises ConfigError for an unknown name."""
-    from offsetguard.config.file import did_you_mean
-    from offsetguard.config.in_use import config_in_use
+    from offsetguard.config.file import config_in_use, did_you_mean
     from offsetguard.config.workspace import Workspace
 
     workspace = Workspace.from_environment()

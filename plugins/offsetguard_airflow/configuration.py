@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from offsetguard.config.in_use import ConfigInUse
+    from offsetguard.config.file import ConfigInUse
     from offsetguard.config.workspace import Workspace
 
 
 def configuration(workspace: Workspace, log_error: Callable[[str], object]) -> ConfigInUse:
     """Return what holds now; raises ConfigError when the file is broken and none that was right is kept."""
-    from offsetguard.config.in_use import config_in_use
+    from offsetguard.config.file import config_in_use
 
     found = config_in_use(workspace)
     if found.problem is not None:

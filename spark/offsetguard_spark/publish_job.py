@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config.in_use import config_in_use
+from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval

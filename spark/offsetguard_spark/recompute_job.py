@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config.file import did_you_mean
-from offsetguard.config.in_use import config_in_use
+from offsetguard.config.file import config_in_use, did_you_mean
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.store.database import open_database

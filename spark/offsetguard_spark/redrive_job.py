@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from offsetguard.collect.landing import snapshot_folder
-from offsetguard.config.in_use import config_in_use
+from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval

@@ -86,7 +86,7 @@ def test_a_round_lands_what_clients_and_replicas_say_of_a_group_in_trouble(clust
             return len([queue for queue in queues.values() if queue["cached_message_count"]]) == 2 or None
 
         assert wait_for(holding, "both queues are held")
-        config = Config.from_values(
+        config = Config.model_validate(
             {
                 "clusters": {"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000}},
                 "teams": {"operators": {"mail": ["operators@example.com"]}},

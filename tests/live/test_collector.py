@@ -51,7 +51,7 @@ def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster
 
 
 def config_for(cluster: RocketMQCluster, *, connection: str | None = None) -> Config:
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {
                 "main": {"name_servers": [cluster.namesrv], "connection": connection, "request_timeout_ms": 30_000}

@@ -41,7 +41,7 @@ class Rounds:
         """Nothing is asked yet."""
         self.landing, self.count = landing, 0
         self.tables: dict[str, pa.Table] = {}
-        self.config = Config.from_values(
+        self.config = Config.model_validate(
             {
                 "clusters": {"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 30_000}},
                 "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
 import random
 import time
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -40,7 +38,7 @@ def test_killed_anywhere_no_event_is_lost_and_none_counted_twice(tmp_path: Path)
 
     async def run() -> None:
         async with scripted_cluster(broker) as (name_server, _):
-            config = Config.from_values(
+            config = Config.model_validate(
                 {
                     "clusters": {"main": {"name_servers": [name_server]}},
                     "teams": {"operators": {"mail": ["operators@example.com"]}},
@@ -52,7 +50,8 @@ def test_killed_anywhere_no_event_is_lost_and_none_counted_twice(tmp_path: Path)
                 write_events(chance.randrange(40))
                 interval = Interval(START + timedelta(minutes=number))
                 process = spawner.Process(
-                    target=collect_once, args=(json.dumps(asdict(config)), "main", interval.name, str(tmp_path))
+                    target=collect_once,
+                    args=(config.model_dump_json(), "main", interval.name, str(tmp_path)),
                 )
                 begun = time.monotonic()
                 process.start()

@@ -78,7 +78,7 @@ def collect(cluster: RocketMQCluster) -> dict[str, list[dict[str, Any]]]:
         "request_timeout_ms": 20_000,
         "collection": {"share_rounds": 1},
     }
-    config = Config.from_values(
+    config = Config.model_validate(
         {
             "clusters": {"main": settings},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -110,7 +110,7 @@ def handed_out(cluster: RocketMQCluster, group: str) -> int:
 
 def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:
     described = {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000, **settings}
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"main": described},
             "groups": [{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}],

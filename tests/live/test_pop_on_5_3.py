@@ -58,7 +58,7 @@ def row_of(cluster: RocketMQCluster, client_id: str) -> dict[str, Any]:
         "collection": {"share_rounds": 1},
     }
     operators = {"teams": {"operators": {"mail": ["operators@example.com"]}}, "default_team": "operators"}
-    config = Config.from_values({"clusters": {"main": settings}, **operators})
+    config = Config.model_validate({"clusters": {"main": settings}, **operators})
     for _ in range(20):
         now = datetime.now(UTC)
         _, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))

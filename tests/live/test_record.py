@@ -45,7 +45,7 @@ def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
 
 def config_for(cluster: RocketMQCluster) -> Config:
     settings = {"name_servers": [cluster.namesrv], "collection": EVERYTHING, "request_timeout_ms": 30_000}
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"main": settings},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -95,7 +95,7 @@ def kept_workspace(tmp_path_factory: pytest.TempPathFactory) -> KeptWorkspace:
 
 @pytest.fixture(scope="session")
 def config() -> Config:
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
             "teams": {"ops": {"mail": ["ops@example.org"]}},

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_co
 from offsetguard.config.groups import fields_set
 from offsetguard.config.routes import MATCHED_BY
 from offsetguard.config.routes import fields_set as fields_of_route
-from offsetguard.config.sections import key_of
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
@@ -174,22 +173,22 @@ def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Li
     config = file.config
     for name, cluster in config.clusters.items():
         live = {"consumer_groups": len(seen[name].consumer_groups)} if name in seen else {}
-        yield {"kind": "cluster", "name": name, **asdict(cluster), **live}
+        yield {"kind": "cluster", "name": name, **cluster.model_dump(), **live}
     for name, team in config.teams.items():
-        yield {"kind": "team", "name": name, "is_default": name == config.default_team, **asdict(team)}
+        yield {"kind": "team", "name": name, "is_default": name == config.default_team, **team.model_dump()}
     for position, entry in enumerate(config.groups):
         line = file.document.line(("groups", position))
         sets = {field: getattr(entry, field) for field in fields_set(entry)}
         yield {"kind": "groups", "line": line, "match": entry.match, "cluster": entry.cluster, "sets": sets}
-    defaults = asdict(EffectivePolicy(team=config.default_team))
+    defaults = EffectivePolicy(team=config.default_team).model_dump()
     yield {"kind": "groups", "line": None, "match": "*", "cluster": "*", "sets": defaults}
     for position, route in enumerate(config.routes):
-        values = asdict(route)
+        values = route.model_dump()
         matched_by = {field: values[field] for field in MATCHED_BY}
         sets = {field: values[field] for field in fields_of_route(route)}
         yield {"kind": "route", "line": file.document.line(("routes", position)), **matched_by, "sets": sets}
-    yield {"kind": "delivery", **asdict(config.delivery)}
-    yield {"kind": "judgement", **asdict(config.judgement)}
+    yield {"kind": "delivery", **config.delivery.model_dump()}
+    yield {"kind": "judgement", **config.judgement.model_dump()}
 
 
 def _unanswered(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:
@@ -271,5 +270,5 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         return " + ".join(map(_shown, value)) or "none"
     if isinstance(value, dict):  # a time window
-        return " ".join(f"{key_of(name)} {_shown(one)}" for name, one in value.items() if one)
+        return " ".join(f"{name.rstrip('_')} {_shown(one)}" for name, one in value.items() if one)
     return f"{value:,}" if isinstance(value, int) else str(value)

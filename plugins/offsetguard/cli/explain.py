@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import IO, Any, TypeVar
@@ -216,8 +215,8 @@ def _given_sample(given: Fields) -> GivenSample:
 def _policy(given: Fields) -> WindowPolicy:
     """Return the default policy with what is given; fields that it does not know are another release's."""
     least = {"allowed_lag": 0, "lag_floor": 0, "lag_floor_ms": 0, "window_ms": 1, "loss_horizon_ms": 0}
-    changes = {one.name: given.integer(one.name, least=least[one.name]) for one in fields(WindowPolicy)}
-    return replace(WindowPolicy(), **{name: value for name, value in changes.items() if value is not None})
+    changes = {name: given.integer(name, least=least[name]) for name in WindowPolicy.model_fields}
+    return WindowPolicy().model_copy(update={name: value for name, value in changes.items() if value is not None})
 
 
 def _curve_place(given: Fields) -> CurvePlace:

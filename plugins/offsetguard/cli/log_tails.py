@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def _source(folder: LogFolder) -> LogSource:
     kind, _, name = folder.place.partition("/")
     broker = broker_of(name) if kind == LOGS else None
     files = f"{glob.escape(str(folder.folder))}/{folder.pattern}"
-    return LogSource(
+    return LogSource.model_construct(  # not a user's entry: the folder may have any path and the broker any name
         name=name,
         files=[files],
         broker_name=broker[0] if broker else None,
@@ -79,7 +78,7 @@ def copy_tails(
         for file in map(Path, files):
             if (lines := _lines_since(file, source, since, share)) and file.suffix == ".log":
                 (place / file.name).write_bytes(lines)
-        copied.append(replace(source, files=[f"{glob.escape(str(place))}/*.log"]) if files else source)
+        copied.append(source.model_copy(update={"files": [f"{glob.escape(str(place))}/*.log"]}) if files else source)
     return tuple(copied)
 
 

@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from offsetguard.config import Cluster, Config, Team
+from offsetguard.config.fields import Address
 from offsetguard.config.file import load_config
 from offsetguard.model.errors import ConfigError
 from offsetguard.sources.rocketmq.signing import Credentials
 
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
 ALL = "all"
-_ADDRESS = re.compile(r"[^\s:/;]+:\d{1,5}")
+_ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -49,8 +51,10 @@ def config_for(namesrv: str) -> tuple[str, Config]:
     """Return a cluster's name, made of its first name server, and a configuration with the default limits."""
     addresses = [address.strip() for address in namesrv.split(";") if address.strip()]
     for address in addresses:
-        if not _ADDRESS.fullmatch(address):
-            raise click.UsageError(f"--namesrv: {address!r} is no HOST:PORT, for example 10.0.0.1:9876")
+        try:
+            _ADDRESS.validate_python(address)
+        except ValidationError:
+            raise click.UsageError(f"--namesrv: {address!r} is no HOST:PORT, for example 10.0.0.1:9876") from None
     if not addresses:
         raise click.UsageError("--namesrv: names no name server; write for example 10.0.0.1:9876")
     name = safe_name(addresses[0])

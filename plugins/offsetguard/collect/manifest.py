@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, read_json
+from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
+
 from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
 from offsetguard.sources.logs.cursor import LogCursor
 
@@ -30,27 +31,27 @@ class Outcome(StrEnum):
 class RequestCounts:
     """Requests of one round; `asked` is the sum of all outcomes."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
-    asked: Count = 0
-    answered: Count = 0
-    refused: Count = 0
-    timed_out: Count = 0
-    unreachable: Count = 0
-    connection_lost: Count = 0
-    undecodable: Count = 0
-    not_recorded: Count = 0
+    asked: NonNegativeInt = 0
+    answered: NonNegativeInt = 0
+    refused: NonNegativeInt = 0
+    timed_out: NonNegativeInt = 0
+    unreachable: NonNegativeInt = 0
+    connection_lost: NonNegativeInt = 0
+    undecodable: NonNegativeInt = 0
+    not_recorded: NonNegativeInt = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCursor:
     """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     broker_name: str
-    from_offset: Count  # first event offset asked for in this round
-    next_offset: Count  # where the next round goes on
+    from_offset: NonNegativeInt  # first event offset asked for in this round
+    next_offset: NonNegativeInt  # where the next round goes on
     note: str | None = None  # e.g. the topic was recreated: reading starts again at its min offset
 
 
@@ -58,10 +59,10 @@ class EventCursor:
 class NotAsked:
     """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     what: str
-    count: Count
+    count: NonNegativeInt
     reason: str
 
 
@@ -69,7 +70,7 @@ class NotAsked:
 class MissingMaster:
     """A master that an earlier round listed and the name server does not list any more."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     broker_name: str
     address: str  # where it was
@@ -80,13 +81,13 @@ class MissingMaster:
 class UnseenBroker:
     """A master that gave no offsets, with the groups that rounds before saw there, or a slave that answered nothing."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     broker_name: str
     broker_id: int = 0
     unseen_since: datetime | None  # start of the first round without it; None: no round before this one
     consumer_groups: tuple[str, ...] = ()  # the first MAX_HIDDEN_GROUPS by name
-    consumer_group_count: Count | None = None  # all of them; None: never seen
+    consumer_group_count: NonNegativeInt | None = None  # all of them; None: never seen
 
     def as_fact(self) -> UnseenBrokerFacts:
         """Return the record that rules read."""
@@ -103,7 +104,7 @@ class UnseenBroker:
 class Gap:
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     address: str
     broker_name: str | None
@@ -128,7 +129,7 @@ class Gap:
 class Manifest:
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     cluster: str
     interval_start: datetime
@@ -136,11 +137,11 @@ class Manifest:
     finished_at: datetime
     requests: RequestCounts
     gaps: tuple[Gap, ...] = ()  # at most MAX_GAPS; gap_count has them all
-    gap_count: Count = 0
-    gap_kinds: dict[str, Count] = field(
+    gap_count: NonNegativeInt = 0
+    gap_kinds: dict[str, NonNegativeInt] = field(
         default_factory=dict
     )  # e.g. "timed_out GET_TOPIC_STATS_INFO" -> how often; gaps.jsonl names each one
-    row_counts: dict[str, Count]  # table name -> landed rows
+    row_counts: dict[str, NonNegativeInt]  # table name -> landed rows
     event_cursors: tuple[EventCursor, ...] = ()
     log_cursors: tuple[LogCursor, ...] = ()
     not_asked: tuple[NotAsked, ...] = ()
@@ -161,7 +162,7 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:
         """Read the text of a manifest; raises pydantic's ValidationError, a ValueError."""
-        return read_json(cls, text)
+        return _MANIFEST.validate_json(text)
 
     def gap_facts(self) -> tuple[CollectionGap, ...]:
         """Return the gaps as rules read them."""
@@ -183,6 +184,7 @@ class Manifest:
         return self.gap_count == 0 and not self.unseen_broker_names and not self.cluster_unseen
 
 
+_MANIFEST = TypeAdapter(Manifest)
 MAX_GAPS = 200
 MAX_HIDDEN_GROUPS = 100
 

@@ -4,11 +4,17 @@ No secrets in it: logins come from Airflow connections, whose ids stand here.
 `file.load_config` reads the file and says where in it something is wrong.
 """
 
-from offsetguard.config.clusters import Cluster, Collection, LogSource, Tls
-from offsetguard.config.configuration import Config, Retention
+from offsetguard.config.configuration import (
+    Cluster,
+    Collection,
+    Config,
+    LogSource,
+    Retention,
+    Tls,
+    reference_problems,
+)
 from offsetguard.config.fields import TimeZone
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, WindowPolicy
-from offsetguard.config.references import reference_problems
 from offsetguard.config.routes import (
     RECEIVER_LISTS,
     Delivery,
@@ -19,7 +25,6 @@ from offsetguard.config.routes import (
     RouteEntry,
     Team,
 )
-from offsetguard.config.sections import field_names
 
 __all__ = [
     "RECEIVER_LISTS",
@@ -41,6 +46,5 @@ __all__ = [
     "TimeZone",
     "Tls",
     "WindowPolicy",
-    "field_names",
     "reference_problems",
 ]

@@ -1,60 +1,103 @@
-"""The whole of config/offsetguard.yml as one typed model, with its sections `retention` and `delivery`."""
+"""The whole of config/offsetguard.yml as one typed model, and its sections `clusters` and `retention`."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import time
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
-from offsetguard.config.clusters import Cluster
+from pydantic import Field, StrictBool, StrictInt, model_validator
+
 from offsetguard.config.fields import (
+    Address,
+    ConnectionId,
+    Count,
+    FilePath,
+    Glob,
+    Milliseconds,
     Name,
+    Section,
+    TimeZone,
+    WebUrl,
     matches,
 )
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, Policies
-from offsetguard.config.references import reference_problems
-from offsetguard.config.routes import Delivery, Route, RouteChoice, RouteEntry, Routing, Team
-from offsetguard.model.constraints import NO_OTHER_FIELDS, NotEmpty, Number, read_python
+from offsetguard.config.routes import RECEIVER_LISTS, Delivery, Route, RouteChoice, RouteEntry, Routing, Team
 from offsetguard.model.verdicts import Severity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class Tls(Section):
+    """How connections to name servers and brokers are encrypted; the section's presence switches TLS on."""
+
+    ca_file: FilePath | None = None  # PEM; without it: the machine's own authorities
+    check_host_name: StrictBool = True  # false: a certificate of any host of that authority will do
+    client_certificate_file: FilePath | None = None  # PEM, where brokers ask for one
+    client_key_file: FilePath | None = None  # PEM, the key of that certificate
+
+
+class LogSource(Section):
+    """A folder with logs of one broker replica or of one client, read where this machine sees it."""
+
+    name: Name  # your name for it; each name once per cluster
+    files: Annotated[list[Glob], Field(min_length=1)]  # globs of paths, e.g. /mnt/broker-a/logs/rocketmqlogs/*.log
+    broker_name: Glob | None = None  # without it: a client's log
+    broker_id: Count = 0  # 0: the master
+    time_zone: TimeZone = "+08:00"  # brokers write GMT+8 wherever they run; 4.x clients write their host's zone
+
+
+class Collection(Section):
+    """What a round may cost a broker."""
+
+    max_in_flight: Annotated[StrictInt, Field(ge=1, le=512)] = 256  # unanswered requests per broker; costly ones: 8
+    max_requests_per_s: Annotated[StrictInt, Field(ge=10)] = 5_000  # per broker
+    detail_groups: Count = 16  # suspect groups that are asked in detail per round
+    share_rounds: Annotated[StrictInt, Field(ge=1)] = 60  # every other group is asked in detail once in so many rounds
+    rates: Count = 128  # rates of groups and topics (315) per broker replica and round
+    running_info_clients: Count = 64  # clients asked for running info per round
+
+
+class Cluster(Section):
+    """One RocketMQ cluster."""
+
+    name_servers: Annotated[list[Address], Field(min_length=1)]  # all of them; one is enough to answer
+    connection: ConnectionId | None = None  # Airflow connection with access key (login) and secret key (password)
+    request_timeout_ms: Milliseconds = 3_000  # a broker that takes longer counts as "did not answer"
+    lock_max_live_time_ms: Milliseconds = 60_000  # declared: -Drocketmq.broker.rebalance.lockMaxLiveTime of its brokers
+    broker_time_zone: TimeZone | None = None  # of the brokers' hosts: deleteWhen is an hour there; without it: learned
+    tls: Tls | None = None  # only if name servers and brokers speak TLS
+    address_map: dict[Address, Address] = {}  # listed by the name server -> reachable from here
+    proxies: list[Address] = []  # remoting ports of cluster-mode proxies: they know the members of gRPC groups
+    metrics_urls: dict[Glob, WebUrl] = {}  # broker name -> its Prometheus exporter, e.g. http://10.0.0.1:5557/metrics
+    logs: list[LogSource] = []  # where this machine can read the brokers' or clients' logs
+    collection: Collection = Collection()  # what a round may cost a broker
+
+
+class Retention(Section):
     """How long things are kept, in whole days; `docs/tables.md` says which table holds snapshots and which facts."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    snapshots_days: Annotated[StrictInt, Field(ge=1)] = (
+        7  # what was seen; also landed files, which facts are made of again
+    )
+    facts_days: Annotated[StrictInt, Field(ge=1)] = 90  # what was made of it; also incidents and messages that are over
 
-    snapshots_days: Annotated[int, Number(ge=1)] = 7  # what was seen; also landed files, which facts are made of again
-    facts_days: Annotated[int, Number(ge=1)] = 90  # what was made of it; also incidents and messages that are over
 
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Section):
     """The whole file."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
-
-    clusters: Annotated[dict[Name, Cluster], NotEmpty()]  # by your name for it, which stands in every message
-    groups: list[GroupPolicy] = field(default_factory=list)  # owners and limits of consumer groups
+    clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]  # by your name for it, which stands in every message
+    groups: list[GroupPolicy] = []  # owners and limits of consumer groups
     teams: dict[Name, Team]  # who is told
     default_team: Name  # hears about brokers, and about every group that nobody else owns
-    routes: list[RouteEntry] = field(default_factory=list)  # who hears what, when, in which language
-    delivery: Delivery = field(default_factory=Delivery)  # through what, and what holds where no route says otherwise
-    judgement: Judgement = field(
-        default_factory=Judgement
-    )  # spans of time that the rules look at, and what brokers may be off by
-    retention: Retention = field(default_factory=Retention)  # how long things are kept
+    routes: list[RouteEntry] = []  # who hears what, when, in which language
+    delivery: Delivery = Delivery()  # through what, and what holds where no route says otherwise
+    judgement: Judgement = Judgement()  # spans of time that the rules look at, and what brokers may be off by
+    retention: Retention = Retention()  # how long things are kept
 
-    def __post_init__(self) -> None:
-        """Raise ValueError for names that stand nowhere: see `reference_problems`."""
-        problems = [f"{'.'.join(map(str, path))}: {text}" for path, text in reference_problems(asdict(self))]
+    @model_validator(mode="after")
+    def _names_stand_somewhere(self) -> "Config":
+        problems = [f"{'.'.join(map(str, path))}: {text}" for path, text in reference_problems(self.model_dump())]
         if problems:
             raise ValueError("; ".join(problems))
-
-    @classmethod
-    def from_values(cls, values: object) -> "Config":
-        """Return the configuration that plain values say, as YAML or JSON gives them; raises pydantic's errors."""
-        return read_python(cls, values)
+        return self
 
     @cached_property
     def _policies(self) -> Policies:
@@ -107,5 +150,68 @@ EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "rates": 1_000_000,
 def asking_everything(config: Config, cluster: str) -> Config:
     """Return the configuration with the limits of a cluster's rounds lifted; the pace of requests stays."""
     settings = config.clusters[cluster]
-    collection = replace(settings.collection, **EVERYTHING)
-    return replace(config, clusters={**config.clusters, cluster: replace(settings, collection=collection)})
+    lifted = settings.model_copy(update={"collection": settings.collection.model_copy(update=EVERYTHING)})
+    return config.model_copy(update={"clusters": {**config.clusters, cluster: lifted}})
+
+
+Path = tuple[str | int, ...]
+_HEARD = "the default team needs a mail address, a Slack channel or a Slack webhook: it hears the rest"
+
+
+def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield (path, what is wrong) for names that stand nowhere or twice, and a default team that nobody hears.
+
+    Takes plain values of any shape, so that a file's other problems do not hide these; wrong types are skipped.
+    """
+    teams, clusters = _mapping(document.get("teams")), _mapping(document.get("clusters"))
+    yield from _default_team_problems(document.get("default_team"), teams)
+    for position, entry in enumerate(_entries(document.get("groups"))):
+        yield from _unknown(("groups", position, "team"), "team", entry.get("team"), teams)
+        yield from _unmatched(("groups", position, "cluster"), "cluster", entry.get("cluster"), clusters)
+    for position, entry in enumerate(_entries(document.get("routes"))):
+        yield from _unmatched(("routes", position, "team"), "team", entry.get("team"), teams)
+        yield from _unmatched(("routes", position, "cluster"), "cluster", entry.get("cluster"), clusters)
+        yield from _unknown(("routes", position, "escalate_to"), "team", entry.get("escalate_to"), teams)
+        for number, span in enumerate(_entries(entry.get("maintenance"))):
+            where = ("routes", position, "maintenance", number, "cluster")
+            yield from _unmatched(where, "cluster", span.get("cluster"), clusters)
+    delivery = _mapping(document.get("delivery"))
+    if delivery.get("heartbeat_url") and delivery.get("heartbeat_connection"):
+        yield ("delivery", "heartbeat_url"), "heartbeat_connection says the address too; keep one of them"
+    for cluster, entry in clusters.items():
+        yield from _log_sources_of_one_name(cluster, _entries(_mapping(entry).get("logs")))
+
+
+def _default_team_problems(name: object, teams: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    yield from _unknown(("default_team",), "team", name, teams)
+    if isinstance(name, str) and name in teams and not any(_mapping(teams[name]).get(one) for one in RECEIVER_LISTS):
+        yield ("teams", name), _HEARD
+
+
+def _unknown(where: Path, kind: str, name: object, known: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    if isinstance(name, str) and name not in known:
+        yield where, f"there is no {kind} {name!r}; {_known(f'{kind}s', known)}"
+
+
+def _unmatched(where: Path, kind: str, pattern: object, known: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    if isinstance(pattern, str) and not any(matches(str(name), pattern) for name in known):
+        yield where, f"no {kind} of this file is called {pattern!r}; {_known(f'{kind}s', known)}"
+
+
+def _log_sources_of_one_name(cluster: str, sources: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str]]:
+    names = [source.get("name") for source in sources]
+    for position, name in enumerate(names):
+        if name is not None and name in names[:position]:
+            yield ("clusters", cluster, "logs", position, "name"), f"there is another log source called {name!r}"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _entries(value: object) -> Sequence[Mapping[str, Any]]:
+    return [_mapping(entry) for entry in value] if isinstance(value, list) else []
+
+
+def _known(what: str, names: Iterable[object]) -> str:
+    return f"{what}: {', '.join(sorted(map(str, names))) or 'none'}"

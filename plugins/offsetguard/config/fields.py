@@ -14,98 +14,129 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated
 
-from offsetguard.model.constraints import BrokenRule, Checked, Exactly, Number
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.intervals import NOT_A_MOMENT, local_moment
 from offsetguard.model.time_zones import NOT_A_TIME_ZONE, zone_of
 
 
-def _written(pattern: str, what_to_write: str) -> Checked:
+class Section(BaseModel):
+    """A section of the file: an unknown key is a mistake, and what was read does not change any more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def key_names(cls) -> tuple[str, ...]:
+        """Return the keys that the section may have, as they stand in the file."""
+        return tuple(one.alias or name for name, one in cls.model_fields.items())
+
+
+def _written(pattern: str, what_to_write: str) -> AfterValidator:
     expression = re.compile(pattern, re.ASCII)
 
-    def check(value: str) -> None:
+    def check(value: str) -> str:
         if not expression.fullmatch(value):
-            raise BrokenRule("not_written_so", what_to_write)
+            raise PydanticCustomError("not_written_so", what_to_write)
+        return value
 
-    return Checked(check)
+    return AfterValidator(check)
 
 
-def _port_exists(address: str) -> None:
+def _port_exists(address: str) -> str:
     if not 1 <= int(address.rpartition(":")[2]) <= 65_535:
-        raise BrokenRule("no_such_port", "is not an address: ports go from 1 to 65535")
+        raise PydanticCustomError("no_such_port", "is not an address: ports go from 1 to 65535")
+    return address
 
 
-def _time_zone_exists(name: str) -> None:
-    try:
-        zone_of(name)
-    except ConfigError as error:
-        raise BrokenRule("no_such_time_zone", NOT_A_TIME_ZONE) from error
+def _exists(find: Callable[[str], object], otherwise: str) -> AfterValidator:
+    """Check a text by what finds it, and raises ConfigError where there is no such thing."""
+
+    def check(text: str) -> str:
+        try:
+            find(text)
+        except ConfigError as error:
+            raise PydanticCustomError("no_such_thing", otherwise) from error
+        return text
+
+    return AfterValidator(check)
 
 
-def _moment_exists(text: str) -> None:
-    try:
-        local_moment(text)
-    except ConfigError as error:
-        raise BrokenRule("no_such_moment", NOT_A_MOMENT) from error
+def _shown_as(words: str) -> WithJsonSchema:
+    """Say what docs/configuration.md calls such a value."""
+    return WithJsonSchema({"type": "string", "format": words})
 
 
 Name = Annotated[
-    str,
-    Exactly(),
+    StrictStr,
     _written(
         r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}",
         "is not a name: start with a letter or digit, then letters, digits, '_', '.' or '-', at most 100",
     ),
+    _shown_as("name"),
 ]
 Address = Annotated[
-    str,
-    Exactly(),
+    StrictStr,
     _written(
         r"[A-Za-z0-9_.-]+:\d{1,5}",
         "is not an address: write host:port, e.g. 127.0.0.1:9876, one address to a list entry",
     ),
-    Checked(_port_exists),
+    AfterValidator(_port_exists),
+    _shown_as("host:port"),
 ]
 Glob = Annotated[
-    str, Exactly(), _written(r"[^\x00-\x20\x7f]{1,255}", "is not a pattern: 1 to 255 characters without spaces")
+    StrictStr,
+    _written(r"[^\x00-\x20\x7f]{1,255}", "is not a pattern: 1 to 255 characters without spaces"),
+    _shown_as("pattern"),
 ]
 MailAddress = Annotated[
-    str,
-    Exactly(),
+    StrictStr,
     _written(
         r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?",
         "is not a mail address: write name@example.com, one address to a list entry",
     ),
+    _shown_as("mail address"),
 ]
 SlackChannelName = Annotated[
-    str,
-    Exactly(),
+    StrictStr,
     _written(
         r"#[^\s#@<>]{1,80}|[CGD][A-Z0-9]{6,}",
         "is not a Slack channel: write '#name' (in quotes, # starts a comment in YAML) or an id such as C0123ABCD",
     ),
+    _shown_as("Slack channel"),
 ]
 WebUrl = Annotated[
-    str,
-    Exactly(),
+    StrictStr,
     _written(
         r"https?://[^\s<>\"@|]+",
         "is not a page's address: write http://host:port or https://host without user name or password",
     ),
+    _shown_as("web address"),
 ]
-ConnectionId = Annotated[str, Exactly(), _written(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection")]
+ConnectionId = Annotated[
+    StrictStr,
+    _written(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection"),
+    _shown_as("connection id"),
+]
 TimeZone = Annotated[
-    str, Exactly(), _written(r"[^\x00-\x1f]{1,100}", "is not the name of a time zone"), Checked(_time_zone_exists)
+    StrictStr,
+    _written(r"[^\x00-\x1f]{1,100}", "is not the name of a time zone"),
+    _exists(zone_of, NOT_A_TIME_ZONE),
+    _shown_as("time zone"),
 ]
-FilePath = Annotated[str, Exactly(), _written(r"[^\x00-\x1f]{1,4096}", "is not the path of a file")]
-Line = Annotated[str, Exactly(), _written(r"[^\x00-\x1f\x7f]{1,500}", "is not one line of text")]
+FilePath = Annotated[StrictStr, _written(r"[^\x00-\x1f]{1,4096}", "is not the path of a file"), _shown_as("path")]
+Line = Annotated[StrictStr, _written(r"[^\x00-\x1f\x7f]{1,500}", "is not one line of text"), _shown_as("text")]
 TimeOfDay = Annotated[
-    str, Exactly(), _written(r"(?:[01]\d|2[0-3]):[0-5]\d", "is not a time of day: write '22:00' (in quotes)")
+    StrictStr,
+    _written(r"(?:[01]\d|2[0-3]):[0-5]\d", "is not a time of day: write '22:00' (in quotes)"),
+    _shown_as('time of day, "22:00"'),
 ]
-Moment = Annotated[str, Exactly(), Checked(_moment_exists)]  # without an offset: in the zone of the route
-Milliseconds = Annotated[int, Number(gt=0)]
-MillisecondsOrNone = Annotated[int, Number(ge=0)]  # 0: at once
-Window = Annotated[int, Number(ge=60_000, le=30 * 60_000)]  # what is kept of a queue covers 30 min (queue_state.WINDOW)
+Moment = Annotated[StrictStr, _exists(local_moment, NOT_A_MOMENT), _shown_as("moment")]  # no offset: the route's zone
+Count = Annotated[StrictInt, Field(ge=0)]
+Milliseconds = Annotated[StrictInt, Field(gt=0)]
+MillisecondsOrNone = Annotated[StrictInt, Field(ge=0)]  # 0: at once
+Window = Annotated[StrictInt, Field(ge=60_000, le=30 * 60_000)]  # a queue is kept for 30 min (queue_state.WINDOW)
 
 
 _WILDCARD = re.compile(r"[*?\[]")

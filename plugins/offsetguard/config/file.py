@@ -1,22 +1,31 @@
 """Reads config/offsetguard.yml and tells every problem at once.
 
 One line each: `file:line: path.to.field: what is wrong; did you mean 'x'?`
+
+Every task reads the file when it runs, so a change holds from the next task on, without a restart. A file that was
+found right is kept beside our data. Breaking it must not end collection, judgement and delivery: they go on with the
+kept one, each task logs what is wrong, and the rule `config_broken` tells the default team.
 """
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, get_type_hints
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from offsetguard.config import RECEIVER_LISTS, Config, field_names, reference_problems
+from offsetguard.config.configuration import Config, reference_problems
+from offsetguard.config.fields import Section
+from offsetguard.config.routes import RECEIVER_LISTS
+from offsetguard.config.workspace import Workspace
 from offsetguard.config.yaml_lines import LinedDocument, Path, read_lined_yaml
 from offsetguard.model.errors import ConfigError
 
@@ -35,7 +44,7 @@ _WANTED = {
     "string_type": "must be text",
     "list_type": "must be a list: one '- entry' to a line",
     "dict_type": "must be a mapping: 'name:' with indented fields below it",
-    "dataclass_type": "must be a mapping: 'field: value' lines",
+    "model_type": "must be a mapping: 'field: value' lines",
 }
 
 
@@ -148,7 +157,7 @@ def _read_document(path: pathlib.Path, text: str) -> LinedDocument:
 def _validate(document: dict[str, Any]) -> tuple[Config | None, list[tuple[Path, str]]]:
     config, problems = None, []
     try:
-        config = Config.from_values(document)
+        config = Config.model_validate(document)
     except ValidationError as error:
         # What a Config says about itself as a whole (path ()) is said below with the path of each part
         problems = [_explain(details) for details in error.errors() if details["loc"]]
@@ -162,16 +171,14 @@ def _validate(document: dict[str, Any]) -> tuple[Config | None, list[tuple[Path,
 
 def _is_required(key: str) -> bool:
     """Say whether a section left empty (`groups:` and only comments below it) is a mistake."""
-    has_default = {
-        one.name for one in fields(Config) if one.default is not MISSING or one.default_factory is not MISSING
-    }
-    return key not in has_default
+    section = Config.model_fields.get(key)
+    return section is None or section.is_required()
 
 
 def _explain(details: ErrorDetails) -> tuple[Path, str]:
     where: Path = tuple(part for part in details["loc"] if part != "[key]")
     match details["type"]:
-        case "unexpected_keyword_argument":
+        case "extra_forbidden":
             known = sorted(_known_fields(where[:-1]))
             what = f"unknown key{did_you_mean(str(where[-1]), known)} (known here: {', '.join(known)})"
         case "missing":
@@ -213,23 +220,19 @@ def _hint(where: Path, value: object) -> str:
     return ""
 
 
-def _known_fields(where: Path) -> list[str]:
-    """Return the field names of the section at a path of the model."""
-    section: type[Any] = Config
+def _known_fields(where: Path) -> tuple[str, ...]:
+    """Return the keys of the section at a path of the model."""
+    section: type[Section] = Config
     for part in where:
-        annotation = get_type_hints(section).get(part) if isinstance(part, str) else None
-        section = _section_in(annotation) or section
-    return list(field_names(section))
+        known = section.model_fields.get(part) if isinstance(part, str) else None
+        section = _section_in(known.annotation if known else None) or section
+    return section.key_names()
 
 
-def _section_in(annotation: Any) -> type[Any] | None:
-    if isinstance(annotation, type) and is_dataclass(annotation):
+def _section_in(annotation: Any) -> type[Section] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        found = _section_in(argument)
-        if found is not None:
-            return found
-    return None
+    return next(filter(None, map(_section_in, getattr(annotation, "__args__", ()))), None)
 
 
 def _secrets(value: object, where: Path) -> Iterator[tuple[Path, str]]:
@@ -271,3 +274,46 @@ def _shown(value: object) -> str:
         return "true" if value else "false"
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigInUse:
+    """What a task goes by."""
+
+    config: Config
+    problem: str | None = None  # what is wrong with the file, a line for each mistake; None: it is the file
+
+
+def config_in_use(workspace: Workspace) -> ConfigInUse:
+    """Return what holds now; raises ConfigError when the file is broken and none that was right is kept."""
+    kept = workspace.last_good_config_file
+    try:
+        text = read_config_text(workspace.config_file)
+        config = parse_config(workspace.config_file, text).config
+    except ConfigError as error:
+        return ConfigInUse(_last_good(kept, error), str(error))
+    _keep(kept, text)
+    return ConfigInUse(config)
+
+
+def _last_good(kept: pathlib.Path, broken: ConfigError) -> Config:
+    if not kept.is_file():
+        raise broken
+    try:
+        return load_config(kept)
+    except ConfigError:  # another release wrote it: what is said of the user's own file helps more
+        raise broken from None
+
+
+def _keep(kept: pathlib.Path, text: str) -> None:
+    """Write the text in one step: whoever reads at the same time sees the old one or the new one."""
+    if kept.is_file() and kept.read_text(encoding="utf-8") == text:
+        return
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=kept.parent, prefix=f".{kept.name}.", encoding="utf-8", newline="", delete=False
+    ) as written:
+        written.write(text)
+        written.flush()
+        os.fsync(written.fileno())
+    pathlib.Path(written.name).replace(kept)

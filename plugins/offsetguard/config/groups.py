@@ -1,33 +1,28 @@
 """Sections `groups` and `judgement`: a consumer group's owner and limits, and what rules look at."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
-from offsetguard.config.fields import Glob, Milliseconds, Name, PatternIndex, Window, matches
-from offsetguard.config.sections import field_names
-from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, Number
+from pydantic import Field, StrictBool, StrictInt
+
+from offsetguard.config.fields import Count, Glob, Milliseconds, Name, PatternIndex, Section, Window, matches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(Section):
     """Spans of time that the rules look at, and what brokers may be off by."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
-
     offset_move_window_ms: Milliseconds = 30 * 60_000  # how far back moved offsets of a group are counted together
-    traffic_weeks: Annotated[int, Number(ge=2, le=52)] = 3  # earlier weeks without which no traffic is called unusual
+    traffic_weeks: Annotated[StrictInt, Field(ge=2, le=52)] = (
+        3  # earlier weeks without which no traffic is called unusual
+    )
     log_window_ms: Milliseconds = 30 * 60_000  # of log lines about rebalance locks and subscriptions
-    clock_skew_ms: Annotated[int, Number(ge=2_000)] = 10_000  # a broker's clock that is off by more is wrong
+    clock_skew_ms: Annotated[StrictInt, Field(ge=2_000)] = 10_000  # a broker's clock that is off by more is wrong
     slave_behind_ms: Milliseconds = 60_000  # a slave lacks at least so much of what its master writes: a finding
     disk_full_within_ms: Milliseconds = 4 * 3_600_000  # a disk from which files go by force within it: a finding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPolicy:
+class GroupPolicy(Section):
     """What holds for the consumer groups that a pattern matches; the first entry that names a field wins."""
-
-    __pydantic_config__ = NO_OTHER_FIELDS
 
     match: Glob  # glob on the consumer group, case matters
     cluster: Glob = "*"  # glob on the cluster's name
@@ -39,15 +34,12 @@ class GroupPolicy:
     lag_floor_ms: Milliseconds | None = None  # see lag_floor
     window_ms: Window | None = None  # how far back a queue's state looks
     loss_horizon_ms: Milliseconds | None = None  # messages that will be deleted unconsumed within it are AT_RISK
-    orderly: Flag | None = None  # consumes with MessageListenerOrderly: its locks are checked
+    orderly: StrictBool | None = None  # consumes with MessageListenerOrderly: its locks are checked
     lock_interval_ms: Milliseconds | None = None  # declared: -Drocketmq.client.rebalance.lockInterval of its clients
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowPolicy:
+class WindowPolicy(Section):
     """By what the window of a queue is judged (`windows.py`): no limits, but what is too little to speak of."""
-
-    __pydantic_config__ = NO_OTHER_FIELDS
 
     allowed_lag: Count = 0  # messages that may wait for ever, e.g. where transaction markers leave a lag of 1
     lag_floor: Count = 1_000  # growth by fewer messages, that are also younger than lag_floor_ms, is no trouble
@@ -56,14 +48,13 @@ class WindowPolicy:
     loss_horizon_ms: Milliseconds = 4 * 3_600_000  # a loss further ahead is not yet a risk
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectivePolicy(WindowPolicy):
     """What holds for one consumer group of one cluster, with defaults filled in."""
 
     team: Name
     max_lag_messages: Count = 10_000
     max_lag_ms: Milliseconds = 5 * 60_000
-    orderly: Flag = False
+    orderly: StrictBool = False
     lock_interval_ms: Milliseconds = 20_000
 
 
@@ -102,10 +93,10 @@ class Policies:
             for position in reversed(positions):
                 entry = self._entries[position]
                 values.update((name, getattr(entry, name)) for name in fields_set(entry))
-            self._merged[positions] = EffectivePolicy(**values)  # type: ignore[arg-type]
+            self._merged[positions] = EffectivePolicy.model_validate(values)
         return self._merged[positions]
 
 
 def fields_set(entry: GroupPolicy) -> list[str]:
     """Return which fields of a policy an entry sets."""
-    return [name for name in field_names(EffectivePolicy) if getattr(entry, name) is not None]
+    return [name for name in EffectivePolicy.key_names() if getattr(entry, name) is not None]

@@ -1,27 +1,21 @@
 """docs/configuration.md, made from the model: `python -m offsetguard.config.reference > docs/configuration.md`.
 
-A field's meaning is the comment behind it in `config/`, its type is read from its annotation.
+A field's meaning is the comment behind it in `config/`; the rest is its JSON schema, as pydantic makes it.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
+import re
 import sys
-import textwrap
-import tokenize
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any
 
-from offsetguard.catalogue.text import Language
 from offsetguard.config import Cluster, Collection, Config, Delivery, Judgement, LogSource, Retention, Team, Tls
+from offsetguard.config.fields import Section
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy
-from offsetguard.config.routes import Day, MaintenanceEntry, QuietHoursEntry, RouteEntry
-from offsetguard.config.sections import key_of
-from offsetguard.model.verdicts import Severity
+from offsetguard.config.routes import MaintenanceEntry, QuietHoursEntry, RouteEntry
 
 _INTRODUCTION = """\
 # Configuration
@@ -53,35 +47,12 @@ team that is left with none is heard by the default team: somebody always hears.
 
 A route also matches what is about no group in particular only where its `consumer_group` is `*`.
 """
-_WORDS = {
-    "Address": "host:port",
-    "ConnectionId": "connection id",
-    "Count": "number, 0 or more",
-    "FilePath": "path",
-    "Flag": "true or false",
-    "Glob": "pattern",
-    "Line": "text",
-    "MailAddress": "mail address",
-    "Milliseconds": "ms, more than 0",
-    "MillisecondsOrNone": "ms, 0 or more",
-    "Moment": "moment",
-    "Name": "name",
-    "SlackChannelName": "Slack channel",
-    "TimeOfDay": 'time of day, "22:00"',
-    "TimeZone": "time zone",
-    "WebUrl": "web address",
-    "Window": "ms, 60,000 to 1,800,000",
-    "Day": " ".join(Day.__args__),  # type: ignore[attr-defined]  # of a Literal
-    "Language": " or ".join(Language),
-    "Severity": ", ".join(Severity),
-    "int": "number",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
     path: str  # as in the file
-    model: type[Any]
+    model: type[Section]
     says: str = ""  # besides the model's docstring
 
 
@@ -100,6 +71,7 @@ _SECTIONS = (
     _Section("judgement", Judgement),
     _Section("retention", Retention),
 )
+_SCHEMAS: dict[str, dict[str, Any]] = (schema := Config.model_json_schema())["$defs"] | {"Config": schema}
 _LINKS = {section.model.__name__: section.path for section in _SECTIONS}
 
 
@@ -108,21 +80,9 @@ def configuration_page() -> str:
     return "\n".join((_INTRODUCTION, *(_section(section) for section in _SECTIONS)))
 
 
-def meanings(model: type[Any]) -> dict[str, tuple[str, str]]:
-    """Return for each field of a section its type in words, and its meaning: the comment behind it."""
-    source = textwrap.dedent(inspect.getsource(model))
-    comments = {
-        token.start[0]: token.string.removeprefix("# ")
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    (definition,) = ast.parse(source).body
-    assert isinstance(definition, ast.ClassDef)  # noqa: S101 what a class's source is
-    return {
-        node.target.id: (_type(node.annotation), comments.get(node.end_lineno or 0, ""))
-        for node in definition.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
+def meanings(model: type[Section]) -> dict[str, str]:
+    """Return the meaning of each field of a section by its key: the comment behind it."""
+    return dict(re.findall(r"^    (\w+?)_?: [^#]*  # (.*)$", inspect.getsource(model), re.MULTILINE))
 
 
 def _section(section: _Section) -> str:
@@ -131,38 +91,40 @@ def _section(section: _Section) -> str:
     return "\n".join((f"## {section.path}\n", f"{said}\n", *rows, ""))
 
 
-def _rows(model: type[Any]) -> Iterator[str]:
-    told = meanings(model)
-    for one in fields(model):
-        kind, meaning = told[one.name]
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        if model is GroupPolicy and one.name in EffectivePolicy.__dataclass_fields__:
-            default = EffectivePolicy.__dataclass_fields__[one.name].default
-        shown = "`default_team`" if model is GroupPolicy and one.name == "team" else _default(default)
-        yield f"| `{key_of(one.name)}` | {kind} | {shown} | {meaning.replace('|', chr(92) + '|')} |"
+def _rows(model: type[Section]) -> Iterator[str]:
+    schema, told = _SCHEMAS[model.__name__], meanings(model)
+    defaults = {name: one.default for name, one in EffectivePolicy.model_fields.items() if not one.is_required()}
+    for key, value in schema["properties"].items():
+        default = "must be set" if key in schema.get("required", ()) else _default(value.get("default"))
+        if model is GroupPolicy:
+            default = "`default_team`" if key == "team" else _default(defaults[key]) if key in defaults else default
+        yield f"| `{key}` | {_value(key, value)} | {default} | {told[key].replace('|', chr(92) + '|')} |"
 
 
-def _type(annotation: ast.expr) -> str:
-    """Say what may be written: `list[MailAddress] | None` -> 'list of: mail address'."""
-    match annotation:
-        case ast.BinOp(left=left):  # ... | None
-            return _type(left)
-        case ast.Name(id=name):
-            return f"[{_LINKS[name]}](#{_anchor(_LINKS[name])})" if name in _LINKS else _WORDS[name]
-        case ast.Subscript(value=ast.Name(id="list"), slice=entry):
-            return f"list of: {_type(entry)}"
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[key, value])):
-            return f"{_type(key)} -> {_type(value)}"
-        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[what, ast.Call() as rule])):
-            return f"{_type(what)}, {_limits(rule)}"
-    raise TypeError(f"no words for {ast.unparse(annotation)}")
+def _value(key: str, schema: dict[str, Any]) -> str:
+    """Say what may be written: a list of mail addresses -> 'list of: mail address'."""
+    match schema:
+        case {"anyOf": [one, {"type": "null"}]}:
+            return _value(key, one)
+        case {"$ref": reference}:
+            name = reference.rpartition("/")[2]
+            return f"[{_LINKS[name]}](#{_anchor(_LINKS[name])})" if name in _LINKS else _value(key, _SCHEMAS[name])
+        case {"enum": values} | {"format": str() as values}:
+            return values if isinstance(values, str) else ", ".join(values)
+        case {"type": "array", "items": entry}:
+            return f"list of: {_value(key, entry)}" + (", at least one" if "minItems" in schema else "")
+        case {"type": "object", "propertyNames": name, "additionalProperties": entry}:
+            text = f"{_value(key, name)} -> {_value(key, entry)}"
+            return text + (", at least one" if "minProperties" in schema else "")
+    return "true or false" if schema["type"] == "boolean" else _number(key, schema)
 
 
-def _limits(rule: ast.Call) -> str:
-    limits = {one.arg: ast.literal_eval(one.value) for one in rule.keywords}
-    if not limits:
-        return "at least one"
-    return f"{limits['ge']:,} to {limits['le']:,}" if "le" in limits else f"{limits['ge']:,} or more"
+def _number(key: str, schema: dict[str, Any]) -> str:
+    unit = "ms" if key.endswith("_ms") else "number"
+    if "exclusiveMinimum" in schema:
+        return f"{unit}, more than {schema['exclusiveMinimum']:,}"
+    least = f"{unit}, {schema['minimum']:,}"
+    return f"{least} to {schema['maximum']:,}" if "maximum" in schema else f"{least} or more"
 
 
 def _anchor(heading: str) -> str:
@@ -171,17 +133,11 @@ def _anchor(heading: str) -> str:
 
 
 def _default(value: object) -> str:
-    if value is MISSING:
-        return "must be set"
-    if value is None or value in ([], {}, ""):
-        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return f"{value:,}"
-    if isinstance(value, Enum):
-        return f"`{value.value}`"
-    return f"`{value}`" if isinstance(value, str) else ""
+    return f"`{value}`" if isinstance(value, str) and value else ""
 
 
 if __name__ == "__main__":

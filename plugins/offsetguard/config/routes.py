@@ -4,13 +4,16 @@ From the entries of `routes` to the one Route of a piece of news: per field the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Annotated, Any, Literal
+
+from pydantic import Field, StrictBool, StrictInt
 
 from offsetguard.catalogue.text import Language
 from offsetguard.config.fields import (
     ConnectionId,
+    Count,
     Glob,
     Line,
     MailAddress,
@@ -19,31 +22,27 @@ from offsetguard.config.fields import (
     Moment,
     Name,
     PatternIndex,
+    Section,
     SlackChannelName,
     TimeOfDay,
     TimeZone,
     WebUrl,
     matches,
 )
-from offsetguard.config.sections import KEYS_AS_IN_THE_FILE, field_names
-from offsetguard.model.constraints import NO_OTHER_FIELDS, Count, Flag, NotEmpty, Number
 from offsetguard.model.intervals import moment_in
 from offsetguard.model.notification import Channel, Receiver
 from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Section):
     """When and through what messages go out."""
-
-    __pydantic_config__ = NO_OTHER_FIELDS
 
     group_wait_ms: MillisecondsOrNone = 0  # from the first incident to the first message: more may come and fit in
     group_interval_ms: Milliseconds = 5 * 60_000  # from a message to the next one with news about the same cause
     repeat_interval_ms: Milliseconds = 4 * 3_600_000  # from a message to the next one without news
     notify_within_ms: Milliseconds = 15 * 60_000  # older intervals are recorded as history and never sent
-    send_resolved: Flag = True  # tell when it is over, with duration and peak
+    send_resolved: StrictBool = True  # tell when it is over, with duration and peak
     language: Language = Language.EN  # of messages
     time_zone: TimeZone = "UTC"  # of times in messages
     digest_above: Count = 10  # more mails than this to one receiver at once become one digest
@@ -58,15 +57,12 @@ class Delivery:
     page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
+class Team(Section):
     """Who is told, and how."""
 
-    __pydantic_config__ = NO_OTHER_FIELDS
-
-    mail: list[MailAddress] = field(default_factory=list)  # each gets its own message
-    slack: list[SlackChannelName] = field(default_factory=list)  # names or ids; the bot must be a member
-    slack_webhooks: list[ConnectionId] = field(default_factory=list)  # Airflow connections; can only add messages
+    mail: list[MailAddress] = []  # each gets its own message
+    slack: list[SlackChannelName] = []  # names or ids; the bot must be a member
+    slack_webhooks: list[ConnectionId] = []  # Airflow connections; can only add messages
     daily_report_at: TimeOfDay | None = None  # without it: as in `delivery`
 
 
@@ -85,36 +81,27 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as datetime.weekday() counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuietHoursEntry:
+class QuietHoursEntry(Section):
     """Hours in which what is less severe waits, in the route's zone; over midnight when `to` is not after `from`."""
 
-    __pydantic_config__ = KEYS_AS_IN_THE_FILE
-
-    days: Annotated[list[Day], NotEmpty()] | None = None  # days on which they begin; without it: every day
-    from_: TimeOfDay  # in quotes, by the route's clock
+    days: Annotated[list[Day], Field(min_length=1)] | None = None  # days on which they begin; without it: every day
+    from_: TimeOfDay = Field(alias="from")  # in quotes, by the route's clock
     to: TimeOfDay  # likewise; not after `from`: on the next day
     severity_below: Severity = Severity.CRITICAL  # what is not less severe is told at once all the same
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceEntry:
+class MaintenanceEntry(Section):
     """A span in which nothing is told, however severe."""
 
-    __pydantic_config__ = KEYS_AS_IN_THE_FILE
-
-    from_: Moment  # in quotes; by the route's clock, or with an offset: 2026-12-01T22:00+08:00
+    from_: Moment = Field(alias="from")  # in quotes; by the route's clock, or with an offset: 2026-12-01T22:00+08:00
     to: Moment  # likewise; the first moment after it
     cluster: Glob = "*"  # glob on the cluster's name
     consumer_group: Glob = "*"  # glob; "*" also covers what is about no group in particular
     comment: Line = ""  # stands beside what was muted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteEntry:
+class RouteEntry(Section):
     """What holds for the news that the patterns match; for each field the first entry that sets it wins."""
-
-    __pydantic_config__ = NO_OTHER_FIELDS
 
     team: Glob = "*"  # glob on the team that owns the group; the default team for brokers and clusters
     cluster: Glob = "*"  # glob on the cluster's name
@@ -129,10 +116,10 @@ class RouteEntry:
     group_wait_ms: MillisecondsOrNone | None = None  # as in delivery
     group_interval_ms: Milliseconds | None = None  # as in delivery
     repeat_interval_ms: Milliseconds | None = None  # as in delivery
-    send_resolved: Flag | None = None  # as in delivery
+    send_resolved: StrictBool | None = None  # as in delivery
     quiet_hours: list[QuietHoursEntry] | None = None  # when less severe news waits
     maintenance: list[MaintenanceEntry] | None = None  # when nothing is told
-    escalate_after_repeats: Annotated[int, Number(ge=1)] | None = None  # repeats that nobody acknowledged, or ...
+    escalate_after_repeats: Annotated[StrictInt, Field(ge=1)] | None = None  # repeats that nobody acknowledged, or ...
     escalate_after_ms: Milliseconds | None = None  # ... time since it was first told, whichever comes first
     escalate_to: Name | None = None  # team that is told then, too; its own routes say how, and may lead further
     digest_above: Count | None = None  # as in delivery
@@ -193,7 +180,7 @@ DEFAULTS_IN_DELIVERY = (
     "send_resolved",
     "digest_above",
 )
-SET_BY_ROUTES = tuple(name for name in field_names(RouteEntry) if name not in MATCHED_BY)
+SET_BY_ROUTES = tuple(name for name in RouteEntry.key_names() if name not in MATCHED_BY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Workspace:
 
     @property
     def last_good_config_file(self) -> Path:
-        """The configuration file as it was when it was last found right; `config/in_use.py`."""
+        """The configuration file as it was when it was last found right; `config/file.py`."""
         return self.home / "last_good_config.yml"
 
     @property

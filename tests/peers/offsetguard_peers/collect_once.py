@@ -18,5 +18,5 @@ pa.array([0])  # imports pandas, once for all forked rounds instead of once in e
 def collect_once(config_json: str, cluster: str, interval_name: str, landing_folder: str) -> None:
     """Collect and land one interval, as if it had just ended."""
     interval = Interval.from_name(interval_name)
-    config = Config.from_values(json.loads(config_json))
+    config = Config.model_validate(json.loads(config_json))
     asyncio.run(collect_cluster(cluster, config, interval, Path(landing_folder), started_at=interval.end))

@@ -211,7 +211,7 @@ def _facts(world: World, minute: int, marks: _Marks) -> IntervalFacts:
 def _config(world: World) -> Config:
     ahead = world.broker.clock_ahead // HOUR
     zone = {"broker_time_zone": f"{ahead:+03}:00"} if world.zone_known else {}
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"demo": {"name_servers": ["127.0.0.1:9876"], **zone}},
             "teams": {"operations": {"mail": ["operations@example.org"]}},

@@ -14,7 +14,7 @@ from offsetguard_peers.simulated_facts import BROKERS, STEPS_PER_CYCLE
 from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek, minute_before, written_at_step
 from offsetguard_peers.weekly_groups import STEP_S, Trouble, WeeklyGroup, weekly_group
 
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
         "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -32,7 +32,7 @@ def config(**delivery: Any) -> Config:
         "default_team": "operations",
         "delivery": {"group_interval_ms": 1, **delivery},
     }
-    return Config.from_values(values)
+    return Config.model_validate(values)
 
 
 def group(name: str, lag: int | None, *, old: bool = False) -> GroupFacts:

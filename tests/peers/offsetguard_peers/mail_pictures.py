@@ -98,7 +98,7 @@ class Stage:
         self.smtp = smtp
         self._groups = groups
         self._samples: defaultdict[tuple[str, MessageQueue], list[tuple[datetime, Sample]]] = defaultdict(list)
-        self.config = Config.from_values(
+        self.config = Config.model_validate(
             {
                 "clusters": {CLUSTER: {"name_servers": ["10.0.0.1:9876"]}},
                 "teams": {"orders": {"mail": ["orders@example.com"]}},

@@ -195,7 +195,7 @@ def _message_queue(entry: dict[str, Any]) -> MessageQueue:
 
 def config_of(policies: list[dict[str, Any]]) -> Config:
     """Build a configuration of one cluster and one team with these policies of groups."""
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {
                 "demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"], "proxies": ["10.0.0.9:8080"]},

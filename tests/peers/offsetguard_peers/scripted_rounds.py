@@ -33,7 +33,7 @@ class Rounds:
 
     async def run(self, **cluster: object) -> Manifest:
         """Collect the next minute; `cluster`: fields of its configuration that differ this time."""
-        config = Config.from_values(
+        config = Config.model_validate(
             {
                 "clusters": {"main": {**self._config, **cluster}},
                 "teams": {"operators": {"mail": ["operators@example.com"]}},

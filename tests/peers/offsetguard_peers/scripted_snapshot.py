@@ -22,7 +22,7 @@ INTERVAL = Interval.containing(NOW)
 
 def config_for(*name_servers: str, **cluster: object) -> Config:
     """Return a configuration of the cluster `main`; `cluster`: further fields of it."""
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
             "groups": [{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],

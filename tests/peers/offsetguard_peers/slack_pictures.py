@@ -31,7 +31,7 @@ from offsetguard_peers.slack_server import SlackServer
 
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
 READERS = {"en": "UTC", "zh": "Asia/Shanghai"}
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {"orders-cluster": {"name_servers": ["10.0.0.1:9876"]}},
         "teams": {"orders": {"slack": ["#orders-alerts"]}},

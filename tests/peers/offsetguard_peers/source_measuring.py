@@ -95,7 +95,7 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
         ]
         + [{"name": "clients", "files": [f"{stage.consumers.log_file.parent}/*.log"]}],
     }
-    config = Config.from_values(
+    config = Config.model_validate(
         {
             "clusters": {CLUSTER: settings},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -116,7 +116,7 @@ class Course:
 
     def run(self) -> None:
         settings = _laid_over(BASE, self.script.get("config", {}))
-        world = World(Config.from_values(settings))
+        world = World(Config.model_validate(settings))
         changes = self.script["at"]
         groups = sorted({name for change in changes.values() for name in change.get("bad", {})})
         paused_until = 0
@@ -124,7 +124,7 @@ class Course:
             change = changes.get(minute, {})
             if "config" in change:
                 settings = _laid_over(settings, change["config"])
-                world.config = Config.from_values(settings)
+                world.config = Config.model_validate(settings)
             for name in change.keys() & {"bad", "unread", "hidden", "late_by", "notify_late"}:
                 setattr(world, name, change[name])
             self._act(minute, change)

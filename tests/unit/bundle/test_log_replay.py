@@ -28,7 +28,7 @@ def replay(tmp_path: Path) -> LogReplay:
     (folder / "broker.log").write_bytes(LOG)
     (tmp_path / "grown").mkdir()
     pattern = str(folder).replace("[", "[[]") + "/*.log"
-    source = LogSource(name="broker-a-0", files=[pattern], broker_name="broker-a", time_zone="+08:00")
+    source = LogSource.model_construct(name="broker-a-0", files=[pattern], broker_name="broker-a", time_zone="+08:00")
     return LogReplay([source], tmp_path / "grown")
 
 

@@ -22,7 +22,7 @@ FIRST = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 
 
 def config_for(name_server: str) -> Config:
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"main": {"name_servers": [name_server], "request_timeout_ms": 20_000}},
             "teams": {"operators": {"mail": ["operators@example.com"]}},

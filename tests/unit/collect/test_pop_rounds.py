@@ -30,7 +30,7 @@ SEVEN_TOPICS = {f"%LMQ%$chat$session-{number}": {0: 3} for number in range(7)}
 
 def config_for(name_server: str, **settings: Any) -> Config:
     described = {"name_servers": [name_server], "request_timeout_ms": 20_000, **settings}
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"main": described},
             "groups": [{"match": "*", "max_lag_messages": 1}],

@@ -23,7 +23,7 @@ from offsetguard_peers.examples import together
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {"main": {"name_servers": ["127.0.0.1:9876"]}},
         "teams": {"operators": {"mail": ["operators@example.com"]}},

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 import yaml
@@ -12,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import Config
+from offsetguard.config.fields import Section
 from offsetguard.config.file import load_config, read_config_file
-from offsetguard.config.sections import key_of
 from offsetguard.model.errors import ConfigError
 from offsetguard_peers.examples import examples
 from offsetguard_peers.for_each import for_each
@@ -143,11 +142,11 @@ def test_any_yaml_gives_a_configuration_or_problems_with_lines(
             assert line.startswith(f"{file}:")
 
 
-def _field_names(model: Any) -> list[str]:
+def _field_names(model: type[Section]) -> list[str]:
     names: list[str] = []
-    for name, annotation in get_type_hints(model).items():
-        below = [part for part in _types_in(annotation) if is_dataclass(part)]
-        names += [key_of(name), *(n for part in below for n in _field_names(part))]
+    for name, field in model.model_fields.items():
+        below = [part for part in _types_in(field.annotation) if isinstance(part, type) and issubclass(part, Section)]
+        names += [field.alias or name, *(n for part in below for n in _field_names(part))]
     return names
 
 

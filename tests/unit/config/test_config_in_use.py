@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.config.in_use import config_in_use
+from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError
 

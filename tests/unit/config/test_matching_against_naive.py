@@ -71,7 +71,7 @@ route_entries = some(
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Config:
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {name: {"name_servers": ["a:1"]} for name in CLUSTERS},
             "teams": {"first": {"mail": ["first@example.com"]}, "second": {"slack": ["#second"]}, "silent": {}},

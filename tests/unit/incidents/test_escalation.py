@@ -26,7 +26,7 @@ class Entry:
 
 
 def chain(*entries: Entry) -> tuple[Step, ...]:
-    config = Config.from_values(
+    config = Config.model_validate(
         {
             "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
             "teams": {name: {"mail": [f"{name}@example.org"]} for name in ("ops", "boss", "chief")},

@@ -31,7 +31,7 @@ def config(**delivery: Any) -> Config:
         "billing": {"mail": ["one@example.org", "two@example.org"], "slack": ["#billing"]},
         "nobody": {},
     }
-    return Config.from_values(
+    return Config.model_validate(
         {
             "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
             "groups": [{"match": "billing*", "team": "billing"}],

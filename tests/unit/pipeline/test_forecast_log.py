@@ -26,7 +26,7 @@ from offsetguard_peers.for_each import for_each
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
         "teams": {"operations": {"mail": ["operations@example.org"]}},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
@@ -139,7 +137,7 @@ def test_a_group_behind_a_broker_that_was_not_seen_is_unknown_and_not_resolved(e
 
 def test_a_group_that_gets_another_owner_leaves_the_first_teams_list(engine: Engine) -> None:
     judge(engine, facts(0, group("somebody", 20_000)))
-    settings = Config.from_values({**asdict(config()), "groups": [{"match": "somebody", "team": "billing"}]})
+    settings = Config.model_validate({**config().model_dump(), "groups": [{"match": "somebody", "team": "billing"}]})
     report = judge(engine, facts(1, group("somebody", 20_000)), config=settings)
     by_team = {message.view.team: message.view for message in report.messages}
     assert by_team["billing"].reason is NotificationReason.FIRST

@@ -22,7 +22,7 @@ from offsetguard_peers.heartbeat_listener import HeartbeatListener
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {name: {"name_servers": ["127.0.0.1:9876"]} for name in ("main", "other")},
         "teams": {"ops": {"mail": ["ops@example.org"]}},

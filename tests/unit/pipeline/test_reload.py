@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.config.in_use import config_in_use
+from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.interval import IntervalFacts

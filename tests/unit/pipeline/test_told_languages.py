@@ -17,7 +17,7 @@ from offsetguard.store.database import reading
 from offsetguard_peers.group_facts import a_group
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
         "teams": {"operations": {"mail": ["ops@example.org"]}, "billing": {"mail": ["billing@example.org"]}},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,4 +36,4 @@ def test_a_limit_of_judgement_decides(rule_id: str, figure: str, setting: str, b
 
 
 def _with(config: Config, setting: str, value: int) -> Config:
-    return replace(config, judgement=replace(config.judgement, **{setting: value}))  # type: ignore[arg-type]
+    return config.model_copy(update={"judgement": config.judgement.model_copy(update={setting: value})})

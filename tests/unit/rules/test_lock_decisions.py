@@ -25,7 +25,7 @@ from offsetguard_peers.queue_answers import sample_at
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
         "teams": {"operations": {"mail": ["operations@example.org"]}},

@@ -16,7 +16,7 @@ from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.facts import OffsetMoveFacts
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
-CONFIG = Config.from_values(
+CONFIG = Config.model_validate(
     {
         "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
         "teams": {"operations": {"mail": ["operations@example.org"]}},

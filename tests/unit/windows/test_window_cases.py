@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from offsetguard.config import GroupPolicy, WindowPolicy
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.judge.windows.rules import WINDOW_RULES, QueueContext
-from offsetguard.model.constraints import read_python
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.queue_state import WINDOW
 from offsetguard_peers.case_files import read_cases
@@ -91,6 +90,6 @@ def test_no_policy_looks_further_back_than_what_is_kept_of_a_queue() -> None:
     """Events older than the kept window are no suspects any more, so a longer one would see only some of them."""
     assert timedelta(milliseconds=WindowPolicy().window_ms) == WINDOW
     longest = {"match": "*", "window_ms": WindowPolicy().window_ms}
-    assert read_python(GroupPolicy, longest).window_ms == WindowPolicy().window_ms
+    assert GroupPolicy.model_validate(longest).window_ms == WindowPolicy().window_ms
     with pytest.raises(ValidationError):
-        read_python(GroupPolicy, longest | {"window_ms": WindowPolicy().window_ms + 1})
+        GroupPolicy.model_validate(longest | {"window_ms": WindowPolicy().window_ms + 1})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import BinaryIO
@@ -41,7 +41,7 @@ class LogReplay:
             place.mkdir()
             for file in sorted(path for pattern in source.files for path in glob.glob(pattern)):  # noqa: PTH207 as tailing
                 self._growing.append(_Growing(_opened(Path(file)), place / Path(file).name, zone_of(source.time_zone)))
-            grown = replace(source, files=[f"{glob.escape(str(place))}/*.log"])
+            grown = source.model_copy(update={"files": [f"{glob.escape(str(place))}/*.log"]})
             self.sources = (*self.sources, grown)
 
     def advance(self, until: datetime | None) -> None:

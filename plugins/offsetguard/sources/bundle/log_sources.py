@@ -50,7 +50,7 @@ def _client_sources(bundle: Bundle) -> Iterator[LogSource]:
 
 def _source(folder: Path, files: str, time_zone: str, broker: tuple[str, int] | None) -> LogSource:
     """Make a source without checking it as a user's entry: the folder may have any path and the broker any name."""
-    return LogSource(
+    return LogSource.model_construct(
         name=folder.name,
         files=[f"{glob.escape(str(folder))}/{files}"],
         broker_name=broker[0] if broker else None,

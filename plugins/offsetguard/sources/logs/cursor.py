@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from offsetguard.model.constraints import NO_OTHER_FIELDS, Count
+from pydantic import ConfigDict, NonNegativeInt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,17 +14,17 @@ class LogCursor:
     A file is known by its first bytes; the inode only helps where two files begin alike.
     """
 
-    __pydantic_config__ = NO_OTHER_FIELDS
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     source: str  # name of the log source
     file: str  # `log_events.file`: identity of the file, the same after its rotation
     path: str  # where it was last seen
-    next_position: Count  # first byte not read yet, in the uncompressed file; always the start of a line
+    next_position: NonNegativeInt  # first byte not read yet, in the uncompressed file; always the start of a line
     note: str | None = None  # e.g. truncated: read again from its start
-    head_bytes: Count = 0  # how many first bytes `head_sha256` covers: what was read, 4 KiB at most
+    head_bytes: NonNegativeInt = 0  # how many first bytes `head_sha256` covers: what was read, 4 KiB at most
     head_sha256: str = ""
-    inode: Count | None = None
-    seen_bytes: Count = 0  # length of the file, uncompressed, when it was last read; 0 = not known
+    inode: NonNegativeInt | None = None
+    seen_bytes: NonNegativeInt = 0  # length of the file, uncompressed, when it was last read; 0 = not known
     began: str | None = None  # the time stamp that the file begins with, as it stands there
     finished: bool = False  # rotated away, or compressed, and read to its end
-    missing_rounds: Count = 0  # rounds in which it was found nowhere
+    missing_rounds: NonNegativeInt = 0  # rounds in which it was found nowhere
