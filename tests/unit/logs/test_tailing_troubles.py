@@ -130,7 +130,7 @@ def test_a_compressed_file_that_was_read_is_not_inflated_again(tmp_path):
 def test_a_zone_that_this_machine_does_not_know_is_a_gap(tmp_path):
     (tmp_path / "broker.log").write_text(lines(1, 2))
     tail = Tail(tmp_path)
-    tail.source = replace(tail.source, time_zone="Asia/Nowhere")
+    tail.source = tail.source.model_copy(update={"time_zone": "Asia/Nowhere"})
     (gap,) = tail.round().gaps
     assert "Asia/Nowhere" in gap.reason
 

@@ -4,7 +4,7 @@ Means: somebody changed it and made a mistake; clusters, limits, teams and route
 Evidence: the file's own mistakes with their lines, as every task sees them when it reads the file.
 Not judged: whether a file that holds is what was meant; `offsetguard config check` says what looks like a mistake.
 Do next: run offsetguard config check, and correct the lines that it names.
-Source: `config/in_use.py`.
+Source: `config/file.py`.
 """
 
 from __future__ import annotations
