@@ -11,9 +11,8 @@ from datetime import timedelta, timezone
 from functools import cache, partial
 from pathlib import Path
 
-from offsetguard.collect.http_page import _length_of_body
-from offsetguard.collect.prometheus_text import SampleReader
-from offsetguard.model.errors import BrokerRefused, BundleError
+from offsetguard.collect.metrics_endpoint import BrokerMetrics
+from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import read_index_line, read_meta
 from offsetguard.sources.bundle.writer import log_without_secrets, without_secrets
 from offsetguard.sources.logs.events import read_records
@@ -42,17 +41,13 @@ org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25  DESC: the cons
 METRICS = b"""\
 # TYPE rocketmq_consumer_inflight_messages gauge
 rocketmq_consumer_inflight_messages{cluster="c",consumer_group="pop",topic="tasks",is_retry="false"} 76.0
-rocketmq_consumer_lag_latency_milliseconds{consumer_group="pop",topic="%RETRY%pop_tasks",is_retry="true"} -9.2E18 1795
+rocketmq_consumer_lag_messages{consumer_group="pop",topic="%RETRY%pop_tasks",is_retry="true"} -9.2E18 1795
 """
 INDEX_LINE = (
     b'{"t": 1795248420434, "broker": "broker-a-0", "code": 38, "ext": {"consumerGroup": "G"}, "file": null, '
     b'"header": {"code": 1, "extFields": {}, "flag": 1, "opaque": 10, "remark": "no consumer for this group, G"}}'
 )
 META_JSON = b'{"format":1,"cluster":"main","recorded_by":"offsetguard","log_time_zone":"Asia/Shanghai"}'
-HEADS = [
-    b"HTTP/1.0 200 OK\r\nContent-Length: 12\r\nContent-Type: text/plain\r\n\r\n",
-    b"HTTP/1.1 404 Not Found\r\n\r\n",
-]
 
 
 def file_targets(offsets: Sequence[bytes], settings: Sequence[bytes]) -> list[Target]:
@@ -69,7 +64,6 @@ def file_targets(offsets: Sequence[bytes], settings: Sequence[bytes]) -> list[Ta
         Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
         Target("secrets in settings", partial(without_secrets, 26), settings, refusals=(), weight=4),
         Target("secrets in logs", log_without_secrets, lines, refusals=(), weight=4),
-        Target("head of a page", partial(_length_of_body, address="h:80"), HEADS, (BrokerRefused, ValueError), 4),
         Target("state file", partial(_state_file, folder), [*state_texts, *map(gzip.compress, state_texts)], (), 4),
         Target("consume queue", partial(_consume_queue, folder), [units], (OSError, ValueError), 2),
     ]
@@ -97,8 +91,10 @@ def _log_file(data: bytes) -> int:
 
 
 def _metrics(data: bytes) -> int:
-    reader = SampleReader({"rocketmq_consumer_inflight_messages", "rocketmq_consumer_lag_latency_milliseconds"})
-    return sum(1 for _ in reader.feed(data)) + sum(1 for _ in reader.close())
+    metrics = BrokerMetrics()
+    for line in data.split(b"\n"):
+        metrics.add_line(line, "broker-a")
+    return metrics.unreadable_count
 
 
 def _index_line(data: bytes) -> object:

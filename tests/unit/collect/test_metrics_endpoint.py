@@ -13,48 +13,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect import http_page
 from offsetguard.collect.manifest import Outcome
-from offsetguard.collect.metrics_endpoint import FAMILIES, INFLIGHT, BrokerMetrics, metrics_url, read_metrics
-from offsetguard.collect.prometheus_text import MAX_LINE_BYTES, Sample, SampleReader
+from offsetguard.collect.metrics_endpoint import (
+    INFLIGHT,
+    MAX_LINE_BYTES,
+    MAX_PAGE_BYTES,
+    BrokerMetrics,
+    metrics_url,
+    read_metrics,
+)
 from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard_peers.http_peer import HttpPeer, Quiet
 
 PAGE = (Path(__file__).parent / "pop_cases" / "metrics_s5.txt").read_bytes()
 
 
-def samples_of(page: bytes, *, piece: int = 1 << 20) -> tuple[list[Sample], int]:
-    reader = SampleReader(FAMILIES)
-    pieces = [page[start : start + piece] for start in range(0, len(page), piece)]
-    samples = [sample for one in pieces for sample in reader.feed(one)]
-    return [*samples, *reader.close()], reader.unreadable_count
-
-
-@pytest.mark.parametrize("piece", [1, 7, 4096])
-def test_a_real_page_gives_the_same_in_any_pieces(piece: int) -> None:
-    assert samples_of(PAGE, piece=piece) == samples_of(PAGE)
-    assert samples_of(PAGE)[1] == 0
+def metrics_of(page: bytes) -> BrokerMetrics:
+    metrics = BrokerMetrics()
+    for line in page.split(b"\n"):
+        metrics.add_line(line, "broker-a")
+    return metrics
 
 
 LINES = [
-    ('{topic="t"} 40.0', {"topic": "t"}, 40.0),
-    ('{topic="t"} 4e1 1395066363000', {"topic": "t"}, 40.0),
-    ('{topic="t",} 40', {"topic": "t"}, 40.0),
-    (' { topic = "t" , g="x" }\t40 ', {"topic": "t", "g": "x"}, 40.0),
-    (" 40", {}, 40.0),
-    ("{} 40", {}, 40.0),
-    (r'{topic="a\"b\\n\n}",g=","} 1', {"topic": 'a"b\\n\n}', "g": ","}, 1.0),
-    ('{topic="t"} NaN', {"topic": "t"}, None),
-    ('{topic="t"} +Inf', {"topic": "t"}, None),
-    ('{topic="t"} -9.2233702416029358E18', {"topic": "t"}, None),
-    ('{topic="t"} 0.0', {"topic": "t"}, 0.0),
-    ('{topic="t"} 1e999', {"topic": "t"}, None),
+    ('{consumer_group="g",topic="t"} 40.0', "t", 40),
+    ('{consumer_group="g",topic="t"} 4e1 1395066363000', "t", 40),
+    ('{consumer_group="g",topic="t",} 40', "t", 40),
+    (' { topic = "t" , consumer_group="g" }\t40 ', "t", 40),
+    (r'{topic="a\"b\\n\n}",consumer_group="g",x=","} 1', 'a"b\\n\n}', 1),
+    ('{consumer_group="g",topic="t"} NaN', "t", None),
+    ('{consumer_group="g",topic="t"} +Inf', "t", None),
+    ('{consumer_group="g",topic="t"} -9.2233702416029358E18', "t", None),
+    ('{consumer_group="g",topic="t"} 0.0', "t", 0),
+    ('{consumer_group="g",topic="t"} 1e999', "t", None),
 ]
 
 
-@pytest.mark.parametrize(("rest", "labels", "value"), LINES)
-def test_a_line_is_read_as_prometheus_writes_it(rest: str, labels: dict[str, str], value: float | None) -> None:
-    assert samples_of(f"{INFLIGHT}{rest}\n".encode()) == ([Sample(INFLIGHT, labels, value)], 0)
+@pytest.mark.parametrize(("rest", "topic", "value"), LINES)
+def test_a_line_is_read_as_prometheus_writes_it(rest: str, topic: str, value: int | None) -> None:
+    metrics = metrics_of(f"{INFLIGHT}{rest}\n".encode())
+    assert metrics.unreadable_count == 0
+    assert {topic: one.inflight for topic, one in metrics.groups["g"].items()} == {topic: [value, None]}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +63,8 @@ def test_a_line_is_read_as_prometheus_writes_it(rest: str, labels: dict[str, str
         " 1e+",
         " 1.5e-x",
         "",
+        " 40",  # of no group
+        "{} 40",
         "{",
         '{topic="t"',
         '{topic="t"}',
@@ -71,52 +72,37 @@ def test_a_line_is_read_as_prometheus_writes_it(rest: str, labels: dict[str, str
         '{topic="t"} x',
         '{t="1",t="2"} 1',
         '{a="1" b="2"} 1',
+        '{ ="1"} 1',
+        f'{{a="{"x" * MAX_LINE_BYTES}"}} 1',
     ],
 )
 def test_a_line_of_a_wanted_family_that_is_none_is_counted(rest: str) -> None:
-    assert samples_of(f"{INFLIGHT}{rest}\nother 1\n".encode()) == ([], 1)
+    assert metrics_of(f"{INFLIGHT}{rest}\nother 1\n".encode()) == BrokerMetrics(unreadable_count=1)
 
 
 def test_other_families_and_comments_are_passed_over() -> None:
-    page = f"# HELP {INFLIGHT} x\n{INFLIGHT}_total 3\nrocketmq_broken{{ x\n\n{INFLIGHT} 1\r\n".encode()
-    assert samples_of(page) == ([Sample(INFLIGHT, {}, 1.0)], 0)
+    page = f"# HELP {INFLIGHT} x\n{INFLIGHT}_total 3\nrocketmq_broken{{ x\n\n".encode()
+    assert metrics_of(page) == BrokerMetrics()
 
 
-def test_a_line_without_end_takes_no_memory() -> None:
-    reader = SampleReader(FAMILIES)
-    for _ in range(100):
-        assert list(reader.feed(b"x" * MAX_LINE_BYTES)) == []
-        assert len(reader._rest) <= MAX_LINE_BYTES
-    assert [sample.value for sample in reader.feed(f"\n{INFLIGHT} 7\n".encode())] == [7.0]
-    assert reader.unreadable_count == 1
+@given(st.text(max_size=20), st.text(max_size=20), st.integers(0, 2**53))
+def test_every_label_that_is_written_is_read(group: str, topic: str, value: int) -> None:
+    def escaped(text: str) -> str:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
-
-@given(
-    st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), st.text(max_size=20), max_size=5),
-    st.integers(0, 2**53),
-)
-def test_every_label_that_is_written_is_read(labels: dict[str, str], value: int) -> None:
-    escaped = {
-        name: text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for name, text in labels.items()
-    }
-    written = ",".join(f'{name}="{text}"' for name, text in escaped.items())
-    readable = {name: text.encode(errors="replace").decode() for name, text in labels.items()}
-    page = f"{INFLIGHT}{{{written}}} {value}\n".encode(errors="replace")
-    assert samples_of(page) == ([Sample(INFLIGHT, readable, float(value))], 0)
+    page = f'{INFLIGHT}{{consumer_group="{escaped(group)}",topic="{escaped(topic)}"}} {value}\n'
+    group, topic = (text.encode(errors="replace").decode() for text in (group, topic))
+    assert metrics_of(page.encode(errors="replace")).groups[group][topic].inflight == [value, None]
 
 
 @given(st.lists(st.sampled_from([INFLIGHT, "{", "}", '"', "\\", ",", "=", "topic", " ", "\n", "1", "-", "\xff"])))
 def test_no_page_breaks_the_reader(tokens: list[str]) -> None:
     page = "".join(tokens).encode("latin-1")
-    samples, unreadable_count = samples_of(page)
-    assert samples_of(page, piece=1) == (samples, unreadable_count)
-    assert len(samples) + unreadable_count <= page.count(b"\n") + 1
+    assert metrics_of(page).unreadable_count <= page.count(b"\n") + 1
 
 
 def test_a_groups_figures_are_sorted_by_topic_and_retry() -> None:
-    metrics = BrokerMetrics()
-    for sample in samples_of(PAGE)[0]:
-        metrics.add(sample, "broker-a")
+    metrics = metrics_of(PAGE)
     push, remote = metrics.groups["pop-push"]["mails"], metrics.groups["pop-remote"]["tasks"]
     assert (push.inflight, push.ready, push.taken_for_pop) == ([56, 0], [0, 0], True)
     assert (remote.inflight, remote.taken_for_pop) == ([0, None], False)
@@ -166,7 +152,7 @@ def too_long(handler: BaseHTTPRequestHandler) -> None:
     handler.send_response(200)
     handler.end_headers()
     line = b"# " + b"x" * 65_534
-    for _ in range(http_page.MAX_PAGE_BYTES // len(line) + 2):
+    for _ in range(MAX_PAGE_BYTES // len(line) + 2):
         try:
             handler.wfile.write(line)
         except ConnectionError:
@@ -177,8 +163,9 @@ FAILURES = [
     (page(b"", status=500), Outcome.REFUSED, "500"),
     (page(b"", status=302, Location="http://192.0.2.1/metrics"), Outcome.REFUSED, "302"),
     (page(PAGE[:100], Content_Length=str(len(PAGE))), Outcome.CONNECTION_LOST, "closed before the end"),
+    (lambda handler: None, Outcome.CONNECTION_LOST, "closed before the end"),
     (page(b"", Content_Length="-1"), Outcome.UNDECODABLE, "Content-Length"),
-    (page(PAGE, Transfer_Encoding="chunked"), Outcome.UNDECODABLE, "chunked"),
+    (page(PAGE, Content_Encoding="gzip"), Outcome.UNDECODABLE, "gzip"),
     (lambda handler: handler.wfile.write(b"SSH-2.0-x\r\n\r\n"), Outcome.UNDECODABLE, "no HTTP"),
     (lambda handler: handler.wfile.write(b"x" * 1_000_000), Outcome.UNDECODABLE, "GET http"),
     (too_long, Outcome.UNDECODABLE, "longer than"),

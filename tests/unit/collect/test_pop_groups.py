@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
-from offsetguard.collect.metrics_endpoint import FAMILIES, BrokerMetrics
+from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, Recognition, pop_retry_topics, recognise
 from offsetguard.collect.pop_figures import COUNTER_SETTLES, ClientTold, PopSources, consumption_of
-from offsetguard.collect.prometheus_text import SampleReader
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
 from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
@@ -85,10 +84,10 @@ def sources_of(case: dict[str, Any], reading: BrokerReading) -> PopSources:
 
 
 def metrics_of(step: str) -> BrokerMetrics:
-    reader, metrics = SampleReader(FAMILIES), BrokerMetrics()
-    for sample in [*reader.feed((CASES / f"metrics_{step}.txt").read_bytes()), *reader.close()]:
-        metrics.add(sample, "broker-a")
-    assert reader.unreadable_count == metrics.unreadable_count == 0
+    metrics = BrokerMetrics()
+    for line in (CASES / f"metrics_{step}.txt").read_bytes().split(b"\n"):
+        metrics.add_line(line, "broker-a")
+    assert metrics.unreadable_count == 0
     return metrics
 
 
