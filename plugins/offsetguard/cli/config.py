@@ -22,8 +22,7 @@ from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import credentials_from
 from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
-from offsetguard.config.checks.every_check import check_file
-from offsetguard.config.checks.unmatched import groups_not_seen
+from offsetguard.config.checks import check_file, groups_not_seen
 from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_config_file
 from offsetguard.config.groups import fields_set
 from offsetguard.config.routes import MATCHED_BY

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.config import config
-from offsetguard.config.checks.unmatched import groups_not_seen
+from offsetguard.config.checks import groups_not_seen
 from offsetguard.config.file import read_config_file
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from offsetguard.config.checks.every_check import check_file
+from offsetguard.config.checks import check_file
 from offsetguard.config.file import Problem, read_config_file
 from offsetguard.judge.registry import RULES
 from offsetguard_peers.for_each import for_each
