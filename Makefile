@@ -33,7 +33,7 @@ fuzz: install-test ## Throw mutated bytes at every reader; FUZZ_INPUTS=10000000 
 
 .PHONY: delivery-kills
 delivery-kills: install-test ## Kill deliverers at KILLS=200 random moments and count what is lost or repeated: minutes
-	@$(RUN) python -m offsetguard_peers.delivery_kills --kills $(or $(KILLS),200)
+	@$(RUN) python -m offsetguard_peers.delivery.kills --kills $(or $(KILLS),200)
 
 .PHONY: check
 check: ## Format, lint, types and layers, without changing a file
@@ -49,7 +49,7 @@ format: ## Format and fix what can be fixed
 
 .PHONY: facts-sql
 facts-sql: ## Write DuckDB's text of each facts/*.sql again; refuses what means another thing there
-	@$(RUN) python -m offsetguard_peers.facts_sql
+	@$(RUN) python -m offsetguard_peers.facts.sql
 
 .PHONY: docs
 docs: ## Write the generated pages again (tables, configuration, invariants, rules, logs, ...)
@@ -59,15 +59,15 @@ docs: ## Write the generated pages again (tables, configuration, invariants, rul
 	@$(RUN) python -m offsetguard.judge.reference > docs/rules.md
 	@$(RUN) python -m offsetguard.sources.logs.reference > docs/logs.md
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
-	@$(RUN) python -m offsetguard_peers.verdicts_page > docs/verdicts.md
+	@$(RUN) python -m offsetguard_peers.verdicts.page > docs/verdicts.md
 
 .PHONY: verdicts
 verdicts: install-test ## Measure verdicts again on real brokers, with soaks and simulated weeks: an hour and a half
 	@OFFSETGUARD_KEEP_VERDICTS=1 $(RUN) pytest tests/live/incidents
 	@$(RUN) python benchmarks/soak.py --keep --version 4.9.7
 	@$(RUN) python benchmarks/soak.py --keep --version 5.5.0
-	@$(RUN) python -m offsetguard_peers.verdicts_measuring forecasts weeks
-	@$(RUN) python -m offsetguard_peers.verdicts_page > docs/verdicts.md
+	@$(RUN) python -m offsetguard_peers.verdicts.measuring forecasts weeks
+	@$(RUN) python -m offsetguard_peers.verdicts.page > docs/verdicts.md
 
 .PHONY: install
 install: ## Install what is missing for real use

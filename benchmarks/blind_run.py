@@ -23,9 +23,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from offsetguard_peers.blind_causes import TROUBLES
-from offsetguard_peers.blind_run import BlindRun
-from offsetguard_peers.rocketmq import VERSIONS
+from offsetguard_peers.rocketmq.cluster import VERSIONS
+from offsetguard_peers.trials.blind_causes import TROUBLES
+from offsetguard_peers.trials.blind_run import BlindRun
 
 
 def main() -> int:

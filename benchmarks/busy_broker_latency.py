@@ -31,7 +31,7 @@ from many_groups import (
 )
 
 from offsetguard.sources.rocketmq.requests import PullMessage
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 
 GROUPS, TOPICS, MESSAGES_PER_QUEUE = 200, 40, 5
 WARM_S = 15.0

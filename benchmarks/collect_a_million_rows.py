@@ -29,8 +29,8 @@ from many_groups import QUEUES, subscriptions
 
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation
 
 Answer = tuple[int, str | None, "Mapping[str, str] | None", bytes]
 

@@ -39,8 +39,8 @@ from many_groups import (
 )
 from warm_exporter import WarmExporter
 
-from offsetguard_peers.jvm import OPEN_INTERNALS, java
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.jvm import OPEN_INTERNALS, java
 from offsetguard_spark.jars import jar_paths
 
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"

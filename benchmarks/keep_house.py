@@ -23,7 +23,7 @@ from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.lake.upkeep.leftovers import local_path
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_SNAPSHOTS
-from offsetguard_peers.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
 
 RETENTION = Retention(snapshots_days=2)
 MIDNIGHT = datetime(2026, 11, 16, tzinfo=UTC)

@@ -20,7 +20,7 @@ from typing import Self
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
-from offsetguard_peers.admin import ChangingCode
+from offsetguard_peers.rocketmq.requests import ChangingCode
 
 SEND_MESSAGE, HEART_BEAT = 10, 34
 TOPICS_PER_GROUP, QUEUES = 5, 16

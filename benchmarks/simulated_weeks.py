@@ -13,7 +13,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from offsetguard_peers.judged_weeks import healthy_week, warnings
+from offsetguard_peers.simulated.judged_weeks import healthy_week, warnings
 
 MINUTES_A_DAY = 1_440
 

@@ -41,7 +41,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import LANDED
-from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.processes import ReservedPort
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.progress import Progress

@@ -6,8 +6,8 @@ A master and its slave serve seven consumer groups, a batch that comes and goes,
 them every ten seconds or so, and the collector is away now and then, in half an hour once for ten to twenty minutes.
 A round is collected and judged every 15 s, and another one every minute, with the logs of the brokers, by the code of
 `check` and the pipeline. Some groups are made to stand still; each must be named by the 4th round of a minute. What
-counts stands in `offsetguard_peers/soak.py`. Prints every finding above INFO; exit 1 if one is about a group that is
-well, or a group that stood still was not named in time. `--keep` keeps the figures for docs/verdicts.md.
+counts stands in `offsetguard_peers/trials/soak.py`. Prints every finding above INFO; exit 1 if one is about a group
+that is well, or a group that stood still was not named in time. `--keep` keeps the figures for docs/verdicts.md.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from offsetguard_peers.rocketmq import VERSIONS
-from offsetguard_peers.soak import Soak
-from offsetguard_peers.verdicts_page import keep
+from offsetguard_peers.rocketmq.cluster import VERSIONS
+from offsetguard_peers.trials.soak import Soak
+from offsetguard_peers.verdicts.page import keep
 
 
 def main() -> int:

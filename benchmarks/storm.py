@@ -34,11 +34,11 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.group_facts import a_group
-from offsetguard_peers.slack_limits import RateLimits
-from offsetguard_peers.slack_server import SlackServer
-from offsetguard_peers.slack_workspace import Channel
-from offsetguard_peers.smtp_server import SmtpServer
+from offsetguard_peers.judging.records import a_group
+from offsetguard_peers.slack.limits import RateLimits
+from offsetguard_peers.slack.server import SlackServer
+from offsetguard_peers.slack.workspace import Channel
+from offsetguard_peers.smtp.server import SmtpServer
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

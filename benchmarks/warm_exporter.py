@@ -12,8 +12,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from offsetguard_peers.jvm import java
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.jvm import java
 
 WITHIN_S = 600
 _STARTED = re.compile(r"INFO consumer offset collection task starting\.+")

@@ -41,7 +41,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard_peers.standalone_spark import StandaloneSpark
+from offsetguard_peers.spark.standalone import StandaloneSpark
 from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
 from offsetguard_spark.sql_engine import SparkEngine

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from offsetguard_peers.examples import load_profile
+from offsetguard_peers.cases.running import load_profile
 from offsetguard_peers.needs import refuse_or_skip, refuse_ungrouped, say_needs
-from offsetguard_peers.ports import ReservedPort
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.sessions import SessionGuard
-from offsetguard_peers.slack_server import SlackServer
-from offsetguard_peers.smtp_server import SmtpServer
+from offsetguard_peers.processes import ReservedPort, SessionGuard
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.slack.server import SlackServer
+from offsetguard_peers.smtp.server import SmtpServer
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.session import QUICK_COMPILER_OPTIONS
 

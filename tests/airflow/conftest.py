@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.airflow_standalone import AirflowStandalone
+from offsetguard_peers.airflow.standalone import AirflowStandalone
 
 ROOT = Path(__file__).parents[2]
 _HOME = tempfile.TemporaryDirectory(prefix="offsetguard-airflow-")

@@ -5,8 +5,8 @@ import http.client
 import httpx
 import pytest
 
-from offsetguard_peers.airflow_standalone import AirflowStandalone
-from offsetguard_peers.chromium import log_in, open_page
+from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.pictures.chromium import log_in, open_page
 
 SECRET = "nobody may see this"
 INDEX = "/offsetguard/data-docs/demo/index.html"

@@ -14,8 +14,8 @@ from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard_airflow.deadlines import look_whether_all_is_well
-from offsetguard_peers.demo_config import ONE_TEAM
-from offsetguard_peers.heartbeat_listener import HeartbeatListener
+from offsetguard_peers.demo.groups import ONE_TEAM
+from offsetguard_peers.http_server import HeartbeatListener
 
 DAGS_FOLDER = Path(__file__).parents[2] / "dags"
 CONFIG = f"{ONE_TEAM}delivery: {{heartbeat_connection: outside}}\n"

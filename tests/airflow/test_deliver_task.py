@@ -14,10 +14,10 @@ from offsetguard.store import outbox, outbox_claims
 from offsetguard.store.database import current_time, open_database, reading, writing
 from offsetguard.store.outbox_claims import Lane
 from offsetguard_airflow.operators import deliver
-from offsetguard_peers.delivery_world import RESOLVED, VIEW
-from offsetguard_peers.demo_config import ONE_TEAM
-from offsetguard_peers.postgresql import PostgresServer
-from offsetguard_peers.smtp_server import SmtpServer
+from offsetguard_peers.databases import PostgresServer
+from offsetguard_peers.delivery.world import RESOLVED, VIEW
+from offsetguard_peers.demo.groups import ONE_TEAM
+from offsetguard_peers.smtp.server import SmtpServer
 
 OFF_BY = timedelta(minutes=10)
 OPS = Lane(Channel.MAIL, "ops@example.org")

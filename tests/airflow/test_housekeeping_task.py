@@ -9,7 +9,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
 from offsetguard_airflow.operators.housekeeping import HousekeepingOperator
-from offsetguard_peers.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
 
 CONFIG = """
 clusters:

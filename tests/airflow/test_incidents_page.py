@@ -18,9 +18,9 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import acknowledgements, incident_events, incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing
-from offsetguard_peers.airflow_api import AirflowApi
-from offsetguard_peers.airflow_standalone import AirflowStandalone
-from offsetguard_peers.chromium import log_in, open_page
+from offsetguard_peers.airflow.api import AirflowApi
+from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.pictures.chromium import log_in, open_page
 
 LIST = "/offsetguard/incidents/"
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)

@@ -19,7 +19,7 @@ from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
 from offsetguard_airflow.operators.publish import PublishIntervalOperator
 from offsetguard_airflow.operators.recompute import RecomputeFactsOperator
 from offsetguard_airflow.run_interval import interval_at
-from offsetguard_peers.group_facts import a_group
+from offsetguard_peers.judging.records import a_group
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 CONFIG = """

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "delivery.md"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 SPARK = Path(__file__).parents[2] / "spark"
 FILES = sorted(SPARK.rglob("*.py"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.docker_engine import DockerEngine, compose, docker_missing, ensure_base_images
+from offsetguard_peers.docker.engine import DockerEngine, compose, docker_missing, ensure_base_images
 from offsetguard_peers.needs import fail_or_skip
 
 REPOSITORY = Path(__file__).parents[2]

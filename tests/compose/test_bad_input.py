@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.compose_stack import Stack
-from offsetguard_peers.docker_engine import DockerFailed, docker
+from offsetguard_peers.docker.engine import DockerFailed, docker
+from offsetguard_peers.docker.stack import Stack
 
 pytestmark = [pytest.mark.compose, pytest.mark.slow, pytest.mark.usefixtures("images")]
 

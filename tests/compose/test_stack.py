@@ -18,10 +18,10 @@ from typing import Any
 import httpx
 import pytest
 
-from offsetguard_peers.airflow_api import AirflowApi
-from offsetguard_peers.compose_stack import Stack
-from offsetguard_peers.docker_engine import docker
-from offsetguard_peers.ports import ReservedPort
+from offsetguard_peers.airflow.api import AirflowApi
+from offsetguard_peers.docker.engine import docker
+from offsetguard_peers.docker.stack import Stack
+from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.compose, pytest.mark.slow]

@@ -45,10 +45,11 @@ from offsetguard.sources.rocketmq.requests import (
     Request,
 )
 from offsetguard.sources.rocketmq.signing import Credentials
-from offsetguard_peers import acl
-from offsetguard_peers.admin import Admin, send
-from offsetguard_peers.clients import produce, running_consumer
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq import security
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.requests import send
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -312,7 +313,7 @@ def guarded_cluster() -> Iterator[RocketMQCluster]:
 
 
 def test_with_access_control_the_right_login_is_served(guarded_cluster: RocketMQCluster) -> None:
-    credentials = Credentials(acl.READER_ACCESS_KEY, acl.READER_SECRET_KEY)
+    credentials = security.READER
     address = guarded_cluster.broker().address
     assert ask(address, GetAllTopicConfig(), credentials=credentials).topics
     assert ask(address, GetConsumeStats("G"), credentials=credentials).queues == {}
@@ -320,7 +321,7 @@ def test_with_access_control_the_right_login_is_served(guarded_cluster: RocketMQ
 
 @pytest.mark.parametrize(
     "credentials",
-    [None, Credentials(acl.READER_ACCESS_KEY, "wrong"), Credentials("nobody", "nothing")],
+    [None, Credentials(security.READER.access_key, "wrong"), Credentials("nobody", "nothing")],
     ids=["no login", "wrong secret key", "unknown access key"],
 )
 def test_with_access_control_another_login_is_refused_and_told_what_to_do(

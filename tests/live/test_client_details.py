@@ -12,11 +12,10 @@ from offsetguard.collect.landing import Row
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
-from offsetguard_peers.detail_readings import tell, wait_for
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.snapshot_rows import as_rows
+from offsetguard_peers.collecting import as_rows, tell, wait_for
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -26,12 +26,12 @@ from offsetguard.model.offsets import OffsetOrderViolation, offsets_of
 from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers import acl
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import Producer, produce, running_consumer
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.snapshot_rows import as_rows
-from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
+from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.rocketmq import security
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import Producer, produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.staging import commit_beyond_end, stage_overtaken_by_retention
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -322,8 +322,8 @@ def test_check_prints_findings_as_json_lines_and_exits_with_1(cluster: RocketMQC
 def test_a_cluster_that_asks_for_a_login_names_the_connection_and_works_with_it() -> None:
     with RocketMQCluster("4.9.7", acl=True) as cluster:
         refused, _ = collect(cluster)
-        wrong, _ = collect(cluster, Credentials(acl.ADMIN_ACCESS_KEY, "wrong-secret-12345"))
-        admitted, _ = collect(cluster, Credentials(acl.ADMIN_ACCESS_KEY, acl.ADMIN_SECRET_KEY))
+        wrong, _ = collect(cluster, Credentials(security.ADMIN.access_key, "wrong-secret-12345"))
+        admitted, _ = collect(cluster, security.ADMIN)
     for manifest in (refused, wrong):
         assert manifest.unseen_broker_names == ("broker-a",)
         (login,) = [gap for gap in manifest.gaps if not gap.what.endswith("not sent")]

@@ -25,11 +25,11 @@ from offsetguard.sources.rocketmq.requests import (
 )
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_FACTS, QUEUE_SNAPSHOTS
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
-from offsetguard_peers.detail_readings import PATIENCE_S, now_interval, rates_of, readings_of, tell, wait_for
-from offsetguard_peers.fact_answers import answers
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.collecting import PATIENCE_S, now_interval, rates_of, readings_of, tell, wait_for
+from offsetguard_peers.facts.answers import answers
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 
 Seen = dict[Callable[[RocketMQCluster], None], list[Future[None]]]
 

@@ -18,14 +18,14 @@ import pytest
 from sqlalchemy import text
 
 from offsetguard.store.database import open_database, reading
-from offsetguard_peers.chromium import open_page
-from offsetguard_peers.clients import running_consumer
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.slack_workspace import PostedMessage
-from offsetguard_peers.smtp_server import ReceivedMail
-from offsetguard_peers.staging import stage_backlog
+from offsetguard_peers.demo.world import World
+from offsetguard_peers.pictures.chromium import open_page
+from offsetguard_peers.rocketmq.clients import running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.staging import stage_backlog
+from offsetguard_peers.slack.workspace import PostedMessage
+from offsetguard_peers.smtp.server import ReceivedMail
 from offsetguard_peers.waiting import wait_until
-from offsetguard_peers.world import World
 from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow]

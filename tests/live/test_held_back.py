@@ -20,10 +20,10 @@ from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import produce, produce_held_back, running_consumer
-from offsetguard_peers.detail_readings import wait_for
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.collecting import wait_for
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce, produce_held_back, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.http_peer import HttpPeer, Quiet
+from offsetguard_peers.http_server import HttpPeer, Quiet
 from offsetguard_spark.jars import jar_paths, read_set, set_names
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

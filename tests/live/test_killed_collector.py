@@ -16,8 +16,8 @@ from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES
-from offsetguard_peers.collect_once import collect_once
-from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster
+from offsetguard_peers.collecting import collect_once
+from offsetguard_peers.scripted.broker import ScriptedBroker, event_body, scripted_cluster
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ ROUNDS = 30
 def test_killed_anywhere_no_event_is_lost_and_none_counted_twice(tmp_path: Path) -> None:
     """Each round is a process that is killed (-9) at some moment of its life, while events come in."""
     spawner = multiprocessing.get_context("forkserver")
-    spawner.set_forkserver_preload(["offsetguard_peers.collect_once"])
+    spawner.set_forkserver_preload(["offsetguard_peers.collecting"])
     chance = random.Random(20261121)  # noqa: S311 no secret
     broker = ScriptedBroker("broker-a")
     exit_codes: list[int | None] = []

@@ -16,10 +16,9 @@ from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.grpc_clients import GrpcConsumers, GrpcSpec, running_grpc_consumers
-from offsetguard_peers.proxy import Proxy
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.grpc_clients import GrpcConsumers, GrpcSpec, Proxy, running_grpc_consumers
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

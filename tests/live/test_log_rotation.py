@@ -15,10 +15,10 @@ from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.moves import moves_from
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard.sources.rocketmq.requests import PullMessage
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import produce
-from offsetguard_peers.jvm import class_path
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.jvm import class_path
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -15,9 +15,9 @@ from offsetguard.sources.logs.events import LogEvent
 from offsetguard.sources.logs.moves import Direction, direction, moves_from
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard.sources.rocketmq.requests import PullMessage
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

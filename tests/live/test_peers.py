@@ -13,13 +13,13 @@ import pytest
 
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 from offsetguard.sources.rocketmq.signing import Credentials
-from offsetguard_peers.acl import READER_ACCESS_KEY, READER_SECRET_KEY
-from offsetguard_peers.admin import Admin, ChangingCode, send
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumer, running_consumers
-from offsetguard_peers.mqadmin import mqadmin
 from offsetguard_peers.processes import PeerNotStarted
-from offsetguard_peers.rocketmq import VERSIONS, RocketMQCluster
-from offsetguard_peers.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
+from offsetguard_peers.rocketmq.admin import Admin, mqadmin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
+from offsetguard_peers.rocketmq.cluster import VERSIONS, RocketMQCluster
+from offsetguard_peers.rocketmq.requests import ChangingCode, send
+from offsetguard_peers.rocketmq.security import READER
+from offsetguard_peers.rocketmq.staging import commit_beyond_end, stage_backlog, stage_overtaken_by_retention
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -113,7 +113,7 @@ def test_retention_overtakes_a_group_and_the_whole_cluster_leaves_nothing(versio
 def test_nothing_survives_a_killed_parent(tmp_path: Path) -> None:
     program = (
         "import sys, time, pathlib\n"
-        "from offsetguard_peers.rocketmq import RocketMQCluster\n"
+        "from offsetguard_peers.rocketmq.cluster import RocketMQCluster\n"
         "cluster = RocketMQCluster(folder=pathlib.Path(sys.argv[1]))\n"
         "cluster.start_namesrv()\n"
         "print(cluster.processes[0].pid, flush=True)\n"
@@ -156,9 +156,9 @@ def test_a_guarded_cluster_refuses_strangers_and_serves_its_accounts_over_tls(ve
         address = cluster.broker().address
         fields = {"topic": "guarded", "queueId": "0"}
         max_offset = {"offset": "3"}
-        reader = Credentials(READER_ACCESS_KEY, READER_SECRET_KEY)
+        reader = READER
         assert send(address, 30, fields, credentials=reader, tls=tls).ext_fields == max_offset
-        mistaken = Credentials(READER_ACCESS_KEY, "wrong")
+        mistaken = Credentials(READER.access_key, "wrong")
         for code, text, refused in [
             (*REFUSED_LOGIN[version], send(address, 30, fields, credentials=mistaken, tls=tls)),
             (

@@ -19,12 +19,11 @@ from offsetguard.judge.rules.accumulation import find
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import produce, running_consumer
-from offsetguard_peers.grpc_clients import GrpcSpec, running_grpc_consumers
-from offsetguard_peers.ports import ReservedPort
-from offsetguard_peers.proxy import Proxy
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.processes import ReservedPort
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.grpc_clients import GrpcSpec, Proxy, running_grpc_consumers
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -14,9 +14,9 @@ from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import produce, running_consumer
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -24,12 +24,12 @@ from offsetguard.sources.bundle.recording import RecordingTransport
 from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard_peers import acl
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import produce, running_consumer
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.snapshot_rows import as_rows
-from offsetguard_peers.staging import commit_beyond_end, stage_backlog
+from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.rocketmq import security
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.staging import commit_beyond_end, stage_backlog
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -165,7 +165,10 @@ def test_a_bundle_of_a_guarded_cluster_holds_no_secret(version: str, tmp_path: P
     """5.x brokers tell the passwords of broker.conf to everybody who may read their settings."""
     bundle = tmp_path / "bundle"
     with RocketMQCluster(version, acl=True) as cluster:
-        login = {"OFFSETGUARD_ACCESS_KEY": acl.ADMIN_ACCESS_KEY, "OFFSETGUARD_SECRET_KEY": acl.ADMIN_SECRET_KEY}
+        login = {
+            "OFFSETGUARD_ACCESS_KEY": security.ADMIN.access_key,
+            "OFFSETGUARD_SECRET_KEY": security.ADMIN.secret_key,
+        }
         logs = f"--logs={cluster.broker().log_folder}"
         command = [*COMMAND, "record", "--namesrv", cluster.namesrv, logs, "--for", "1s", "--every", "1s", "--out"]
         recorded = subprocess.run(
@@ -174,7 +177,7 @@ def test_a_bundle_of_a_guarded_cluster_holds_no_secret(version: str, tmp_path: P
         assert recorded.returncode == 0, recorded.stderr
     everything = b"".join(path.read_bytes() for path in bundle.rglob("*") if path.is_file())
     assert b"brokerName=broker-a" in everything
-    assert acl.ADMIN_SECRET_KEY.encode() not in everything
+    assert security.ADMIN.secret_key.encode() not in everything
     assert b'"Signature"' not in everything
     assert b'"AccessKey"' not in everything
     told = [json.loads(line).get("redacted", []) for line in (bundle / "index.jsonl").read_text().splitlines()]

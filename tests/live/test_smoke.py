@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.staging import stage_backlog
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumers
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.staging import stage_backlog
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = pytest.mark.live

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from offsetguard_peers.rocketmq import VERSIONS
-from offsetguard_peers.source_list import MASTER, NAME_SERVER, sources
-from offsetguard_peers.source_matrix import read_measured
-from offsetguard_peers.source_measuring import Measurement, measure
+from offsetguard_peers.rocketmq.cluster import VERSIONS
+from offsetguard_peers.source_matrix.matrix import read_measured
+from offsetguard_peers.source_matrix.measuring import Measurement, measure
+from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, sources
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -17,12 +17,10 @@ from offsetguard.model.errors import NotRecorded
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
 from offsetguard.sources.state_files.folder import read_state_folder
 from offsetguard.sources.state_files.transport import StateFolderTransport
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.broker import Broker
-from offsetguard_peers.clients import produce
-from offsetguard_peers.mqadmin import mqadmin_command, mqadmin_environment
-from offsetguard_peers.rocketmq import RocketMQCluster
-from offsetguard_peers.staging import commit_beyond_end, stage_overtaken_by_retention
+from offsetguard_peers.rocketmq.admin import Admin, mqadmin_command, mqadmin_environment
+from offsetguard_peers.rocketmq.clients import produce
+from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.rocketmq.staging import commit_beyond_end, stage_overtaken_by_retention
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -15,7 +15,7 @@ from offsetguard.lake.upkeep.commit_times import check_not_ahead
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard_peers.clock_ahead import put_newest_commit_ahead
+from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
 from offsetguard_spark.clocks import agreed
 from offsetguard_spark.tables import prepare_tables, table_name
 

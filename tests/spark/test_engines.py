@@ -23,8 +23,8 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED
-from offsetguard_peers.ports import ReservedPort
-from offsetguard_peers.standalone_spark import StandaloneSpark
+from offsetguard_peers.processes import ReservedPort
+from offsetguard_peers.spark.standalone import StandaloneSpark
 from offsetguard_peers.waiting import wait_until
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed

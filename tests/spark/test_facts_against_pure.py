@@ -18,7 +18,7 @@ from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.facts import TopicFacts
-from offsetguard_peers.fact_frames import Frames, rows_of, sources_of
+from offsetguard_peers.facts.frames import Frames, rows_of, sources_of
 
 BROKERS = ("broker-a", "broker-b", "broker-c")
 TOPICS = ("orders", "clicks", "%RETRY%g0")

@@ -18,9 +18,9 @@ from offsetguard.facts.parameters import parameters_of
 from offsetguard.facts.queries import HISTORY
 from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard_peers import generated_intervals
-from offsetguard_peers.examples import is_thorough
-from offsetguard_peers.generated_queues import SPAN
+from offsetguard_peers.cases.running import is_thorough
+from offsetguard_peers.facts import generated as generated_intervals
+from offsetguard_peers.facts.generated import SPAN
 from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import spark_schema
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from offsetguard.tables import LOG_EVENTS, Table
-from offsetguard_peers.log_fact_cases import INTERVAL, SINCE
+from offsetguard_peers.facts.log_cases import INTERVAL, SINCE
 from offsetguard_spark.fact_sources import FactSources
 from offsetguard_spark.fact_tables import has_log_lines, has_subscriptions
 

@@ -37,7 +37,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED
-from offsetguard_peers.postgresql import PostgresServer
+from offsetguard_peers.databases import PostgresServer
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.tables import create_missing_tables

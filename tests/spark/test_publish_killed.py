@@ -30,7 +30,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUEUE_STATE
-from offsetguard_peers.publish_driver import running_job
+from offsetguard_peers.spark.publish_driver import running_job
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
 

@@ -23,9 +23,7 @@ from offsetguard.tables.arrow import arrow_schema
 from offsetguard_expectations.invariant import Invariant
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_expectations.suites import suite
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import examples, for_each, read_cases
 
 CASE_FILE = read_cases(Path(__file__).parents[1] / "unit" / "expectations" / "cases" / "invariants.yml")
 README = (Path(__file__).parents[2] / "expectations" / "README.md").read_text(encoding="utf-8")

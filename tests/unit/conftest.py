@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.store.database import open_database
-from offsetguard_peers.databases import FreshFile
-from offsetguard_peers.postgresql import PostgresServer
+from offsetguard_peers.databases import FreshFile, PostgresServer
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from offsetguard.tables.queue_state import MISSED_AFTER
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import ConsumerSpec, produce, running_consumers
-from offsetguard_peers.judged_rounds import LiveRounds
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumers
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.trials.judged_rounds import LiveRounds
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -16,11 +16,10 @@ import pytest
 
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.broker import Broker
-from offsetguard_peers.clients import ConsumerSpec, Producer, ProducerRefused, produce, running_consumers
-from offsetguard_peers.judged_rounds import LiveRounds
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import ConsumerSpec, Producer, ProducerRefused, produce, running_consumers
+from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.trials.judged_rounds import LiveRounds
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

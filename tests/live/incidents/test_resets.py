@@ -7,11 +7,10 @@ import time
 import pytest
 
 from offsetguard.judge.rule import Finding
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.clients import produce, running_consumer
-from offsetguard_peers.judged_rounds import LiveRounds
-from offsetguard_peers.mqadmin import mqadmin
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin, mqadmin
+from offsetguard_peers.rocketmq.clients import produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.trials.judged_rounds import LiveRounds
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

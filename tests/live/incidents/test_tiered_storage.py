@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
-from offsetguard_peers.admin import Admin
-from offsetguard_peers.broker import Broker
-from offsetguard_peers.clients import produce, running_consumer
-from offsetguard_peers.judged_rounds import LiveRounds
-from offsetguard_peers.rocketmq import RocketMQCluster
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce, running_consumer
+from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.trials.judged_rounds import LiveRounds
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -1,14 +1,136 @@
-"""Fresh SQLite databases: migrated once in a process, and copied from then on, which costs a twentieth."""
+"""A private PostgreSQL server: its own folder, no TCP port unless asked for, gone with its context.
+
+Fresh SQLite databases: migrated once in a process, and copied from then on, which costs a twentieth.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from sqlalchemy import Engine
+from sqlalchemy import URL, Engine, create_engine, text
 
 from offsetguard.store.database import open_database
+from offsetguard_peers.processes import ChildProcess, ReservedPort
+
+_USER = "offsetguard"
+_READY = "database system is ready to accept connections"
+
+
+def postgresql_binaries() -> Path | None:
+    """Return the folder with initdb and postgres, or None: `apt-get install postgresql` gives them."""
+    found = shutil.which("initdb")
+    if found:
+        return Path(found).resolve().parent
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda file: int(file.parts[4]))
+    return versions[-1].parent if versions else None
+
+
+class PostgresServer:
+    """One server; `new_database()` gives an empty database, as often as wanted."""
+
+    def __init__(self, *, tcp: bool = False) -> None:
+        """Make the data folder; nothing runs yet. Raises FileNotFoundError when PostgreSQL is not installed.
+
+        `tcp`: listen on 127.0.0.1 as well, where the password is asked for (`tcp_url`).
+        """
+        binaries = postgresql_binaries()
+        if binaries is None:
+            raise FileNotFoundError("PostgreSQL is not installed: apt-get install postgresql")
+        self._binaries = binaries
+        # Not below pytest's folder: a socket's path may have 107 bytes, and the server's user must reach it
+        self._folder = Path(tempfile.mkdtemp(prefix="og-pg-"))
+        self._process: ChildProcess | None = None
+        self._numbers = itertools.count(1)
+        self._port = ReservedPort() if tcp else None
+        self.password = f"{secrets.token_hex(8)}:@/%"  # with all that URLs and password files must quote
+
+    def __enter__(self) -> Self:
+        """Start; ready when this returns."""
+        data, password_file = self._folder / "data", self._folder / "password"
+        password_file.write_text(self.password, encoding="ascii")
+        if os.geteuid() == 0:
+            account = pwd.getpwnam("postgres")
+            for path in (self._folder, password_file):
+                os.chown(path, account.pw_uid, account.pw_gid)
+        initdb = [
+            str(self._binaries / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            _USER,
+            "--auth-local=trust",
+            "--auth-host=scram-sha-256",
+            f"--pwfile={password_file}",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ]
+        subprocess.run(self._unprivileged(initdb), check=True, capture_output=True, cwd=self._folder)
+        command = [str(self._binaries / "postgres"), "-D", str(data), "-k", str(self._folder)]
+        settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
+        settings += ["listen_addresses="] if self._port is None else ["listen_addresses=127.0.0.1", f"port={self.port}"]
+        command += [part for setting in settings for part in ("-c", setting)]
+        self._process = ChildProcess("PostgreSQL", self._unprivileged(command), self._folder / "server.log", {})
+        self._process.wait_for(_READY, timeout_s=180)
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop, and leave nothing behind."""
+        if self._process is not None:
+            self._process.stop(hard=True)  # nothing in it is worth a clean shutdown
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._port is not None:
+            self._port.release()
+
+    @property
+    def port(self) -> int:
+        """The TCP port, and the number in the socket's name."""
+        return 5432 if self._port is None else self._port.port
+
+    def url(self, database: str) -> str:
+        """Return the SQLAlchemy URL of a database, through the socket."""
+        return f"postgresql+psycopg://{_USER}@/{database}?host={self._folder}&port={self.port}"
+
+    def tcp_url(self, database: str, *, password: str | None = None) -> str:
+        """Return the SQLAlchemy URL of a database on 127.0.0.1; without a password unless one is given."""
+        url = URL.create("postgresql+psycopg", _USER, password, "127.0.0.1", self.port, database)
+        return url.render_as_string(hide_password=False)
+
+    def write_password_file(self, file: Path) -> None:
+        """Write what libpq's PGPASSFILE names: the user's password for every database."""
+        password = self.password.replace("\\", "\\\\").replace(":", "\\:")
+        file.write_text(f"127.0.0.1:{self.port}:*:{_USER}:{password}\n", encoding="ascii")
+        file.chmod(0o600)  # libpq takes no other
+
+    def new_database(self, *, template: str | None = None) -> str:
+        """Create a database, empty or as a copy of another one that nobody is connected to; return its name."""
+        name = f"offsetguard_{next(self._numbers)}"
+        engine = create_engine(self.url("postgres"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            # names are ours, and CREATE DATABASE takes no parameters
+            connection.execute(text(f'CREATE DATABASE {name} TEMPLATE "{template or "template0"}"'))
+        engine.dispose()
+        return name
+
+    def _unprivileged(self, command: list[str]) -> list[str]:
+        """PostgreSQL refuses to run as root."""
+        if os.geteuid() != 0:
+            return command
+        setpriv = shutil.which("setpriv")
+        assert setpriv, "running as root needs setpriv (util-linux)"
+        return [setpriv, "--reuid=postgres", "--regid=postgres", "--clear-groups", "--pdeathsig=KILL", *command]
 
 
 def fresh_database(url: str) -> Engine:

@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import pytest
 
-from offsetguard_peers.jvm import java
-from offsetguard_peers.postgresql import postgresql_binaries
+from offsetguard_peers.databases import postgresql_binaries
+from offsetguard_peers.rocketmq.jvm import java
 
 _CLUSTERS = frozenset({"rocketmq_4", "rocketmq_5"})
 # What is started once: tests that share it run in one worker, all others file by file. The first that fits counts.
@@ -76,7 +76,7 @@ def _java() -> str | None:
 
 @cache
 def _browser() -> str | None:
-    from offsetguard_peers.chromium import NoBrowser, chromium_path  # noqa: PLC0415 Playwright takes a while to load
+    from offsetguard_peers.pictures.chromium import NoBrowser, chromium_path  # noqa: PLC0415 Playwright takes a while to load
 
     try:
         chromium_path()

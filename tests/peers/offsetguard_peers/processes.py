@@ -3,19 +3,33 @@
 Three nets, each for one kind of end: `stop()` for the planned one, `atexit` for an exception nobody caught, and the
 kernel's parent-death signal (`setpriv --pdeathsig KILL`) for a parent that was killed. That signal follows the
 *thread* that forked, so all children are forked by one thread that lives as long as the interpreter.
+
+Stopping everything that descends from a process that we started in a session of its own.
+
+Airflow's tasks move into process groups of their own and rename themselves; the session (`setsid`) they keep.
+`SessionGuard` is a process beside ours that does so when we cannot any more: after `kill -9`.
+
+Free TCP ports, kept apart between test runs of one machine by a locked file per port.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 _forking_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="offsetguard-fork")
 _running: set[ChildProcess] = set()
@@ -125,3 +139,109 @@ def stop_all(processes: Sequence[ChildProcess], *, hard: bool = False, timeout_s
 def _kill_what_is_left() -> None:
     for each in list(_running):
         each.stop(hard=True)
+
+
+def session_members(session_ids: Collection[int]) -> list[int]:
+    """Return the ids of all live processes of these sessions. Source: proc(5), /proc/pid/stat fields 3 and 6."""
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _live_session(entry) in session_ids]
+
+
+def stop_sessions(session_ids: Collection[int], *, patience_s: float) -> None:
+    """End them politely, and what is left after `patience_s` for sure; returns when none is left."""
+    for signal_number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
+        for process_id in session_members(session_ids):
+            _send(process_id, signal_number)
+        deadline = time.monotonic() + wait_s
+        while session_members(session_ids) and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+
+class SessionGuard:
+    """Ends sessions when this process has ended, however; idle until then."""
+
+    def __init__(self) -> None:
+        """Start it: it waits for the end of its standard input, which the kernel closes with us."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "offsetguard_peers.processes"],
+            stdin=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def add(self, session_id: int) -> None:
+        """Have it watch one more session."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{session_id}\n")
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        """End it, and what is left of its sessions."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _live_session(process: Path) -> int | None:
+    try:
+        state, _parent, _group, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+    except (OSError, ValueError):  # it ended meanwhile
+        return None
+    return None if state == "Z" else int(session)  # a zombie has ended; its parent has not looked yet
+
+
+def _send(process_id: int, signal_number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself
+        os.kill(process_id, signal_number)
+
+
+# Below Linux's range of ephemeral ports (32768 and up): nobody's outgoing connection sits there.
+LOWEST, HIGHEST = 20_000, 32_000
+SPACING = 10
+
+
+class ReservedPort:
+    """A port whose neighbours -2 to +1 are free as well: a broker listens on three ports (VIP, own, HA)."""
+
+    def __init__(self, fixed: int | None = None) -> None:
+        """Find one, or take the `fixed` one; RuntimeError when it, or the whole range, is taken."""
+        candidates = [fixed] if fixed is not None else list(range(LOWEST, HIGHEST, SPACING))
+        random.shuffle(candidates)
+        folder = Path(tempfile.gettempdir()) / "offsetguard-ports"
+        folder.mkdir(exist_ok=True)
+        for port in candidates:
+            lock = _lock(folder / str(port))
+            if lock is not None and _all_free(range(port - 2, port + 2)):
+                self.port = port
+                self._lock = lock
+                return
+        msg = f"port {fixed} is taken" if fixed is not None else f"no free port between {LOWEST} and {HIGHEST}"
+        raise RuntimeError(msg)
+
+    def release(self) -> None:
+        """Let others have it."""
+        self._lock.close()
+
+
+def _lock(path: Path) -> IO[str] | None:
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def _all_free(ports: Iterable[int]) -> bool:
+    for port in ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("0.0.0.0", port))
+            except OSError:
+                return False
+    return True
+
+
+if __name__ == "__main__":
+    stop_sessions({int(line) for line in sys.stdin}, patience_s=0)

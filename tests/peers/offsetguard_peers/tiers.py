@@ -94,7 +94,7 @@ PARTS = (
         "2",
         (
             tests(*SPREAD, "tests/spark/test_publish_killed.py", "tests/live/test_killed_collector.py"),
-            (sys.executable, "-m", "offsetguard_peers.delivery_kills", "--kills", "50"),
+            (sys.executable, "-m", "offsetguard_peers.delivery.kills", "--kills", "50"),
         ),
     ),
     Part("engines", "a job by spark-submit, Spark Connect and spark://", "1", (tests("tests/spark/test_engines.py"),)),

@@ -21,7 +21,7 @@ from offsetguard.sources.bundle.layout import (
     safe_name,
 )
 from offsetguard.sources.bundle.reader import open_bundle
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 LINE = {
     "t": 1_795_247_480_327,

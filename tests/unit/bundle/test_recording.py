@@ -26,8 +26,8 @@ from offsetguard.sources.rocketmq.requests import (
     GetTopicStatsInfo,
 )
 from offsetguard.sources.rocketmq.transport import Transport
-from offsetguard_peers.scripted_broker import ScriptedBroker, name_server_of, scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
+from offsetguard_peers.scripted.broker import ScriptedBroker, name_server_of, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
 HOSTILE = "../../\u202eorders<b>\n=cmd()|" + "x" * 100
 

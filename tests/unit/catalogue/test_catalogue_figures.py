@@ -14,7 +14,7 @@ from offsetguard.catalogue.entries import FIGURES, entries
 from offsetguard.catalogue.text import Language, Locale, format_from_to, render_text
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 ENGLISH = Locale.of("en", "UTC")
 CHINESE = Locale.of("zh", "Asia/Shanghai")

@@ -21,8 +21,8 @@ from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
-from offsetguard_peers.chinese_text import english_words
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.cases.texts import english_words
 
 PACKAGE = Path(offsetguard.__file__).parent
 FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))

@@ -24,11 +24,9 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import GroupKey
 from offsetguard.model.views import MessageView, NotificationReason
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.chinese_text import english_words
-from offsetguard_peers.examples import is_thorough
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
+from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead
+from offsetguard_peers.cases.running import for_each, is_thorough, read_cases
+from offsetguard_peers.cases.texts import english_words
 
 CASES = sorted((Path(__file__).parents[1] / "rules" / "cases").glob("*.yml"))
 CHINESE = Locale.of("zh", "Asia/Shanghai")

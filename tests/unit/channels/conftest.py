@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from offsetguard_peers.slack_server import SlackServer
-from offsetguard_peers.smtp_server import SmtpServer
+from offsetguard_peers.slack.server import SlackServer
+from offsetguard_peers.smtp.server import SmtpServer
 
 
 @pytest.fixture

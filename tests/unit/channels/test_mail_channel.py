@@ -15,8 +15,8 @@ import pytest
 
 from offsetguard.deliver.channels.mail import MailChannel, TlsMode
 from offsetguard.model.errors import DeliveryError
-from offsetguard_peers.smtp_server import Conduct, SmtpServer
-from offsetguard_peers.tls import make_tls_files
+from offsetguard_peers.rocketmq.security import make_tls_files
+from offsetguard_peers.smtp.server import Conduct, SmtpServer
 
 
 def mail() -> EmailMessage:

@@ -13,7 +13,7 @@ from offsetguard.deliver.channels.receipt import Receipt, slack_parent
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
-from offsetguard_peers.slack_server import Failure, SlackServer
+from offsetguard_peers.slack.server import Failure, SlackServer
 
 MESSAGE = SlackMessage(
     text="hello & more",

@@ -9,8 +9,8 @@ from offsetguard.deliver.channels.receipt import slack_parent
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
-from offsetguard_peers.examples import examples
-from offsetguard_peers.slack_server import Failure, SlackServer
+from offsetguard_peers.cases.running import examples
+from offsetguard_peers.slack.server import Failure, SlackServer
 
 METHODS = ("chat.postMessage", "chat.update", "conversations.history", "conversations.replies", "users.conversations")
 FAILURES = (

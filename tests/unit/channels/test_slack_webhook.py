@@ -12,8 +12,8 @@ import pytest
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
-from offsetguard_peers.slack_server import WEBHOOK_SECRET, Failure, SlackServer
-from offsetguard_peers.slack_workspace import Channel
+from offsetguard_peers.slack.server import WEBHOOK_SECRET, Failure, SlackServer
+from offsetguard_peers.slack.workspace import Channel
 
 MESSAGE = SlackMessage(
     text="hello & more",

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from offsetguard.cli.main import COMMANDS, offsetguard
 from offsetguard.judge.registry import RULES
 from offsetguard.model.verdicts import Severity
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 QUICK = ("--every", "50ms")
 

@@ -15,8 +15,8 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.collect.landing import read_manifest, read_table
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import LANDED, QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation
 
 
 def run(

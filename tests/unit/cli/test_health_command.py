@@ -14,7 +14,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
-from offsetguard_peers.demo_config import ONE_TEAM
+from offsetguard_peers.demo.groups import ONE_TEAM
 
 
 @pytest.fixture

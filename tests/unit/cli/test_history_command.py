@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_peers.warehouse import Warehouse, minute, rows_of
+from offsetguard_peers.lake.warehouse import Warehouse, minute, rows_of
 
 HOSTILE = "orders\x1b[2J"
 

@@ -15,7 +15,7 @@ from offsetguard.cli.log_tails import copy_tails, sources_of_folders
 from offsetguard.cli.main import offsetguard
 from offsetguard.config import LogSource
 from offsetguard.sources.bundle.log_excerpts import LogFolder
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 BROKERS_ZONE = timezone(timedelta(hours=8))

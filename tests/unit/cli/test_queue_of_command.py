@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 OFFLINE = ("--queues", "4", "--brokers", "broker-b,broker-a")
 

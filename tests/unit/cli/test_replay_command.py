@@ -18,7 +18,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_peers.warehouse import START, Warehouse, minute, rows_of
+from offsetguard_peers.lake.warehouse import START, Warehouse, minute, rows_of
 
 CONFIG = """
 clusters: {demo: {name_servers: ['127.0.0.1:9']}, other: {name_servers: ['127.0.0.1:9']}}

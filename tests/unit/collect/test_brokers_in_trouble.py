@@ -13,9 +13,9 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_broker import scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation, answer_bytes
-from offsetguard_peers.scripted_snapshot import (
+from offsetguard_peers.scripted.broker import scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation, answer_bytes
+from offsetguard_peers.scripted.rounds import (
     INTERVAL,
     NOW,
     PATIENT_MS,

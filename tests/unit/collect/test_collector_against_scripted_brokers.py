@@ -15,9 +15,9 @@ from offsetguard.model.errors import SnapshotError
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_broker import scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation
-from offsetguard_peers.scripted_snapshot import (
+from offsetguard_peers.scripted.broker import scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.rounds import (
     INTERVAL,
     NOW,
     by_queue,

@@ -31,7 +31,7 @@ from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
-from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
 RUNNING_INFO = (BODIES / "307_4.9.8.json").read_bytes()

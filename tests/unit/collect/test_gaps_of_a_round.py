@@ -10,8 +10,8 @@ from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_peer import Conversation
-from offsetguard_peers.scripted_rounds import Rounds, asked, broker_with, run
+from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.rounds import Rounds, asked, broker_with, run
 
 
 def test_everything_that_is_missing_is_named_one_by_one(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from offsetguard.collect.landing import Row
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS
-from offsetguard_peers.scripted_broker import NEWEST_MS, ScriptedBroker
-from offsetguard_peers.scripted_peer import Conversation
-from offsetguard_peers.scripted_rounds import Rounds, asked, broker_with, run
+from offsetguard_peers.scripted.broker import NEWEST_MS, ScriptedBroker
+from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.rounds import Rounds, asked, broker_with, run
 
 HALF, CHECK, GIVEN_UP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS", "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"

@@ -17,8 +17,8 @@ from offsetguard.tables import (
     QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
 )
-from offsetguard_peers.scripted_peer import Conversation
-from offsetguard_peers.scripted_rounds import Rounds, broker_with, run
+from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.rounds import Rounds, broker_with, run
 
 
 def test_retry_and_dead_letter_topics_are_counted_and_compared_with_the_round_before(tmp_path: Path) -> None:

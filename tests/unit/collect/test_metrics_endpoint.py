@@ -23,7 +23,7 @@ from offsetguard.collect.metrics_endpoint import (
     read_metrics,
 )
 from offsetguard.collect.request_ledger import RequestLedger
-from offsetguard_peers.http_peer import HttpPeer, Quiet
+from offsetguard_peers.http_server import HttpPeer, Quiet
 
 PAGE = (Path(__file__).parent / "pop_cases" / "metrics_s5.txt").read_bytes()
 

@@ -14,9 +14,10 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rules.broker_unreachable import find
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_broker import name_server_of, scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
-from offsetguard_peers.scripted_snapshot import (
+from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.scripted.broker import name_server_of, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
+from offsetguard_peers.scripted.rounds import (
     INTERVAL,
     NOW,
     QUICK_MS,
@@ -25,7 +26,6 @@ from offsetguard_peers.scripted_snapshot import (
     following,
     healthy_broker,
 )
-from offsetguard_peers.snapshot_rows import as_rows
 
 
 def test_name_servers_are_tried_in_order_and_each_failure_names_its_key() -> None:

@@ -15,8 +15,8 @@ from offsetguard.collect.offset_events import MAX_EVENTS_PER_ROUND, EventStart, 
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
-from offsetguard_peers.scripted_broker import ScriptedBroker, event_body, scripted_cluster
-from offsetguard_peers.snapshot_rows import as_rows
+from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.scripted.broker import ScriptedBroker, event_body, scripted_cluster
 
 FIRST = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 

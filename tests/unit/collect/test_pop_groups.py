@@ -19,8 +19,7 @@ from offsetguard.collect.replica import Answer, Replica
 from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
 from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
 from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES = Path(__file__).parent / "pop_cases"
 NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)

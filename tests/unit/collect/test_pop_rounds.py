@@ -19,8 +19,8 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import GROUP_SNAPSHOTS, LANDED, QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
 INTERVAL = Interval.containing(datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC))
 NEXT = Interval(INTERVAL.start + timedelta(minutes=1))

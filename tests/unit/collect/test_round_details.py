@@ -8,9 +8,9 @@ from offsetguard.collect.landing import read_manifest
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
-from offsetguard_peers.scripted_broker import ScriptedBroker
-from offsetguard_peers.scripted_peer import Conversation
-from offsetguard_peers.scripted_rounds import NO_SHARE, Rounds, asked, broker_with, run
+from offsetguard_peers.scripted.broker import ScriptedBroker
+from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.rounds import NO_SHARE, Rounds, asked, broker_with, run
 
 
 def test_a_healthy_group_costs_nothing_but_the_base_and_says_that_it_was_not_looked_at(tmp_path: Path) -> None:

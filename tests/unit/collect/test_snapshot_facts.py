@@ -18,8 +18,8 @@ from offsetguard.model.known_figures import sum_of_known
 from offsetguard.model.offsets import offsets_of
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard.tables.queue_state import Sample
-from offsetguard_peers import queue_answers
-from offsetguard_peers.examples import together
+from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts import answers as queue_answers
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)

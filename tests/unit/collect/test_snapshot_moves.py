@@ -15,7 +15,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.queue_state import MISSED_AFTER
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=2)

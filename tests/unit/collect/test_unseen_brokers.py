@@ -13,7 +13,7 @@ from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Gap, Manifest, Outco
 from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 THEN = datetime(2026, 11, 21, 10, 39, 5, tzinfo=UTC)
 NOW = THEN + timedelta(minutes=1)

@@ -14,8 +14,8 @@ from offsetguard.cli.config import config
 from offsetguard.config.checks import groups_not_seen
 from offsetguard.config.file import read_config_file
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard_peers.scripted_broker import ScriptedBroker, scripted_cluster
-from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation
 
 LIVE = """\
 clusters:

@@ -14,8 +14,7 @@ from offsetguard.config import Config
 from offsetguard.config.fields import Section
 from offsetguard.config.file import load_config, read_config_file
 from offsetguard.model.errors import ConfigError
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import examples, for_each
 
 MISTAKES = yaml.safe_load((Path(__file__).parent / "mistakes.yml").read_text(encoding="utf-8"))
 SHIPPED = Path(__file__).parents[3] / "config" / "offsetguard.yml"

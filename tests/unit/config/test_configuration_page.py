@@ -6,7 +6,7 @@ from pathlib import Path
 
 from offsetguard.config.fields import Section
 from offsetguard.config.reference import configuration_page, meanings
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 SECTIONS = [one for one in Section.__subclasses__() if one.__module__.startswith("offsetguard.config.")]

@@ -12,7 +12,7 @@ import yaml
 from offsetguard.config.checks import check_file
 from offsetguard.config.file import Problem, read_config_file
 from offsetguard.judge.registry import RULES
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 CASES = yaml.safe_load((Path(__file__).parent / "route_checks.yml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

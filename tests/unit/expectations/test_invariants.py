@@ -19,8 +19,7 @@ from offsetguard_expectations import queue_snapshots
 from offsetguard_expectations.agreement import Agreement
 from offsetguard_expectations.invariant import MIN_CORRUPT_ROWS, Invariant, ViolationMeans, stops_publication
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each, read_cases
 
 BY_ID = {invariant.id: invariant for invariant in ROW_INVARIANTS}
 CASE_FILE = read_cases(Path(__file__).parent / "cases" / "invariants.yml")

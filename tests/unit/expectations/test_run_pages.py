@@ -19,8 +19,7 @@ from offsetguard_expectations.invariants import ALL, Check
 from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_expectations.site import publish_page, recent_runs
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import examples, for_each
 
 BY_ID = {invariant.id: invariant for invariant in ALL}
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from offsetguard.facts import texts
-from offsetguard_peers.facts_sql import FOLDER, REFUSED_FUNCTIONS, problems, translate
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.facts.sql import FOLDER, REFUSED_FUNCTIONS, problems, translate
 
 
 @for_each("name", texts.names())

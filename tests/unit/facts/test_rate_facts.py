@@ -18,7 +18,7 @@ from offsetguard.tables import (
     QUEUE_SNAPSHOTS,
 )
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.facts.answers import answers
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 Row = dict[str, Any]

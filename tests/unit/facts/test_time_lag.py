@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from offsetguard.facts.time_lag import Basis, CurvePlace, Point, TimeLag, producer_curve, time_lags
 from offsetguard.tables.queue_state import Sample
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.queue_answers import figures_of, states_of
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.facts.answers import figures_of, states_of
 
 CASES = yaml.safe_load((Path(__file__).parent / "time_lag_cases.yml").read_text(encoding="utf-8"))
 NOW_MS = 600_000

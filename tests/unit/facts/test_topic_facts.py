@@ -10,7 +10,7 @@ import pytest
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard.tables.facts import TopicFacts
-from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.facts.answers import answers
 
 Row = dict[str, Any]
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -21,7 +21,7 @@ from offsetguard.model.remembered import BrokerMark
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
-from offsetguard_peers.examples import together
+from offsetguard_peers.cases.running import together
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000

@@ -6,9 +6,16 @@ from collections import Counter
 
 import pytest
 
-from offsetguard_peers.forecast_trials import Tried, coverage, preventable, scored, try_all_kinds, try_worlds, warnings
-from offsetguard_peers.simulated_broker import DAY
-from offsetguard_peers.simulated_worlds import world
+from offsetguard_peers.simulated.brokers import DAY, world
+from offsetguard_peers.simulated.forecasts import (
+    Tried,
+    coverage,
+    preventable,
+    scored,
+    try_all_kinds,
+    try_worlds,
+    warnings,
+)
 
 
 @pytest.fixture(scope="module")

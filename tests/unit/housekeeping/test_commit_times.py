@@ -17,8 +17,8 @@ from offsetguard.lake.upkeep.commit_times import keep_times_in_order
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
-from offsetguard_peers.clock_ahead import put_newest_commit_ahead
-from offsetguard_peers.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 THREE_MINUTES = timedelta(minutes=3)

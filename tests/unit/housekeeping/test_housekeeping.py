@@ -22,7 +22,7 @@ from offsetguard.store import published_intervals, silences
 from offsetguard.store.database import reading, writing
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS, Table
-from offsetguard_peers.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 NO_GRACE = timedelta(days=-10_000)  # snapshots are of the real clock, whatever `now` a test says: none is young

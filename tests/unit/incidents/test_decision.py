@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.decide.incidents.timing import ALERTMANAGERS, Decision, LastSent, decide
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 REPEAT_MS = 3_600_000

@@ -8,10 +8,11 @@ import pytest
 
 from offsetguard.decide.incidents.lifecycle import advance
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.registry import RULES
 from offsetguard.model.gaps import CollectionGap
 from offsetguard.model.verdicts import CannotTell
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.incident_minutes import RULES, after, facts, finding, interval, opened, row, twice
+from offsetguard_peers.judging.records import after, facts, finding, interval, opened, row, twice
 
 
 def test_an_incident_ends_when_its_group_is_seen_and_healthy() -> None:

@@ -18,9 +18,8 @@ from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Explained, Severity
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.group_facts import a_group
-from offsetguard_peers.incident_minutes import said
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.judging.records import a_group, said
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 GROUP = a_group("billing", online_client_count=1)

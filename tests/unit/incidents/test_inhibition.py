@@ -15,7 +15,7 @@ from offsetguard.judge.registry import INHIBITIONS, RULES
 from offsetguard.judge.subsumption import Scope
 from offsetguard.model.notification import MuteReason
 from offsetguard.model.verdicts import Severity
-from offsetguard_peers.incidents import an_incident
+from offsetguard_peers.judging.records import an_incident
 
 CASES = yaml.safe_load((Path(__file__).parent / "inhibitions.yml").read_text(encoding="utf-8"))
 

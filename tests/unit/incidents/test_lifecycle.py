@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.decide.incidents.lifecycle import EVIDENCE_KEPT, advance, evidence_of, opened_by
+from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.verdicts import CannotTell, Explained, Severity
-from offsetguard_peers.incident_minutes import RULES, START, after, facts, finding, interval, opened, row
+from offsetguard_peers.judging.records import START, after, facts, finding, interval, opened, row
 
 
 def test_a_finding_opens_an_incident_whose_id_is_always_the_same() -> None:

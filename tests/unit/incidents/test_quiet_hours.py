@@ -16,8 +16,8 @@ from offsetguard.decide.incidents.muting import maintenance_mute, quiet_mute, qu
 from offsetguard.model.notification import MuteReason
 from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.incidents import an_incident
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.judging.records import an_incident
 
 CASES = yaml.safe_load((Path(__file__).parent / "quiet_hours.yml").read_text(encoding="utf-8"))
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

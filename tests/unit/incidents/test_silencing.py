@@ -11,7 +11,7 @@ from offsetguard.catalogue.text import Locale
 from offsetguard.decide.incidents.muting import silence_mute
 from offsetguard.model.notification import MuteReason
 from offsetguard.model.silence import Matchers, Silence
-from offsetguard_peers.incidents import OPENED_AT, an_incident
+from offsetguard_peers.judging.records import OPENED_AT, an_incident
 
 HOUR = timedelta(hours=1)
 

@@ -22,7 +22,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import MuteReason, Notified, NotifiedIncident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

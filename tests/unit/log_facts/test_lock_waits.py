@@ -12,8 +12,8 @@ from offsetguard.model.time_zones import zone_of
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, parse_records
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard.tables.log_facts import LockWaitFacts
-from offsetguard_peers import log_fact_cases
-from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.facts import log_cases as log_fact_cases
+from offsetguard_peers.facts.answers import answers
 
 CAPTURED = Path(__file__).parents[1] / "logs" / "excerpts" / "lock-4.9.8.log"
 

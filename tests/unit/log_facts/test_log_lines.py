@@ -14,8 +14,8 @@ from offsetguard.model import log_kinds
 from offsetguard.model.log_kinds import SILENCE
 from offsetguard.tables import LOG_EVENTS, LOG_LINE_FACTS
 from offsetguard.tables.log_facts import LogLineFacts
-from offsetguard_peers import log_fact_cases
-from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.facts import log_cases as log_fact_cases
+from offsetguard_peers.facts.answers import answers
 
 
 def log_lines(rows: list[Any]) -> list[LogLineFacts]:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS, SUBSCRIPTION_FACTS
 from offsetguard.tables.log_facts import SubscriptionFacts
-from offsetguard_peers import log_fact_cases
-from offsetguard_peers.examples import together
-from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts import log_cases as log_fact_cases
+from offsetguard_peers.facts.answers import answers
 
 
 def subscriptions(events: list[Any], clients: list[Any]) -> list[SubscriptionFacts]:

@@ -10,8 +10,7 @@ from offsetguard.sources.logs.events import LogEvent, Unreadable, event_row, mes
 from offsetguard.sources.logs.matching import ALL, PATTERNS
 from offsetguard.sources.logs.reference import reference
 from offsetguard.tables import LOG_EVENTS
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES = read_cases(Path(__file__).parent / "lines.yml")
 PAGE = Path(__file__).parents[3] / "docs" / "logs.md"

@@ -14,8 +14,7 @@ from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.sources.logs.pattern import FieldType
 from offsetguard.sources.logs.records import MAX_RECORD_BYTES
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import examples, for_each
 
 REGEXES = sorted(
     {pattern.regex for pattern in PATTERNS}

@@ -16,8 +16,7 @@ from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
 from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, beginnings, wanted_head
 from offsetguard.sources.logs.pattern import END, Pattern
 from offsetguard.sources.logs.records import RecordReader
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import examples, for_each
 
 EXCERPTS = sorted((Path(__file__).parent / "excerpts").glob("*.log"))
 WANTED = re.compile(wanted_head(PATTERNS))

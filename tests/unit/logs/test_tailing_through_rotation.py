@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from offsetguard.config import LogSource
 from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.tailing import LogLimits, LogReading, read_logs
-from offsetguard_peers.examples import examples
+from offsetguard_peers.cases.running import examples
 
 WINDOW = 4  # rotated files that are kept, as logback's fixed window
 

@@ -31,8 +31,8 @@ from offsetguard.model.views import (
     Record,
     ReportedIncident,
 )
-from offsetguard_peers.examples import examples
-from offsetguard_peers.html_outline import Outline
+from offsetguard_peers.cases.running import examples
+from offsetguard_peers.cases.texts import Outline
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 FAST = settings(

@@ -14,7 +14,7 @@ from PIL import Image
 
 from offsetguard.deliver.messages import lag_picture
 from offsetguard.model.views import LAG_POINTS, LagPoint
-from offsetguard_peers.examples import examples
+from offsetguard_peers.cases.running import examples
 
 START = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
 FEW = settings(max_examples=examples(0.1))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.views import IncidentView, MessageView, NotificationReason
-from offsetguard_peers.examples import examples
-from offsetguard_peers.html_outline import Outline
+from offsetguard_peers.cases.running import examples
+from offsetguard_peers.cases.texts import Outline
 
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from offsetguard.deliver.messages.slack import MAX_TOTAL_UNITS, SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
 from offsetguard.model.views import FigureView, IncidentView, MessageView, NotificationReason, QueueView
-from offsetguard_peers.examples import examples
-from offsetguard_peers.slack_blocks import block_problems
-from offsetguard_peers.slack_workspace import SlackWorkspace
+from offsetguard_peers.cases.running import examples
+from offsetguard_peers.slack.blocks import block_problems
+from offsetguard_peers.slack.workspace import SlackWorkspace
 
 FAST = settings(
     max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from offsetguard_peers.slack_pictures import READERS, story, tell
-from offsetguard_peers.slack_server import SlackServer
+from offsetguard_peers.pictures.slack import READERS, story, tell
+from offsetguard_peers.slack.server import SlackServer
 
 WORDS = {
     "en": ("Resolved: 2 consumer groups", "Critical: 2 consumer groups", "06:53:00 UTC"),

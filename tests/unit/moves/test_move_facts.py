@@ -12,7 +12,7 @@ import yaml
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
 from offsetguard.tables.facts import OffsetMoveFacts
-from offsetguard_peers.fact_answers import answers
+from offsetguard_peers.facts.answers import answers
 
 CASES = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

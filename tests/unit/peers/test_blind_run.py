@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from offsetguard.judge.registry import RULES
-from offsetguard_peers.blind_causes import HARMLESS, OF_BROKERS, TOGETHER, TROUBLES, cause_named
-from offsetguard_peers.blind_run import WELL_FOR_S, BlindResult, Row, draw
+from offsetguard_peers.trials.blind_causes import HARMLESS, OF_BROKERS, TOGETHER, TROUBLES, cause_named
+from offsetguard_peers.trials.blind_run import WELL_FOR_S, BlindResult, Row, draw
 
 
 def test_a_seed_draws_the_same_again() -> None:

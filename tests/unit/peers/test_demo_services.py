@@ -21,8 +21,8 @@ from slack_sdk.errors import SlackApiError
 
 from offsetguard.config.file import load_config
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, GetMaxOffset
-from offsetguard_peers.admin import ask
-from offsetguard_peers.demo_services import main, own_address
+from offsetguard_peers.demo.services import main, own_address
+from offsetguard_peers.rocketmq.requests import ask
 from offsetguard_peers.waiting import wait_until
 
 TOKEN = "xoxb-of-this-test"
@@ -31,7 +31,7 @@ TOKEN = "xoxb-of-this-test"
 @contextmanager
 def service(sign: str, *arguments: str) -> Iterator[re.Match[str]]:
     """Run a service until the context ends with SIGKILL; yields once it has printed `sign`, a regular expression."""
-    command = [sys.executable, "-m", "offsetguard_peers.demo_services", *arguments, "--free-ports"]
+    command = [sys.executable, "-m", "offsetguard_peers.demo.services", *arguments, "--free-ports"]
     environment = {**os.environ, "DEMO_SLACK_TOKEN": TOKEN}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:

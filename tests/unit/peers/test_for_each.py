@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 
 def test_every_case_runs_and_all_failures_are_told() -> None:

@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from offsetguard_peers.inbox_page import InboxPage
-from offsetguard_peers.smtp_server import SmtpServer
+from offsetguard_peers.smtp.inbox import InboxPage
+from offsetguard_peers.smtp.server import SmtpServer
 
 
 def _send(smtp: SmtpServer, subject: str) -> None:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from offsetguard_peers import sessions
+from offsetguard_peers.processes import session_members, stop_sessions
 from offsetguard_peers.waiting import wait_until
 
 STUBBORN_GRANDCHILD = """
@@ -26,9 +26,9 @@ def test_a_whole_session_ends() -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        assert len(sessions.members({process.pid})) == 2
-        sessions.stop({process.pid}, patience_s=0.3)
-        assert sessions.members({process.pid}) == []
+        assert len(session_members({process.pid})) == 2
+        stop_sessions({process.pid}, patience_s=0.3)
+        assert session_members({process.pid}) == []
 
 
 def test_a_guard_ends_sessions_when_their_owner_was_killed() -> None:
@@ -36,7 +36,7 @@ def test_a_guard_ends_sessions_when_their_owner_was_killed() -> None:
     owner = "\n".join(
         [
             "import subprocess, time",
-            "from offsetguard_peers.sessions import SessionGuard",
+            "from offsetguard_peers.processes import SessionGuard",
             "guard, child = SessionGuard(), subprocess.Popen(['sleep', '99'], start_new_session=True)",
             "guard.add(child.pid)",
             "print(child.pid, flush=True)",
@@ -46,6 +46,6 @@ def test_a_guard_ends_sessions_when_their_owner_was_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", owner], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         session = int(process.stdout.readline())
-        assert sessions.members({session}) == [session]
+        assert session_members({session}) == [session]
         process.kill()
-    wait_until(lambda: not sessions.members({session}), lambda: f"the end of {sessions.members({session})}")
+    wait_until(lambda: not session_members({session}), lambda: f"the end of {session_members({session})}")

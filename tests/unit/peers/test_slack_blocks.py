@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.slack_blocks import block_problems
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.slack.blocks import block_problems
 
 
 def plain(text: str) -> dict[str, str]:

@@ -7,8 +7,8 @@ import urllib.request
 import pytest
 from slack_sdk import WebClient
 
-from offsetguard_peers.slack_page import mrkdwn_to_html
-from offsetguard_peers.slack_server import SlackServer
+from offsetguard_peers.slack.page import mrkdwn_to_html
+from offsetguard_peers.slack.server import SlackServer
 
 
 def test_the_page_shows_messages_without_letting_them_become_html(slack_server: SlackServer) -> None:

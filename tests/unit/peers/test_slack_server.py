@@ -11,9 +11,9 @@ import pytest
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError
 
-from offsetguard_peers.slack_limits import RateLimits
-from offsetguard_peers.slack_server import Failure, SlackServer
-from offsetguard_peers.slack_workspace import Channel
+from offsetguard_peers.slack.limits import RateLimits
+from offsetguard_peers.slack.server import Failure, SlackServer
+from offsetguard_peers.slack.workspace import Channel
 
 
 def section(text: str) -> dict[str, Any]:

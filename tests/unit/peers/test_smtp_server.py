@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.smtp_server import Conduct, SmtpServer
+from offsetguard_peers.smtp.server import Conduct, SmtpServer
 
 PATIENCE_S = 60.0
 IMPATIENCE_S = 0.3

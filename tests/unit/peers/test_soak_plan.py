@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.soak_plan import NAMED_BY_ROUND, WATCHED_S, WELL_FOR_S, Span, draw_outages, well_from_s
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.trials.soak_plan import NAMED_BY_ROUND, WATCHED_S, WELL_FOR_S, Span, draw_outages, well_from_s
 
 SHORTEST_S, MOST_SHORT_S, LONG_S, LONGEST_S = 120.0, 300.0, 600.0, 1_200.0
 

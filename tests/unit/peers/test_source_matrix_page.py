@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from offsetguard.tables import LANDED
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.rocketmq import VERSIONS
-from offsetguard_peers.source_list import CELL, Section, Source, sources
-from offsetguard_peers.source_matrix import Measured, page, read_measured, write_measured
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.rocketmq.cluster import VERSIONS
+from offsetguard_peers.source_matrix.matrix import Measured, page, read_measured, write_measured
+from offsetguard_peers.source_matrix.sources import CELL, Section, Source, sources
 
 PAGE = Path(__file__).parents[3] / "docs" / "sources.md"
 LANDED_COLUMNS = {f"{table.name}.{column.name}" for table in LANDED for column in table.columns}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard_peers import tiers
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.tiers import PARTS, ROOT, Part
 
 

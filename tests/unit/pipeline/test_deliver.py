@@ -19,9 +19,9 @@ from offsetguard.deliver.sending import Channels, wait_before_retry
 from offsetguard.store import notifications, outbox
 from offsetguard.store.outbox import Status
 from offsetguard.store.outbox_claims import WAITS_FOR_EARLIER
-from offsetguard_peers.delivery_world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
-from offsetguard_peers.slack_server import Failure
-from offsetguard_peers.smtp_server import Conduct
+from offsetguard_peers.delivery.world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
+from offsetguard_peers.slack.server import Failure
+from offsetguard_peers.smtp.server import Conduct
 from offsetguard_peers.waiting import wait_until
 
 World = DeliveryWorld

@@ -22,9 +22,9 @@ from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.sending import Channels
 from offsetguard.store import notifications, outbox
 from offsetguard.store.outbox import Status
-from offsetguard_peers.delivery_world import DeliveryWorld, delivery_world
-from offsetguard_peers.slack_server import Failure
-from offsetguard_peers.timelines import Course
+from offsetguard_peers.delivery.world import DeliveryWorld, delivery_world
+from offsetguard_peers.judging.timelines import Course
+from offsetguard_peers.slack.server import Failure
 
 (EVERYWHERE,) = yaml.safe_load((Path(__file__).parent / "everywhere.yml").read_text(encoding="utf-8"))
 DELIVERERS = 2

@@ -14,8 +14,8 @@ from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import Result
 from offsetguard.store import notifications
 from offsetguard.store.outbox import Status
-from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
-from offsetguard_peers.smtp_server import Step
+from offsetguard_peers.delivery.world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
+from offsetguard_peers.smtp.server import Step
 
 CLAIMS_HAVE_ENDED = LATER + timedelta(minutes=5)
 

@@ -22,7 +22,7 @@ from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import QueueState, Sample
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

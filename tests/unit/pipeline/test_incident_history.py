@@ -17,7 +17,7 @@ from offsetguard.store import incident_events, incidents
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.group_facts import a_group
+from offsetguard_peers.judging.records import a_group
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

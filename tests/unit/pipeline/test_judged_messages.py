@@ -12,8 +12,8 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents
 from offsetguard.tables.broker_facts import BrokerFacts
-from offsetguard_peers.group_facts import a_queue
-from offsetguard_peers.judging import START, config, facts, group, judge
+from offsetguard_peers.judging.minutes import START, config, facts, group, judge
+from offsetguard_peers.judging.records import a_queue
 
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:

@@ -13,12 +13,19 @@ from sqlalchemy import Engine, text
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.outbox import Status
-from offsetguard_peers.deliverer import Addresses, running_deliverer
-from offsetguard_peers.delivery_kills import KillTrials
-from offsetguard_peers.delivery_world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
-from offsetguard_peers.examples import examples
-from offsetguard_peers.postgresql import PostgresServer
-from offsetguard_peers.smtp_server import Step
+from offsetguard_peers.cases.running import examples
+from offsetguard_peers.databases import PostgresServer
+from offsetguard_peers.delivery.kills import KillTrials
+from offsetguard_peers.delivery.world import (
+    LATER,
+    NOW,
+    RESOLVED,
+    Addresses,
+    DeliveryWorld,
+    delivery_world,
+    running_deliverer,
+)
+from offsetguard_peers.smtp.server import Step
 from offsetguard_peers.waiting import wait_until
 
 ENDS_WITHIN_S = 180.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from offsetguard_peers.inbox_page import html_with_pictures
-from offsetguard_peers.mail_pictures import ORDER_GROUP, staged
+from offsetguard_peers.pictures.mail import ORDER_GROUP, staged
+from offsetguard_peers.smtp.inbox import html_with_pictures
 
 
 def test_a_group_that_stops_gives_one_mail_with_the_course_of_its_lag() -> None:

@@ -16,9 +16,9 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.views import LAG_POINTS
 from offsetguard.tables.queue_state import Sample
-from offsetguard_peers.examples import together
-from offsetguard_peers.group_facts import a_queue
-from offsetguard_peers.queue_answers import sample_at
+from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts.answers import sample_at
+from offsetguard_peers.judging.records import a_queue
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

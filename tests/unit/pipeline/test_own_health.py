@@ -17,8 +17,8 @@ from offsetguard.store import judged_intervals, outbox, outbox_claims
 from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval, Mode
 from offsetguard.store.outbox_claims import Lane
-from offsetguard_peers.delivery_world import VIEW
-from offsetguard_peers.heartbeat_listener import HeartbeatListener
+from offsetguard_peers.delivery.world import VIEW
+from offsetguard_peers.http_server import HeartbeatListener
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -14,7 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
-from offsetguard_peers.group_facts import a_group
+from offsetguard_peers.judging.records import a_group
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 FILE = """\

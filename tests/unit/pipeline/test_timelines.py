@@ -1,4 +1,4 @@
-"""Timelines after Alertmanager's acceptance tests, judged minute by minute (`offsetguard_peers.timelines`)."""
+"""Timelines after Alertmanager's acceptance tests, judged minute by minute (`offsetguard_peers.judging.timelines`)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from offsetguard.store import incident_events, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import reading
-from offsetguard_peers.case_files import read_cases
+from offsetguard_peers.cases.running import read_cases
 from offsetguard_peers.databases import fresh_database
-from offsetguard_peers.timelines import MINUTE, START, Course, check
+from offsetguard_peers.judging.timelines import MINUTE, START, Course, check
 
 TIMELINES = [
     pytest.param(course, id=f"{file.stem}: {course['why']}")

@@ -14,7 +14,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.views import MessageView
 from offsetguard.store import incidents
 from offsetguard.store.database import reading
-from offsetguard_peers.group_facts import a_group
+from offsetguard_peers.judging.records import a_group
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 CONFIG = Config.model_validate(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.warehouse import Warehouse
+from offsetguard_peers.lake.warehouse import Warehouse
 
 
 @pytest.fixture

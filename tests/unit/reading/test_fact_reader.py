@@ -14,8 +14,7 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS
-from offsetguard_peers.iceberg_writer import append, create_table
-from offsetguard_peers.warehouse import Warehouse, group_rows, minute, rows_of
+from offsetguard_peers.lake.warehouse import Warehouse, append, create_table, group_rows, minute, rows_of
 
 GROUPS = [f"group-with-a-long-name-{number}" for number in range(6)]
 DAY = 30  # the warehouse starts at 23:30: minute 30 is the next day

@@ -10,7 +10,7 @@ import pytest
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_peers.warehouse import Warehouse, group_rows, minute
+from offsetguard_peers.lake.warehouse import Warehouse, group_rows, minute
 
 
 def _catalog_missing(warehouse: Warehouse) -> None:

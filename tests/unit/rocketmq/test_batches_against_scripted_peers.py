@@ -21,8 +21,8 @@ from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, en
 from offsetguard.sources.rocketmq.pacing import BUSY_REPEATS, GIVE_UP_AFTER
 from offsetguard.sources.rocketmq.refusals import QueryNotFound, SystemBusy
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
-from offsetguard_peers.examples import examples
-from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer, answer_bytes
+from offsetguard_peers.cases.running import examples
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer, answer_bytes
 
 QUICK_MS = 1_000  # where a time-out is the point
 PATIENT_MS = 60_000  # where it is not, on however busy a machine

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import bodies, body_decoders
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-from offsetguard_peers.examples import examples
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.fuzz_targets import BODY_DECODERS as DECODERS
+from offsetguard_peers.cases.running import examples, for_each
+from offsetguard_peers.fuzz.targets import BODY_DECODERS as DECODERS
 
 BODIES = Path(__file__).parent / "bodies"
 VERSIONS = ("4.9.8", "5.3.3", "5.5.1")

@@ -13,8 +13,7 @@ from offsetguard.sources.rocketmq.frame import Frame, encode_frame
 from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, PullMessage, QueryConsumerOffset
 from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
-from offsetguard_peers.asked_peer import QUICK_MS, ask, closes_in_mid_frame, failure, hangs
-from offsetguard_peers.scripted_peer import Conversation
+from offsetguard_peers.scripted.peer import QUICK_MS, Conversation, ask, closes_in_mid_frame, failure, hangs
 
 
 async def echo_queue_id(conversation: Conversation) -> None:

@@ -25,8 +25,16 @@ from offsetguard.sources.rocketmq.requests import (
     GetMaxOffset,
     GetTopicStatsInfo,
 )
-from offsetguard_peers.asked_peer import PATIENT_MS, QUICK_MS, ask, closes_in_mid_frame, failure, hangs
-from offsetguard_peers.scripted_peer import Conversation, answer_bytes
+from offsetguard_peers.scripted.peer import (
+    PATIENT_MS,
+    QUICK_MS,
+    Conversation,
+    answer_bytes,
+    ask,
+    closes_in_mid_frame,
+    failure,
+    hangs,
+)
 
 
 async def closes_before_the_answer(conversation: Conversation) -> None:

@@ -15,8 +15,8 @@ from offsetguard.model.errors import ConfigError, ConnectionLost, PeerUnreachabl
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import GetMaxOffset
 from offsetguard.sources.rocketmq.tls import tls_context
-from offsetguard_peers.scripted_peer import Conversation, ScriptedPeer
-from offsetguard_peers.tls import TlsFiles, make_tls_files
+from offsetguard_peers.rocketmq.security import TlsFiles, make_tls_files
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
 REQUESTS = [GetMaxOffset("t", number) for number in range(200)]
 

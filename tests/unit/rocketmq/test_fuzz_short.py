@@ -6,10 +6,10 @@ import pytest
 
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.fuzz import run
-from offsetguard_peers.fuzz_inputs import MAX_INPUT_BYTES, hostile
-from offsetguard_peers.fuzz_targets import BODY_DECODERS, Target, all_targets, same_offsets_both_ways
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.fuzz.attack import run
+from offsetguard_peers.fuzz.inputs import MAX_INPUT_BYTES, hostile
+from offsetguard_peers.fuzz.targets import BODY_DECODERS, Target, all_targets, same_offsets_both_ways
 
 INPUTS = 3_000
 

@@ -11,7 +11,7 @@ from offsetguard.sources.rocketmq import refusals, requests
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.requests import Request
 from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 ALL_REQUESTS: list[type[Request[Any]]] = [
     declared

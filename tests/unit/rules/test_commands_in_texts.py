@@ -8,7 +8,7 @@ from itertools import product
 from offsetguard.catalogue.text import Language
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 _VALUE = r"(?:\{[^}]*\}|'[^']*'|[A-Za-z0-9_:]+)"
 COMMAND_WITH_A_STOP = re.compile(rf"mqadmin [a-z]\w+(?: -\w(?: {_VALUE})?)+[.。]")

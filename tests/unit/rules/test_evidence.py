@@ -10,7 +10,7 @@ from offsetguard.facts.interval import IntervalFacts, online_groups_of
 from offsetguard.judge.evidence.lookups import last_stored, message_models, online_clients
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard_peers.group_facts import a_queue
+from offsetguard_peers.judging.records import a_queue
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 STORED_AT = datetime(2026, 11, 21, 10, 38, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 
 from offsetguard.config import Config
 from offsetguard.judge.registry import look
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.rule_cases import config_of, facts_of
+from offsetguard_peers.cases.rules import config_of, facts_of
+from offsetguard_peers.cases.running import read_cases
 
 CASES = Path(__file__).parent / "cases"
 

@@ -19,9 +19,9 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard.tables.queue_state import Sample
-from offsetguard_peers.examples import together
-from offsetguard_peers.group_facts import a_queue
-from offsetguard_peers.queue_answers import sample_at
+from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts.answers import sample_at
+from offsetguard_peers.judging.records import a_queue
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end

@@ -1,6 +1,6 @@
 """Every case in `cases/<rule>.yml` gives exactly the findings that it says.
 
-A case: `why` (a sentence), `facts` (only what matters; see `offsetguard_peers.rule_cases`), `config` (group policies),
+A case: `why` (a sentence), `facts` (only what matters; see `offsetguard_peers.cases.rules`), `config` (group policies),
 `expect` (findings of the rule by itself, before one finding explains another). An expected finding names the fields
 that matter: variant, severity, state, summary, cause, do_next, figures, queues, brokers. Where they matter:
 - `cannot_tell`: all that the rule cannot tell, each with the fields that matter (consumer_group, brokers, because);
@@ -21,9 +21,8 @@ from offsetguard.judge.reference import LABELS
 from offsetguard.judge.registry import RULE_FILES, RULES, judge, look
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.rule_cases import config_of, facts_of, fold_ahead
+from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead
+from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES = Path(__file__).parent / "cases"
 

@@ -14,7 +14,7 @@ from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
-from offsetguard_peers.incident_minutes import said
+from offsetguard_peers.judging.records import said
 
 INVENTED = {
     name: Rule(

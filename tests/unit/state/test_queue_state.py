@@ -15,8 +15,8 @@ from offsetguard.facts.parameters import KEPT_FOR
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
 from offsetguard.tables.table import columns_of
-from offsetguard_peers.examples import together
-from offsetguard_peers.queue_answers import figures_of, states_of, stepped
+from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts.answers import figures_of, states_of, stepped
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970

@@ -15,7 +15,7 @@ from offsetguard.model.errors import BundleError
 from offsetguard.sources.rocketmq import body_decoders
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each
 
 # As 4.9.8 and 5.3.3 write them.
 OFFSETS_4 = b'{\n\t"offsetTable":{\n\t\t"orders@billing":{0:7,1:9\n\t\t},\n\t\t"pay@ledger":{0:3\n\t\t}\n\t}\n}'

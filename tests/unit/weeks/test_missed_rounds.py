@@ -16,12 +16,10 @@ from offsetguard.judge.registry import RULES, judge
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.verdicts import QueueVerdict, Severity, State
-from offsetguard_peers.examples import is_thorough
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.judged_weeks import CONFIG
-from offsetguard_peers.simulated_facts import STEPS_PER_CYCLE
-from offsetguard_peers.simulated_weeks import CLUSTER, SimulatedWeek
-from offsetguard_peers.weekly_groups import Kind, Trouble, WeeklyGroup, weekly_group
+from offsetguard_peers.cases.running import for_each, is_thorough
+from offsetguard_peers.simulated.judged_weeks import CONFIG
+from offsetguard_peers.simulated.weekly_groups import Kind, Trouble, WeeklyGroup, weekly_group
+from offsetguard_peers.simulated.weeks import CLUSTER, STEPS_PER_CYCLE, SimulatedWeek
 
 DAY = 24 * 60  # minutes
 BACK = 2 * DAY + 11 * 60 + 37  # the minute of the first round after each outage

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from offsetguard_peers.for_each import for_each
-from offsetguard_peers.judged_weeks import find_troubles, healthy_week, warnings
-from offsetguard_peers.weekly_groups import DAY, HOUR, Kind, Trouble
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.simulated.judged_weeks import find_troubles, healthy_week, warnings
+from offsetguard_peers.simulated.weekly_groups import DAY, HOUR, Kind, Trouble
 
 WEDNESDAY, FRIDAY, SATURDAY = 2 * 1440, 4 * 1440, 5 * 1440
 PARTS = {

@@ -14,8 +14,7 @@ from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.judge.windows.rules import WINDOW_RULES, QueueContext
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.queue_state import WINDOW
-from offsetguard_peers.case_files import read_cases
-from offsetguard_peers.for_each import for_each
+from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES: list[dict[str, Any]] = read_cases(Path(__file__).parent / "window_cases.yml")
 START_MS = 1_795_000_000_000

@@ -14,8 +14,8 @@ from offsetguard.judge.windows.rules import QueueContext
 from offsetguard.judge.windows.windows import GivenWindow, judge_windows
 from offsetguard.model.verdicts import State
 from offsetguard.tables.queue_state import QueueState, Sample
-from offsetguard_peers.examples import together
-from offsetguard_peers.queue_answers import figures_of, states_of
+from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts.answers import figures_of, states_of
 
 START_MS = 1_795_000_000_000 - 1_795_000_000_000 % 1_800_000
 WINDOW_MS = 1_800_000

@@ -1,0 +1,110 @@
+"""A snapshot's tables as dictionaries, which tests compare.
+
+What replicas and clients of a live cluster say, asked as a round of the collector asks them.
+
+One landed round in a process of its own, for tests that kill it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+from offsetguard.collect.broker_stats import items_for, items_of_replica, read_broker_stats
+from offsetguard.collect.collector import collect_cluster
+from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.details import read_running_info
+from offsetguard.collect.landing import Row
+from offsetguard.collect.replica import Replica, ReplicaLink
+from offsetguard.collect.request_ledger import RequestLedger
+from offsetguard.config import Config
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import GetBrokerConfig, GetBrokerRuntimeInfo
+from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+
+
+def as_rows(tables: Mapping[str, pa.Table]) -> dict[str, list[Row]]:
+    """Return the rows of every table, by its name."""
+    return {name: table.to_pylist() for name, table in tables.items()}
+
+
+PATIENCE_S = 480.0  # nothing here needs a tenth of it, except that slaves of 5.x learn of topics once in a minute
+Found = TypeVar("Found")
+
+
+def wait_for(look: Callable[[], Found | None], what: str, *, every_s: float = 0.5) -> Found:
+    """Look until something is found; AssertionError after PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := look()) is None:
+        assert time.monotonic() < deadline, f"not seen within {PATIENCE_S:.0f} s: {what}"
+        time.sleep(every_s)
+    return found
+
+
+def readings_of(
+    brokers: Sequence[Broker],
+    groups: Mapping[str, Sequence[str]],
+    *,
+    clients: Sequence[tuple[str, str]] = (),
+) -> list[BrokerReading]:
+    """Ask replicas as a round does: figures, settings, rates of `groups`; masters also for running info."""
+
+    async def read(client: RocketMQClient, broker: Broker) -> BrokerReading:
+        reading = BrokerReading(Replica(broker.name, broker.broker_id, broker.address))
+        ledger = RequestLedger()
+        link = ReplicaLink(client, reading.replica, ledger, "")
+        runtime, settings = await link.ask(GetBrokerRuntimeInfo()), await link.ask(GetBrokerConfig())
+        assert runtime is not None
+        assert settings is not None
+        reading.runtime, reading.settings = runtime.body, settings.body
+        items = items_of_replica(reading) + items_for(groups, reading, lambda _: range(4))
+        await read_broker_stats(link, reading, items)
+        if reading.replica.is_master:
+            await read_running_info(link, reading, clients)
+        assert ledger.gaps == []
+        reading.answered_at = link.answered_at
+        return reading
+
+    async def run() -> list[BrokerReading]:
+        async with RocketMQClient(timeout_ms=30_000) as client:
+            return list(await asyncio.gather(*(read(client, broker) for broker in brokers)))
+
+    return asyncio.run(run())
+
+
+def now_interval() -> Interval:
+    """Return the minute that it is."""
+    return Interval.containing(datetime.now(UTC))
+
+
+def rates_of(cluster: RocketMQCluster, groups: Mapping[str, Sequence[str]]) -> dict[tuple[str, str, int], Row]:
+    """Return (stats name, key, broker id) -> row, of all replicas."""
+    rows = broker_stats_rows("main", now_interval(), readings_of(cluster.brokers, groups))
+    return {(row["stats_name"], row["stats_key"], row["broker_id"]): row for row in rows}
+
+
+def tell(cluster: RocketMQCluster, group: str, client_id: str) -> tuple[ClientAnswer, Row, dict[tuple[str, int], Row]]:
+    """Ask one client: its answer, its columns, and the rows of its queues by (topic, queue id)."""
+    reading = readings_of(cluster.masters[:1], {}, clients=[(group, client_id)])[0]
+    answer = reading.running_info[group, client_id]
+    rows = client_queue_rows("main", now_interval(), [reading])
+    return answer, running_info_columns(answer), {(row["topic"], row["queue_id"]): row for row in rows}
+
+
+pa.array([0])  # imports pandas, once for all forked rounds instead of once in each
+
+
+def collect_once(config_json: str, cluster: str, interval_name: str, landing_folder: str) -> None:
+    """Collect and land one interval, as if it had just ended."""
+    interval = Interval.from_name(interval_name)
+    config = Config.model_validate(json.loads(config_json))
+    asyncio.run(collect_cluster(cluster, config, interval, Path(landing_folder), started_at=interval.end))

@@ -1,0 +1,1 @@
+"""A database, mail and Slack around the deliverer, and what kills it."""

@@ -1,0 +1,165 @@
+"""A database, a mail server and a Slack, all real, and messages to put into the outbox.
+
+A deliverer as a process of its own that has imported everything already: for tests that kill many of them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from multiprocessing.process import BaseProcess
+
+from sqlalchemy import Engine
+
+from offsetguard.deliver.channels.mail import MailChannel
+from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.sending import Channels
+from offsetguard.model.notification import Channel
+from offsetguard.model.views import IncidentView, MessageView, NotificationReason
+from offsetguard.store import notifications, outbox
+from offsetguard.store.database import connect, writing
+from offsetguard_peers.slack.server import SlackServer
+from offsetguard_peers.smtp.server import SmtpServer
+
+NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=10)  # when claims have ended and first retries are due
+INCIDENT = IncidentView(
+    incident_id="1",
+    consumer_group="order-group",
+    topic="order-events",
+    severity="critical",
+    state="STOPPED",
+    summary="order-group is offline",
+    cause="No client of order-group is online.",
+    do_next="Start it.",
+    opened_at=NOW,
+    last_seen_at=NOW,
+)
+VIEW = MessageView(
+    team="orders",
+    cluster="demo",
+    rule_id="accumulation",
+    severity="critical",
+    title="messages pile up",
+    reason=NotificationReason.FIRST,
+    interval_start=NOW,
+    thread_key="thread 1",
+    firing=(INCIDENT,),
+)
+RESOLVED = VIEW.model_copy(
+    update={"firing": (), "resolved": (INCIDENT,), "reason": NotificationReason.ALL_RESOLVED}
+)  # of the same thread
+MAIL_FROM = "offsetguard@example.com"
+
+
+@dataclass(slots=True)
+class DeliveryWorld:
+    """Receivers are told by their form: `a@b` mail, `#name` Slack, all else the name of a webhook."""
+
+    engine: Engine
+    smtp: SmtpServer
+    slack: SlackServer
+    patience_s: float = 30.0  # for answers that come: the machine may be busy
+    dead_webhooks: dict[str, str] = field(default_factory=dict)  # name -> address
+
+    def put(self, key: str, receiver: str, view: MessageView = VIEW, *, now: datetime = NOW) -> None:
+        """Write a message to one receiver, due at once."""
+        with writing(self.engine) as session:
+            outbox.enqueue(
+                session, idempotency_key=key, channel=channel_of(receiver), receiver=receiver, view=view, now=now
+            )
+
+    @property
+    def channels(self) -> Channels:
+        """Ways to these servers."""
+        return Channels(
+            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=self.patience_s),
+            slack=SlackChannel.with_token(
+                self.slack.token, base_url=self.slack.api_url, timeout_s=int(self.patience_s)
+            ),
+            mail_from=MAIL_FROM,
+            webhook=lambda name: SlackWebhookChannel(
+                name, self.dead_webhooks.get(name, self.slack.webhook_url), int(self.patience_s)
+            ),
+        )
+
+    def accepted(self) -> list[str]:
+        """Who accepted a message; the servers agree with the log."""
+        log = notifications.newest_accepted(self.engine, limit=100_000)
+        assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
+        return sorted(entry.receiver for entry in log)
+
+    def rows(self) -> dict[str, outbox.OutboxMessage]:
+        """Return the outbox by idempotency key."""
+        return {row.idempotency_key: row for row in outbox.messages(self.engine, limit=100_000)}
+
+
+@contextmanager
+def delivery_world(engine: Engine) -> Iterator[DeliveryWorld]:
+    """Start the servers, and stop them. Slack's clock stands at NOW: what was posted is looked up by time, too."""
+    with ExitStack() as stack:
+        world = DeliveryWorld(engine, stack.enter_context(SmtpServer()), stack.enter_context(SlackServer()))
+        world.slack.workspace.clock = NOW.timestamp
+        yield world
+
+
+def channel_of(receiver: str) -> Channel:
+    """Tell how a receiver of this world is reached."""
+    if "@" in receiver:
+        return Channel.MAIL
+    return Channel.SLACK if receiver.startswith("#") else Channel.SLACK_WEBHOOK
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """What a deliverer is to talk to."""
+
+    database_url: str
+    smtp_port: int
+    slack_url: str
+    slack_token: str
+    webhook_url: str
+    mail_from: str
+
+    @classmethod
+    def of(cls, world: DeliveryWorld) -> Addresses:
+        """Return those of a world."""
+        return cls(
+            world.engine.url.render_as_string(hide_password=False),
+            world.smtp.port,
+            world.slack.api_url,
+            world.slack.token,
+            world.slack.webhook_url,
+            world.channels.mail_from,
+        )
+
+
+@contextmanager
+def running_deliverer(addresses: Addresses, now: datetime) -> Iterator[BaseProcess]:
+    """Start one sweep; it is killed at the end of the block if it still runs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        [__name__, "offsetguard.deliver.messages.mail", "sqlalchemy.dialects.sqlite", "psycopg"]
+    )
+    process = context.Process(target=_sweep, args=(addresses, now))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def _sweep(addresses: Addresses, now: datetime) -> None:
+    channels = Channels(
+        mail=MailChannel("127.0.0.1", addresses.smtp_port, timeout_s=30),
+        slack=SlackChannel.with_token(addresses.slack_token, base_url=addresses.slack_url, timeout_s=30),
+        mail_from=addresses.mail_from,
+        webhook=lambda name: SlackWebhookChannel(name, addresses.webhook_url, 30),
+    )
+    deliver_due(connect(addresses.database_url), channels, now=now)

@@ -1,0 +1,1 @@
+"""Docker for tests, and the parts of docker-compose.yml."""

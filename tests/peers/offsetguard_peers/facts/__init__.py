@@ -1,0 +1,1 @@
+"""Rows, real and random, for whatever makes facts of them."""

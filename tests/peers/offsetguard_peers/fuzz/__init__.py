@@ -1,0 +1,1 @@
+"""Hostile bytes for every reader of bytes from outside."""

@@ -1,0 +1,374 @@
+"""One reader of bytes from outside, as `fuzz` attacks it.
+
+Readers of what comes over the wire around the bodies: frames, headers, messages.
+
+Readers of logs, pages, bundles and a broker's own files.
+
+Everything of ours that reads bytes from outside, each with real inputs and the only errors that it may raise.
+
+Bodies of answers are here; what carries them is in `fuzz_wire.py`, files and pages are in `fuzz_files.py`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import struct
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache, partial
+from pathlib import Path
+
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
+from offsetguard.collect.broker_rows import broker_rows
+from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.landing import table_of
+from offsetguard.collect.metrics_endpoint import BrokerMetrics
+from offsetguard.collect.offset_events import decode_event
+from offsetguard.collect.replica import Answer, Replica
+from offsetguard.model.errors import BundleError
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.bundle.layout import read_index_line, read_meta
+from offsetguard.sources.bundle.writer import log_without_secrets, without_secrets
+from offsetguard.sources.logs.events import read_records
+from offsetguard.sources.logs.log_stream import LogStream
+from offsetguard.sources.rocketmq import body_decoders, detail_decoders, fastjson
+from offsetguard.sources.rocketmq.bodies import TopicOffsets
+from offsetguard.sources.rocketmq.codes import SerializeType
+from offsetguard.sources.rocketmq.connection import Connection
+from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes, int_key, timestamp_field
+from offsetguard.sources.rocketmq.message import MAGIC_V1, MAGIC_V2, decode_messages, decode_pull_result
+from offsetguard.sources.rocketmq.plain_form import plain_offset_tables, plain_topic_stats
+from offsetguard.sources.state_files.config_file import read_state_file
+from offsetguard.sources.state_files.consume_queue import read_topic
+from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
+from offsetguard_peers.scripted.broker import event_body, message_record
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Something that reads bytes; `refusals` are what it may raise, everything else is a finding."""
+
+    name: str
+    read: Callable[[bytes], object]
+    originals: Sequence[bytes]
+    refusals: tuple[type[Exception], ...] = (MalformedBytes,)
+    weight: int = 10  # share of the inputs
+
+
+def protocol_targets() -> list[Target]:
+    """Return the readers of frames, headers and whole streams."""
+    answers = [
+        RemotingCommand(code=0, opaque=number, flag=1, remark=remark, ext_fields={"offset": "3"}, body=body)
+        for number, (remark, body) in enumerate(
+            [(None, b""), ("not set any response code", b"{}"), ("FOUND", message_record(0, b"x")), (None, b"y" * 999)]
+        )
+    ]
+    headers = {
+        form: [encode_header(answer, form) for answer in answers]
+        for form in (SerializeType.JSON, SerializeType.ROCKETMQ)
+    }
+    frames = [
+        encode_frame(Frame(form, header, answer.body))
+        for form, encoded in headers.items()
+        for header, answer in zip(encoded, answers, strict=True)
+    ]
+    streams = [*frames, b"".join(frames)]
+    return [
+        *(Target(f"header, {form.name}", partial(decode_header, form), headers[form], weight=20) for form in headers),
+        Target("frames", _frames, streams, weight=20),
+        Target("connection", _connection, streams, refusals=(), weight=20),
+    ]
+
+
+def _frames(stream: bytes) -> int:
+    """Read a stream that comes in pieces, their sizes given by the stream itself."""
+    reader = FrameReader()
+    position = count = 0
+    while position < len(stream):
+        size = stream[position] % 37 + 1 if len(stream) < 4096 else 4096
+        reader.feed(stream[position : position + size])
+        position += size
+        while (frame := reader.next_frame()) is not None:
+            decode_header(frame.serialize_type, frame.header, frame.body)
+            count += 1
+    return count
+
+
+def _connection(stream: bytes) -> int:
+    connection = Connection()
+    for _ in range(3):
+        connection.request(28, {})
+    return len(connection.receive(stream)) + len(connection.receive(b""))
+
+
+def message_targets() -> list[Target]:
+    """Return the readers of stored messages, and of the answer that brings them."""
+    properties = b"KEYS\x01G\x02TAGS\x01G\x02"
+    plain = _record(MAGIC_V1, 0, b"hello", properties)
+    inner = struct.pack(">iiiii", 25, 0, 0, 0, 5) + b"hello"
+    inner = struct.pack(">i", len(inner) + 6) + inner[4:] + struct.pack(">h", 0)
+    records = [
+        plain,
+        plain * 3,
+        _record(MAGIC_V2, 0, b"hello", properties),
+        _record(MAGIC_V1, 0x1, zlib.compress(b"hello" * 50), properties),
+        _record(MAGIC_V2, 0x1 | 1 << 8, b"\x04\x22\x4d\x18" + b"\0" * 20, properties),
+        _record(MAGIC_V2, 0x1 | 2 << 8, b"\x28\xb5\x2f\xfd" + b"\0" * 20, properties),
+        _record(MAGIC_V2, 0x40 | 0x80, inner * 3, properties),
+        _record(MAGIC_V1, 0x30, b"six", properties),
+    ]
+    return [
+        Target("messages", decode_messages, records, refusals=(), weight=40),
+        Target("pull result", _pull_result, [b"3,0,9", b"-1,,x", b"9223372036854775808,1,2"], weight=8),
+    ]
+
+
+def _record(magic: int, sys_flag: int, body: bytes, properties: bytes) -> bytes:
+    host = bytes(16 if sys_flag & 0x10 else 4) + struct.pack(">i", 10911)
+    store = bytes(16 if sys_flag & 0x20 else 4) + struct.pack(">i", 10911)
+    rest = struct.pack(">iiiiqqiq", magic, 0, 0, 0, 7, 1400, sys_flag, 1795214730000) + host
+    rest += struct.pack(">q", 1795214730000) + store + struct.pack(">iqi", 0, 0, len(body)) + body
+    rest += (b"\x01T" if magic == MAGIC_V1 else b"\0\x01T") + struct.pack(">h", len(properties)) + properties
+    return struct.pack(">i", len(rest) + 4) + rest
+
+
+def _pull_result(data: bytes) -> object:
+    names = ("nextBeginOffset", "minOffset", "maxOffset")
+    fields = dict(zip(names, fastjson.decode_text(data).split(","), strict=False))
+    return decode_pull_result(RemotingCommand(code=0, opaque=1, flag=1, ext_fields=fields))
+
+
+MAX_READ_BYTES = 1024 * 1024
+EAST_8 = timezone(timedelta(hours=8))
+LOG_LINES = b"""\
+2026-11-21 06:45:30 INFO PullMessageThread_3 - the request offset too small. group=G1, topic=T1, requestOffset=1, brokerMinOffset=500, clientIp=/10.0.0.9:43618
+2026-11-21 06:45:30 WARN PullMessageThread_3 - PULL_OFFSET_MOVED:correction offset. topic=T1, groupId=G1, requestOffset=99, newOffset=3, suggestBrokerId=0
+2026-11-21 06:45:31 INFO PullMessageThread_4 - the request offset: 99 over flow badly, fix to 3, broker max offset: 3, consumer: 10.0.0.9:44460
+2026-11-21 06:45:32 INFO HeartbeatThread_1 - subscription changed, group: GHB OLD: SubscriptionData [classFilterMode=false, topic=T1, subString=tagA, tagsSet=[tagA], codeSet=[], subVersion=1795215982309, expressionType=TAG] NEW: SubscriptionData [classFilterMode=false, topic=T1, subString=tagB, tagsSet=[tagB], codeSet=[], subVersion=1795215982310, expressionType=TAG]
+2026-11-21 06:45:33 WARN AdminBrokerThread_2 - tryLockBatch, message queue locked by other client. Group: G1 OtherClientId: c1 NewClientId: c2 MessageQueue [topic=T1, brokerName=broker-a, queueId=0]
+2026-11-21 06:45:33 WARN AdminBrokerThread_2 - RebalanceLockManager#tryLockBatch: message queue has been locked by other client, group=G1, mq=MessageQueue [topic=T1, brokerName=broker-a, queueId=0], locked client id=c1, current client id=c2
+2026-11-21 06:46:00 INFO - [GROUP_GET_NUMS] [T1@G1] Stats In One Minute, SUM: 3 TPS: 0.10 AVGPT: 3.00
+2026-11-21 06:44:37 - [WATERMARK] Pull Queue Size: 0 SlowTimeMills: 0
+2026-11-20 22:47:01,278 WARN RocketmqClient - execute the pull request exception
+org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25  DESC: the consumer's subscription not latest
+\tat org.apache.rocketmq.client.impl.MQClientAPIImpl.processPullResponse(MQClientAPIImpl.java:880)
+2026-11-21 16:49:33.210 INFO  [21613] [main] [RocketmqRemoting#?:?] - closeChannel: close the connection
+"""  # noqa: E501  the lines of real logs are long
+METRICS = b"""\
+# TYPE rocketmq_consumer_inflight_messages gauge
+rocketmq_consumer_inflight_messages{cluster="c",consumer_group="pop",topic="tasks",is_retry="false"} 76.0
+rocketmq_consumer_lag_messages{consumer_group="pop",topic="%RETRY%pop_tasks",is_retry="true"} -9.2E18 1795
+"""
+INDEX_LINE = (
+    b'{"t": 1795248420434, "broker": "broker-a-0", "code": 38, "ext": {"consumerGroup": "G"}, "file": null, '
+    b'"header": {"code": 1, "extFields": {}, "flag": 1, "opaque": 10, "remark": "no consumer for this group, G"}}'
+)
+META_JSON = b'{"format":1,"cluster":"main","recorded_by":"offsetguard","log_time_zone":"Asia/Shanghai"}'
+
+
+def file_targets(offsets: Sequence[bytes], settings: Sequence[bytes]) -> list[Target]:
+    """Return the readers of files and pages; `offsets` and `settings`: real bodies of 43 and of 26."""
+    lines = LOG_LINES.splitlines(keepends=True)
+    folder = Path(_temporary_folder().name)
+    state_texts = [*offsets, *(text.replace(b",", b",\n\t").replace(b"{", b"{\n") for text in offsets)]
+    units = b"".join(struct.pack(">qiq", number * 100, 100, 0) for number in range(50)) + bytes(20 * 50)
+    return [
+        Target("log", _log, [LOG_LINES, *lines], refusals=(), weight=40),
+        Target("log file", _log_file, [LOG_LINES, *map(gzip.compress, [LOG_LINES, b"", LOG_LINES])], (OSError,), 8),
+        Target("metrics page", _metrics, [METRICS], refusals=(), weight=20),
+        Target("index line of a bundle", _index_line, [INDEX_LINE], refusals=(BundleError,), weight=10),
+        Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
+        Target("secrets in settings", partial(without_secrets, 26), settings, refusals=(), weight=4),
+        Target("secrets in logs", log_without_secrets, lines, refusals=(), weight=4),
+        Target("state file", partial(_state_file, folder), [*state_texts, *map(gzip.compress, state_texts)], (), 4),
+        Target("consume queue", partial(_consume_queue, folder), [units], (OSError, ValueError), 2),
+    ]
+
+
+@cache
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return the folder that lives as long as this process."""
+    return tempfile.TemporaryDirectory(prefix="offsetguard-fuzz-")
+
+
+def _log(data: bytes) -> int:
+    half = len(data) // 2
+    return sum(1 for _ in read_records([data[:half], data[half:]], EAST_8))
+
+
+def _log_file(data: bytes) -> int:
+    """Read a file, compressed or not, as far as a round would."""
+    read = 0
+    with LogStream("fuzzed.log", io.BytesIO(data)) as stream:
+        while read < MAX_READ_BYTES and (piece := stream.read(MAX_READ_BYTES // 16)):
+            assert len(piece) <= MAX_READ_BYTES // 16
+            read += len(piece)
+    return read
+
+
+def _metrics(data: bytes) -> int:
+    metrics = BrokerMetrics()
+    for line in data.split(b"\n"):
+        metrics.add_line(line, "broker-a")
+    return metrics.unreadable_count
+
+
+def _index_line(data: bytes) -> object:
+    return read_index_line(data, 1, "index.jsonl")
+
+
+def _state_file(folder: Path, data: bytes) -> object:
+    (folder / "consumerOffset.json").write_bytes(data)
+    return read_state_file(folder, "consumerOffset.json", body_decoders.all_consumer_offsets)
+
+
+def _meta(folder: Path, data: bytes) -> object:
+    (folder / "meta.json").write_bytes(data)
+    return read_meta(folder)
+
+
+def _consume_queue(folder: Path, data: bytes) -> object:
+    queue = folder / "consumequeue" / "T" / "0"
+    queue.mkdir(parents=True, exist_ok=True)
+    (folder / "commitlog").mkdir(exist_ok=True)
+    (folder / "commitlog" / f"{300:020}").touch()
+    (queue / f"{0:020}").write_bytes(data)
+    return read_topic(folder, "T")
+
+
+BODIES = Path(__file__).parents[3] / "unit" / "rocketmq" / "bodies"
+BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
+    21: body_decoders.topic_config_table,
+    26: body_decoders.broker_config,
+    28: body_decoders.broker_runtime_info,
+    38: detail_decoders.consumer_list,
+    43: body_decoders.all_consumer_offsets,
+    105: body_decoders.topic_route,
+    106: body_decoders.cluster_info,
+    201: body_decoders.subscription_group_table,
+    202: body_decoders.topic_stats,
+    203: body_decoders.consumer_connections,
+    206: detail_decoders.topic_list,
+    208: body_decoders.consume_stats,
+    300: detail_decoders.group_list,
+    303: body_decoders.consume_time_spans,
+    305: detail_decoders.topic_list,
+    307: detail_decoders.consumer_running_info,
+    315: detail_decoders.broker_stats,
+}
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+INTERVAL = Interval(NOW)
+REPLICA = Replica("b", 0, "127.0.0.1:10911")
+
+
+@cache
+def all_targets() -> tuple[Target, ...]:
+    """Return every target; made once, for some write files."""
+    return (*_body_targets(), *protocol_targets(), *message_targets(), *file_targets(_bodies(43), _bodies(26)))
+
+
+def _body_targets() -> list[Target]:
+    targets = [
+        Target(f"body of {code}", decoder, _bodies(code), weight=20 if code in (43, 202, 203, 208, 307) else 8)
+        for code, decoder in BODY_DECODERS.items()
+    ]
+    runtime = Target("typed figures of 28", _runtime_figures, _bodies(28), weight=4)
+    return [
+        *targets,
+        runtime,
+        Target("quick reader of 43", same_offsets_both_ways, _bodies(43), weight=20),
+        Target("quick reader of 202", same_ends_both_ways, _bodies(202), weight=20),
+        Target("landed rows of 307", _running_info_rows, _bodies(307), weight=8),
+        Target("landed rows of 28", _broker_rows, _bodies(28), weight=4),
+        Target("landed rows of 26", _settings_rows, _bodies(26), weight=4),
+        Target("landed rows of 315", _stats_rows, _bodies(315), weight=4),
+        Target("OFFSET_MOVED_EVENT", _event, [event_body("G", 99, 3)]),
+    ]
+
+
+def _bodies(code: int) -> list[bytes]:
+    return [file.read_bytes() for file in sorted(BODIES.glob(f"{code}_*"))]
+
+
+def _runtime_figures(body: bytes) -> object:
+    info = body_decoders.broker_runtime_info(body)
+    return [
+        (info.number(key), info.integer(key), info.time(key), info.tps(key), info.minute_tps(key)) for key in info.table
+    ]
+
+
+def same_offsets_both_ways(body: bytes) -> None:
+    """Read a body of 43 by the quick reader and by the general one, which is the judge."""
+    tables = plain_offset_tables(body, body_decoders.OFFSET_TABLES)
+    if tables is None:
+        return
+    document = fastjson.decode_object(body)
+    for name, table in tables.items():
+        ends = zip(table.keys, table.starts, table.starts[1:], strict=False)
+        quick = {
+            key: dict(zip(table.queue_ids[start:end], table.offsets[start:end], strict=True))
+            for key, start, end in ends
+        }
+        general = {
+            key: {int_key(queue_id, name): offset for queue_id, offset in row.items()}
+            for key, row in (document.get(name) or {}).items()
+        }
+        assert quick == general, name
+
+
+def same_ends_both_ways(body: bytes) -> None:
+    """Read a body of 202 by the quick reader and by the general one, which is the judge."""
+    stats = plain_topic_stats(body)
+    if stats is None:
+        return
+    document = fastjson.decode_object(body)
+    general = {
+        _message_queue(key): TopicOffsets(
+            row["minOffset"], row["maxOffset"], timestamp_field(row, "lastUpdateTimestamp")
+        )
+        for key, row in document["offsetTable"].items()
+    }
+    assert stats.queues == general
+
+
+def _running_info_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA)
+    answer = ClientAnswer(detail_decoders.consumer_running_info(body), None, NOW)
+    reading.running_info["G", "C"] = answer
+    client = {"cluster": "c", "consumer_group": "G", "client_id": "C", "broker_name": "b", "broker_id": 0}
+    columns = running_info_columns(answer)
+    table_of(CLIENT_SNAPSHOTS, [{**client, "interval_start": INTERVAL.start, **columns}])
+    table_of(CLIENT_QUEUE_SNAPSHOTS, list(client_queue_rows("c", INTERVAL, [reading])))
+
+
+def _broker_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA, answered_at=NOW, runtime=body_decoders.broker_runtime_info(body))
+    table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [reading])))
+
+
+def _settings_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA, answered_at=NOW, settings=body_decoders.broker_config(body))
+    table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [reading])))
+
+
+def _stats_rows(body: bytes) -> None:
+    reading = BrokerReading(REPLICA)
+    reading.broker_stats[StatsItem("GROUP_GET_NUMS", "T@G")] = Answer(detail_decoders.broker_stats(body), NOW)
+    table_of(BROKER_STATS, list(broker_stats_rows("c", INTERVAL, [reading])))
+
+
+def _message_queue(key: str) -> MessageQueue:
+    document = fastjson.decode_object(key.encode())
+    return MessageQueue(document["topic"], document["brokerName"], document["queueId"])
+
+
+def _event(body: bytes) -> object:
+    messages, _ = decode_messages(message_record(7, body))
+    return [decode_event(message) for message in messages]

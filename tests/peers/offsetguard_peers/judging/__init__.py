@@ -1,0 +1,1 @@
+"""Clusters judged minute by minute, without a broker."""

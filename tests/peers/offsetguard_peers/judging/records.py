@@ -1,0 +1,159 @@
+"""Groups and queues for tests of what is made of them: whatever is not named is of no importance there.
+
+Incidents for tests of what is decided about them: whatever is not named is of no importance there.
+
+Findings, facts and incidents minute by minute, for tests of how incidents begin, go on and end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from string import Formatter
+from typing import Any
+
+from offsetguard.decide.incidents.lifecycle import Changes, advance
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Finding, Texts
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.verdicts import QueueEvidence, Severity
+from offsetguard.tables.group_facts import GroupFacts
+
+
+def a_group(name: str, lag: int | None = 0, **more: Any) -> GroupFacts:
+    """Return a group without clients on 4 queues of `orders`, where `lag` messages wait; `more`: further fields.
+
+    It is in trouble when more than 10,000 messages wait.
+    """
+    fields = {
+        "topic": "orders",
+        "topic_kind": "normal",
+        "queue_count": 4,
+        "unknown_queue_count": 0,
+        "never_committed_queue_count": 0,
+        "lag": lag,
+        "effective_lag": lag,
+        "lost": 0,
+        "lag_ms": 0,
+        "online_client_count": 0,
+        "message_model": None,
+        **more,
+    }
+    return GroupFacts(consumer_group=name, **fields)
+
+
+def a_queue(consumer_group: str, queue: MessageQueue, offsets: QueueOffsets, **more: Any) -> QueueFacts:
+    """Return a suspect queue of a group; `more`: further fields."""
+    return QueueFacts(consumer_group=consumer_group, message_queue=queue, offsets=offsets, **more)
+
+
+OPENED_AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+_EVIDENCE = Evidence(
+    severity=Severity.WARNING,
+    state="ANOMALY",
+    variant="default",
+    summary="something is wrong",
+    cause="nobody knows why",
+    do_next="look",
+    figures={},
+    queues=(),
+    queue_count=0,
+    broker_names=frozenset(),
+)
+
+
+def an_incident(
+    rule_id: str = "accumulation",
+    *,
+    incident_id: str = "i1",
+    cluster: str = "demo",
+    consumer_group: str | None = "billing",
+    topic: str | None = "orders",
+    severity: Severity = Severity.WARNING,
+    variant: str = "default",
+    brokers: tuple[str, ...] = (),
+    **more: Any,
+) -> Incident:
+    """Return an open incident; `more`: further fields of Incident."""
+    evidence = replace(_EVIDENCE, severity=severity, variant=variant, broker_names=frozenset(brokers))
+    fields = {"opened_at": OPENED_AT, "last_seen_at": OPENED_AT, "seen_count": 1, **more}
+    return Incident(incident_id, Subject(cluster, rule_id, consumer_group, topic), evidence=evidence, **fields)
+
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)  # of minute 0
+
+
+def interval(minute: int) -> Interval:
+    """Return the minute that begins so many minutes after START."""
+    return Interval(START + timedelta(minutes=minute))
+
+
+def said(summary: str) -> Texts:
+    """Return the texts of an invented rule."""
+    return Texts(summary=summary, summary_zh=summary, cause="", cause_zh="", do_next="", do_next_zh="")
+
+
+def finding(
+    rule_id: str = "accumulation", group: str | None = "billing", topic: str | None = "orders", **more: Any
+) -> Finding:
+    """Return a finding with all figures that its texts name; `more`: lag, brokers, and fields of Finding."""
+    lag = more.pop("lag", 500)
+    rule = RULES[rule_id]
+    templates = [text for texts in rule.texts.values() for text in (texts.summary, texts.cause, texts.do_next)]
+    named = {name for template in templates for _, name, _, _ in Formatter().parse(template) if name}
+    figures = dict.fromkeys({*rule.table, *named} - {"cluster", "consumer_group", "topic"})
+    extra = {"name_servers": "n:1", "effective_lag": lag, "lost": lag}
+    queues = tuple(
+        QueueEvidence(MessageQueue("orders", broker, 0), {}) for broker in more.pop("brokers", ("broker-a",))
+    )
+    fields: dict[str, Any] = {"severity": Severity.WARNING, "state": "FALLING_BEHIND", **more}
+    return Finding(rule, "demo", group, topic, figures={**figures, **extra}, queues=queues, **fields)
+
+
+def row(group: str = "billing", topic: str = "orders", **more: Any) -> GroupFacts:
+    """Return the facts of a healthy group; `more`: what is otherwise."""
+    unknown = dict.fromkeys(("inflight", "available", "message_model"))
+    fields: dict[str, Any] = {
+        "topic_kind": "normal",
+        "queue_count": 4,
+        "unknown_queue_count": 0,
+        "never_committed_queue_count": 0,
+        "lag": 0,
+        "effective_lag": 0,
+        "lost": 0,
+        "lag_ms": 0,
+        "online_client_count": 1,
+        **unknown,
+        **more,
+    }
+    return GroupFacts(consumer_group=group, topic=topic, **fields)
+
+
+def facts(minute: int, *groups: GroupFacts, **more: Any) -> IntervalFacts:
+    """Return what was seen in a minute: these groups and no others."""
+    return IntervalFacts("demo", interval(minute), interval(minute).end, groups=groups, **more)
+
+
+def opened(*findings: Finding) -> tuple[Incident, ...]:
+    """Return incidents that minute 0 opens: it is the last of as many as their rules want to see."""
+    found = findings or (finding(),)
+    before: tuple[Incident, ...] = ()
+    for minute in range(1 - max(one.rule.bad_cycles for one in found), 1):
+        changes = advance(before, found, facts(minute), RULES)
+        before = (*changes.open, *changes.pending)
+    return changes.open
+
+
+def after(incidents: tuple[Incident, ...], given: IntervalFacts, *findings: Finding) -> Changes:
+    """Judge one interval; returns what became of the incidents."""
+    return advance(incidents, findings, given, RULES)
+
+
+def twice(incidents: tuple[Incident, ...], given: IntervalFacts, **more: Any) -> Changes:
+    """Judge the facts of an interval, and the same facts once more in the next: so many show an end."""
+    first = advance(incidents, (), given, RULES, **more)
+    later = Interval(given.interval.end)
+    return advance(first.open, (), replace(given, interval=later, now=later.end), RULES, **more)

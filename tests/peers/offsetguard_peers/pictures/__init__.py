@@ -1,0 +1,1 @@
+"""Screenshots, and the pictures of the docs."""

@@ -1,0 +1,89 @@
+"""Pictures of the demo in Airflow: the DAG with its runs, its trigger form, and the Data Docs of the newest run.
+
+    python -m offsetguard_peers.pictures.demo docs
+
+Takes about four minutes: the demo runs until the DAG has succeeded RUNS times.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from playwright.sync_api import Page
+
+from offsetguard.model.page_addresses import data_docs_url
+from offsetguard_peers.airflow.api import AirflowApi
+from offsetguard_peers.demo.embedded import PASSWORD
+from offsetguard_peers.pictures.chromium import log_in, open_page
+from offsetguard_peers.waiting import wait_until
+
+DAG, RUNS = "collect_and_judge", 3
+USER, CLUSTER = "admin", "demo"
+PATIENCE_S = 1_200.0
+SETTLES_MS = 3_000  # what Airflow moves into its place
+
+
+def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
+    """Log in and write `airflow-dag.png`, `trigger-form.png` and `data-docs.png`."""
+    run_id = next(run["dag_run_id"] for run in api.runs(DAG) if run["state"] == "success")
+    with open_page() as page:
+        page.set_default_timeout(PATIENCE_S * 1000)
+        page.goto(airflow_url)
+        log_in(page, USER, PASSWORD)
+
+        page.set_viewport_size({"width": 1400, "height": 620})
+        page.goto(f"{airflow_url}/dags/{DAG}/runs/{quote(run_id)}")
+        page.get_by_label("Show Graph").click()
+        page.get_by_label("Expand all task groups").click()
+        page.get_by_text("judge_interval").first.wait_for()
+        _keep(page, folder / "airflow-dag.png")
+
+        page.set_viewport_size({"width": 1280, "height": 1140})
+        page.goto(f"{airflow_url}/dags/{DAG}")
+        page.get_by_role("button", name="Trigger").first.click()
+        page.get_by_text("Tell what is late").first.wait_for()
+        _keep(page, folder / "trigger-form.png")
+
+        page.set_viewport_size({"width": 1280, "height": 1820})  # the trouble, and some of what was checked
+        page.goto(data_docs_url(airflow_url, CLUSTER))
+        page.get_by_text("Everything that was checked").wait_for()
+        _keep(page, folder / "data-docs.png")
+
+
+def _keep(page: Page, png: Path) -> None:
+    page.wait_for_timeout(SETTLES_MS)
+    page.screenshot(path=png)
+
+
+def main() -> None:
+    """Run the demo, take the pictures, and end it."""
+    pictures = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="offsetguard-pictures-") as folder:
+        command = [sys.executable, "-m", "offsetguard_peers.demo", "--folder", str(Path(folder) / "demo")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:
+            try:
+                _take_when_there_are_runs(demo, pictures)
+            finally:
+                demo.terminate()
+
+
+def _take_when_there_are_runs(demo: subprocess.Popen[str], pictures: Path) -> None:
+    assert demo.stdout is not None
+    lines = iter(demo.stdout.readline, "")
+    url = next(line.split()[1] for line in lines if line.split()[:1] == ["Airflow"])
+    api = AirflowApi(url, USER, PASSWORD)
+    wait_until(
+        lambda: sum(run["state"] == "success" for run in api.runs(DAG)) >= RUNS,
+        timeout_s=PATIENCE_S,
+        what=lambda: f"{RUNS} runs of {DAG}",
+    )
+    take_pictures(api, url, pictures)
+    api.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""RocketMQ from the published jars: clusters, clients, access control, TLS, mqadmin."""

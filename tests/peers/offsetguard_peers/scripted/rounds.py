@@ -1,0 +1,169 @@
+"""One collection round of scripted brokers: the cluster's configuration, its brokers, and what was collected.
+
+Rounds of one scripted cluster, one minute after the other, landed as the collector lands them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
+from offsetguard.model.intervals import Interval
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, Table
+from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
+
+QUICK_MS = 2_000  # where a time-out must pass, and others answer in time
+PATIENT_MS = 30_000  # where none may pass, however busy the machine is
+NOW = datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC)
+INTERVAL = Interval.containing(NOW)
+
+
+def config_for(*name_servers: str, **cluster: object) -> Config:
+    """Return a configuration of the cluster `main`; `cluster`: further fields of it."""
+    return Config.model_validate(
+        {
+            "clusters": {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
+            "groups": [{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],
+            "teams": {"operators": {"mail": ["operators@example.com"]}},
+            "default_team": "operators",
+        }
+    )
+
+
+def healthy_broker(name: str = "broker-a") -> ScriptedBroker:
+    """Return a broker on which `billing` has read all of one queue of `orders`, and half of the other one."""
+    return ScriptedBroker(
+        name,
+        topics={"orders": [(0, 10), (0, 20)]},
+        committed={("orders", "billing"): {0: 10, 1: 15}},
+        pulled={("orders", "billing"): {0: 10, 1: 18}},
+    )
+
+
+def collect(
+    *brokers: ScriptedBroker, deadline_s: float = 120.0, timeout_ms: int = PATIENT_MS
+) -> tuple[Manifest, dict[str, list[Row]]]:
+    """Ask these brokers once; returns the manifest, and rows by table name. Nothing lands."""
+
+    async def run() -> tuple[Manifest, dict[str, list[Row]]]:
+        async with scripted_cluster(*brokers) as (name_server, _):
+            manifest, tables = await collect_snapshot(
+                "main",
+                config_for(name_server, request_timeout_ms=timeout_ms),
+                INTERVAL,
+                started_at=NOW,
+                deadline_s=deadline_s,
+            )
+            return manifest, as_rows(tables)
+
+    return asyncio.run(run())
+
+
+def by_queue(rows: dict[str, list[Row]], group: str = "billing") -> dict[tuple[str, str, int], Row]:
+    """Return a group's rows by broker name, topic and queue id."""
+    return {
+        (row["broker_name"], row["topic"], row["queue_id"]): row
+        for row in rows[QUEUE_SNAPSHOTS.name]
+        if row["consumer_group"] == group
+    }
+
+
+def following(minutes: int) -> Interval:
+    """Return the interval so many minutes after INTERVAL."""
+    return Interval(INTERVAL.start + timedelta(minutes=minutes))
+
+
+START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+NO_SHARE = {"share_rounds": 10**9}  # no group has its turn in these rounds: only suspects are asked
+
+
+class Rounds:
+    """Landed rounds of one scripted cluster, one minute after the other."""
+
+    def __init__(self, landing: Path, name_server: str, listed: dict[str, str], cluster: dict[str, object]) -> None:
+        """Take what the name server lists, which a test may change, and further fields of its configuration."""
+        self.landing = landing
+        self.listed = listed
+        self.count = 0
+        self._config = {"name_servers": [name_server], "request_timeout_ms": 20_000, "collection": NO_SHARE, **cluster}
+
+    async def run(self, **cluster: object) -> Manifest:
+        """Collect the next minute; `cluster`: fields of its configuration that differ this time."""
+        config = Config.model_validate(
+            {
+                "clusters": {"main": {**self._config, **cluster}},
+                "teams": {"operators": {"mail": ["operators@example.com"]}},
+                "default_team": "operators",
+            }
+        )
+        self.count += 1
+        return await collect_cluster("main", config, self.interval, self.landing, started_at=self.interval.end)
+
+    @property
+    def interval(self) -> Interval:
+        """The newest round's."""
+        return Interval(START + timedelta(minutes=self.count))
+
+    @property
+    def folder(self) -> Path:
+        """Where the newest round has landed."""
+        return snapshot_folder(self.landing, "main", self.interval)
+
+    def rows(self, table: Table) -> list[Row]:
+        """Rows of the newest round."""
+        rows: list[Row] = read_table(self.folder, table).to_pylist()
+        return rows
+
+    def group(self, name: str) -> Row:
+        """Return a group's row of the newest round."""
+        return next(row for row in self.rows(GROUP_SNAPSHOTS) if row["consumer_group"] == name)
+
+    def queue(self, group: str, topic: str = "orders", queue_id: int = 0) -> Row:
+        """Return a queue's row of the newest round."""
+        wanted = (group, topic, queue_id)
+        found = (row for row in self.rows(QUEUE_SNAPSHOTS))
+        return next(row for row in found if (row["consumer_group"], row["topic"], row["queue_id"]) == wanted)
+
+
+def run(
+    landing: Path, *brokers: ScriptedBroker, cluster: dict[str, object] | None = None
+) -> Callable[[Callable[[Rounds], Awaitable[None]]], None]:
+    """Run a test's rounds against brokers: `@run(tmp_path, broker)` above an async function."""
+
+    @asynccontextmanager
+    async def rounds() -> AsyncIterator[Rounds]:
+        async with scripted_cluster(*brokers) as (name_server, listed):
+            yield Rounds(landing, name_server, listed, cluster or {})
+
+    def play(test: Callable[[Rounds], Awaitable[None]]) -> None:
+        async def in_loop() -> None:
+            async with rounds() as given:
+                await test(given)
+
+        asyncio.run(in_loop())
+
+    return play
+
+
+def broker_with(committed: int, end: int, *, name: str = "broker-a", group: str = "billing") -> ScriptedBroker:
+    """Return a broker with one queue of `orders` up to `end`, and what a group has committed there."""
+    return ScriptedBroker(
+        name,
+        topics={"orders": [(0, end)]},
+        committed={("orders", group): {0: committed}},
+        pulled={("orders", group): {0: committed}},
+    )
+
+
+def asked(broker: ScriptedBroker, code: RequestCode) -> int:
+    """Return how often the broker was asked that."""
+    return broker.asked.count(code)

@@ -1,0 +1,1 @@
+"""Brokers and consumer groups in figures only, for weeks and forecasts."""

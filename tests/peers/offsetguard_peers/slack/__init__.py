@@ -1,0 +1,1 @@
+"""A strict simulation of Slack."""

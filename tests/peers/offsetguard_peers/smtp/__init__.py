@@ -1,0 +1,1 @@
+"""A real SMTP server, and a page of what it received."""

@@ -1,0 +1,1 @@
+"""What each replica of each RocketMQ version tells, measured on real brokers."""

@@ -1,0 +1,1 @@
+"""Spark clusters and jobs as processes."""

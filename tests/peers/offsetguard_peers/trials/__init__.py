@@ -1,0 +1,1 @@
+"""Trouble staged on live brokers, and whether it is named rightly."""

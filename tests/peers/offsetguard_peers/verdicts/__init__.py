@@ -1,0 +1,1 @@
+"""docs/verdicts.md, of what was measured."""
