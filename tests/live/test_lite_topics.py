@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from offsetguard.collect.collector import collect_snapshot
-from offsetguard.collect.lite_topics import lite_topics_by_group
+from offsetguard.collect.group_rows import lite_topics_by_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset

@@ -15,8 +15,8 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
 from offsetguard.cli.parameters import Pattern, concerns, format_option
 from offsetguard.cli.which_clusters import default_config, safe_name
+from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
-from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.config.file import load_config

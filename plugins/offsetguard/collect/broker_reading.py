@@ -285,12 +285,6 @@ class BrokerReading:
     events: list[MoveEvent] = field(default_factory=list)
     event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on
     undecodable: list[Undecodable] = field(default_factory=list)
-    # (topic, group) in order, and the very members that it was made with: see `queue_reading`
-    key_order: tuple[object, list[tuple[str, str]]] | None = None
-    # the pairs of each topic, with the ends that they were made of, and the members: see `queue_reading`
-    kept_pairs: tuple[object, dict[str, tuple[QueueEnds | None, list[PairReading]]]] | None = None
-    # the committed offsets that it was made of, and their groups
-    _committing: tuple[object, frozenset[str]] | None = None
 
     @property
     def broker_name(self) -> str:
@@ -304,14 +298,9 @@ class BrokerReading:
 
     @property
     def committing_groups(self) -> frozenset[str]:
-        """Groups with a committed offset in a topic that has rows; looked for once: they are asked for again."""
-        if self.committed is None or self.committed.body is None:
-            return frozenset()
-        if self._committing is None or self._committing[0] is not self.committed:
-            pairs = self.committed.body.offsets
-            groups = frozenset([group for topic, group in pairs if not topic.startswith(LITE_PREFIX)])
-            self._committing = self.committed, groups
-        return self._committing[1]
+        """Groups with a committed offset in a topic that has rows; every pair of the broker is looked at."""
+        pairs = self.committed.body.offsets if self.committed and self.committed.body else ()
+        return frozenset(group for topic, group in pairs if not topic.startswith(LITE_PREFIX))
 
     def let_go(self) -> None:
         """Drop what grows with the number of queues, once rows were made of it."""
@@ -320,6 +309,3 @@ class BrokerReading:
         self.consume_stats = {}
         self.waiting_ages = {}
         self.connections = {}
-        self.key_order = None
-        self.kept_pairs = None
-        self._committing = None

@@ -2,14 +2,16 @@
 
 A cluster that is half dead gives half a snapshot that says so; only a landed file that cannot be read, or a question
 about the past, raises.
+
+A support bundle is played back through the same rounds. `collect --bundle` lands one snapshot per interval; with
+`replay` nothing is landed, and every round counts: whoever recorded every five seconds wanted to see what happens
+between two intervals.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -25,16 +27,16 @@ from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot import Snapshot, SnapshotMaker
 from offsetguard.config import Cluster, Config, LogSource
+from offsetguard.config.configuration import asking_everything
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import IntervalHasPassed, SnapshotError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.bundle.rounds import Damage
+from offsetguard.sources.bundle.reader import Bundle
+from offsetguard.sources.bundle.rounds import Damage, all_rounds_of_bundle
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.sources.rocketmq.transport import Transport
 
-_MAKES_TABLES = ("offsetguard.collect.landing", "offsetguard.collect.snapshot")
-FIRST_REQUESTS_S = 0.01  # in which a name server and a broker have shown whether they answer
 ROUND_DEADLINE_S = 40.0  # below an interval: a slow broker gives part of a snapshot, in time
 PAST_LIMIT = timedelta(minutes=2)  # a round may start this long after its interval's end
 
@@ -89,7 +91,7 @@ async def collect_cluster(
             damages=damages,
             log_sources=log_sources if newest else (),
         )
-        await asyncio.to_thread(_land, landing_folder, snapshot)
+        await asyncio.to_thread(land, landing_folder, snapshot.manifest, snapshot.tables, snapshot.everything_missing)
         return snapshot.manifest  # nobody else can have landed it: the lock is ours
 
 
@@ -143,7 +145,6 @@ async def collect_round(
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
     earlier = earlier or EarlierRound()
-    importing = asyncio.create_task(_import_what_makes_tables())
     async with _asking(settings, credentials, transport) as whom:
         one_round = Round(
             cluster,
@@ -156,26 +157,12 @@ async def collect_round(
             log_sources=log_sources,
         )
         await one_round.run(deadline_s)
-    await importing
     _take_damages(one_round, damages)
     maker = SnapshotMaker(cluster, config, interval, earlier, events, origin)
     finished_at = datetime.now(UTC) if transport is None else max(started_at, transport.now())
     snapshot = maker.snapshot_of(one_round, started_at=started_at, finished_at=finished_at)
-    _tell(snapshot.manifest)
+    _log(snapshot.manifest)
     return snapshot
-
-
-async def _import_what_makes_tables() -> None:
-    """Import, while answers are awaited, what is needed when all are there: pyarrow is a large part of a start.
-
-    Not before the first requests are on their way, and in one piece, some 40 ms in which nothing else is done: a thread
-    would take turns with the loop, and all the switching costs a twentieth of a round.
-    """
-    missing = [module for module in _MAKES_TABLES if module not in sys.modules]
-    if missing:
-        await asyncio.sleep(FIRST_REQUESTS_S)
-    for module in missing:
-        importlib.import_module(module)
 
 
 @asynccontextmanager
@@ -193,7 +180,7 @@ async def _asking(
         yield client
 
 
-def _tell(manifest: Manifest) -> None:
+def _log(manifest: Manifest) -> None:
     logger.info(
         "collect %s %s: %d of %d requests answered, %d gaps, %d queue rows, %d offset moves, unseen: %s",
         manifest.cluster,
@@ -226,10 +213,6 @@ def _take_damages(one_round: Round, damages: Sequence[Damage]) -> None:
             reading.undecodable.append(Undecodable(damage.source, position, damage.reason, damage.body))
 
 
-def _land(landing_folder: Path, snapshot: Snapshot) -> None:
-    land(landing_folder, snapshot.manifest, snapshot.tables, snapshot.everything_missing)
-
-
 def _check_is_present(cluster: str, interval: Interval, started_at: datetime) -> None:
     if interval.end < started_at - PAST_LIMIT:
         raise IntervalHasPassed(
@@ -240,3 +223,31 @@ def _check_is_present(cluster: str, interval: Interval, started_at: datetime) ->
         raise SnapshotError(
             f"interval {interval.name} of cluster {cluster} lies in the future; collect it when it comes"
         )
+
+
+async def replay(bundle: Bundle, cluster: str, config: Config) -> AsyncIterator[Snapshot]:
+    """Yield the rounds of an opened bundle, oldest first; `cluster` names the entry of `config` that they are of.
+
+    What is wrong with the bundle itself (`Bundle.notes`) is no gap of a round: it says nothing of the cluster. Raises
+    BundleError when the bundle holds no round.
+    """
+    earlier: Snapshot | None = None
+    for one in all_rounds_of_bundle(bundle):
+        snapshot = await collect_round(
+            cluster,
+            asking_everything(config, cluster) if one.details == "all" else config,
+            one.interval,
+            started_at=one.started_at,
+            earlier=EarlierRound(earlier.manifest, earlier.tables) if earlier else None,
+            events=EventStart.OLDEST,
+            transport=one.transport,
+            origin=one.origin,
+            log_sources=one.log_sources,
+        )
+        yield snapshot
+        earlier = snapshot
+
+
+async def snapshots_of_bundle(bundle: Bundle, cluster: str, config: Config) -> list[Snapshot]:
+    """Return all rounds at once; see `replay`."""
+    return [snapshot async for snapshot in replay(bundle, cluster, config)]

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.collect.request_ledger import RequestLedger, outcome_of
+from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.bodies import ConsumerConnections, Subscription

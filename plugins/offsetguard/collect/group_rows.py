@@ -1,8 +1,14 @@
-"""Rows of `group_snapshots`: what the masters together say of each consumer group."""
+"""Rows of `group_snapshots`: what the masters together say of each consumer group.
+
+Lite topics (5.5), one queue per chat session and thousands of them, are folded here so that they flood no table. A lite
+topic is stored as `%LMQ%$<parent>$<lite>`, queue 0. It stands in no topic table (21, 206), has no retry topic, and
+gives code 43 one key per group. Other light queues (`%LMQ%...` without the first `$`, as MQTT gateways make them) have
+no parent. Source: LiteUtil, 5.5.0; bodies of a live 5.5.1 broker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -12,13 +18,15 @@ from offsetguard.collect.detail_choice import DetailChoice
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, missing_members
 from offsetguard.collect.landing import Row
-from offsetguard.collect.lite_topics import lite_figures
+from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.pop import Progress, progress
 from offsetguard.collect.pop_figures import GroupConsumption
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_dead_letter_at
-from offsetguard.collect.system_names import is_system_group
+from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
 
 _MOST_MISSING = 20
 
@@ -44,6 +52,7 @@ class GroupRows:
         comparable = seen == self.earlier.seen_masters
         lite = self._lite_columns()
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
+        committing = frozenset().union(*(one.committing_groups for one in self.masters))
         for group in groups:
             yield {
                 "cluster": self.cluster,
@@ -57,16 +66,16 @@ class GroupRows:
                 "oldest_dead_letter_at": oldest_dead_letter_at(
                     self.masters, group, found[group][1], self.earlier.groups.get(group, {})
                 ),
-                "uncommitted_at": self._uncommitted_at(group),
+                "uncommitted_at": self._uncommitted_at(group, is_committing=group in committing),
                 **lite.get(group, {}),
                 "suspect_reason": self._suspect_reason(group),
                 "in_detail": group in detailed,
             }
 
-    def _uncommitted_at(self, group: str) -> datetime | None:
+    def _uncommitted_at(self, group: str, *, is_committing: bool) -> datetime | None:
         """Return the newest round without its commits: this one, the one before, or the one that this remembers."""
         complete = all(one.gave_offsets for one in self.masters)
-        if complete and not any(group in one.committing_groups for one in self.masters):
+        if complete and not is_committing:
             return max((one.committed.at for one in self.masters if one.committed), default=None)
         before = self.earlier.groups.get(group)
         if before is not None:
@@ -147,3 +156,84 @@ def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mappi
         columns[f"{name}_max_offset"] = backlog.max_offset if backlog else None
         columns[f"{name}_growth"] = growth(backlog, before.get(f"{name}_max_offset"))
     return columns
+
+
+_BEYOND_ALL_COUNTS = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class LiteFigures:
+    """What is left of a group's lite topics after folding."""
+
+    topic_count: int  # light queues with a committed offset of the group
+    lag: int | None  # messages that wait in them; None: not asked in this round
+
+
+def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:
+    """Return the light queues that each group has committed offsets for; groups without any are missing."""
+    found: dict[str, set[str]] = {}
+    for topic, group in committed.offsets:
+        if is_lite_topic(topic):
+            found.setdefault(group, set()).add(topic)
+    return found
+
+
+def lite_lag(queues: Mapping[MessageQueue, ConsumeOffsets]) -> int | None:
+    """Sum what waits in the light queues of a group on one broker, from its 208; None when it lists none of them.
+
+    Offsets that were committed beyond the end count as nothing, not as less than nothing.
+    """
+    waiting = [
+        max(0, offsets.broker_offset - offsets.consumer_offset)
+        for queue, offsets in queues.items()
+        if is_lite_topic(queue.topic)
+    ]
+    return sum(waiting) if waiting else None
+
+
+def lite_figures(
+    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[Mapping[MessageQueue, ConsumeOffsets]]]
+) -> dict[str, LiteFigures]:
+    """Fold the lite topics of every group over all masters; groups without any are missing.
+
+    `stats`: the 208 of the groups that were asked in detail. The lag is known only when every master that holds lite
+    topics of the group was asked: half of a sum would look like less work than there is.
+    """
+    by_broker = [lite_topics_by_group(one) for one in committed]
+    groups = sorted({group for one in by_broker for group in one})
+    figures = {}
+    for group in groups:
+        holders = sum(group in one for one in by_broker)
+        lags = [lag for one in stats.get(group, ()) if (lag := lite_lag(one)) is not None]
+        topics = set().union(*(one.get(group, set()) for one in by_broker))
+        lag = sum(lags) if len(lags) >= holders else None
+        figures[group] = LiteFigures(len(topics), lag if lag is not None and lag < _BEYOND_ALL_COUNTS else None)
+    return figures
+
+
+def offsets_out_of_sight(master: BrokerReading, offsets_before: Callable[[str], int]) -> Gap | None:
+    """Explain why all committed offsets of a broker are gone, where its switch `enableLmq` does; None otherwise.
+
+    The switch makes the broker use another file (lmqConsumerOffset.json): the old offsets are not lost and come back
+    when it is switched back, so this is no reset. `offsets_before(broker name)`: how many there were in the last round.
+    """
+    body = master.committed.body if master.committed else None
+    switched_on = (master.settings or {}).get("enableLmq", "").lower() == "true"
+    if body is None or not switched_on or any(_is_of_application(*pair) for pair in body.offsets):
+        return None
+    count = offsets_before(master.broker_name)
+    if count == 0:
+        return None
+    return Gap(
+        address=master.replica.address,
+        broker_name=master.broker_name,
+        broker_id=master.replica.broker_id,
+        what="committed offsets",
+        outcome=Outcome.ANSWERED,
+        reason=f"all {count} committed offsets are gone, and enableLmq is on: since it was switched the broker reads "
+        "lmqConsumerOffset.json instead of consumerOffset.json; switch it back, or copy the offsets over",
+    )
+
+
+def _is_of_application(topic: str, group: str) -> bool:
+    return not is_lite_topic(topic) and not is_system_group(group)

@@ -23,8 +23,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.collect.request_ledger import RequestLedger, outcome_of
+from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.model.errors import (
     BrokerRefused,
     ConnectionLost,

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from offsetguard.collect.manifest import Gap, Outcome
+from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.collect.replica import Replica
-from offsetguard.collect.request_ledger import RequestLedger, outcome_of
 from offsetguard.config import Cluster
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.bodies import ClusterInfo

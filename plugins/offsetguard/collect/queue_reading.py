@@ -32,18 +32,12 @@ def topic_readings(
     """
     body = reading.committed.body if reading.committed else None
     offsets_of = body.offsets if body else OffsetTable.empty()
-    if groups is None:
-        keys = _all_keys(reading, members)
-    else:
-        keys = sorted({key for key in offsets_of if key[1] in groups} | _subscribed(reading, members, groups))
+    committed = (key for key in offsets_of if groups is None or key[1] in groups)
+    keys = sorted({*committed, *_subscribed(reading, members, groups)})
     consumer_at = reading.committed.at if reading.committed else None
     subscribed: dict[str, Collection[str] | None] = {}  # topics by group; None: the group has no rows
-    kept = reading.kept_pairs[1] if groups is None and reading.kept_pairs and reading.kept_pairs[0] is members else {}
     for topic, of_topic in groupby(keys, key=itemgetter(0)):
         ends = reading.queue_ends.get(topic)
-        if topic in kept and kept[topic][0] is ends:
-            yield topic, kept[topic][1]
-            continue
         if is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
             continue
         shared_ids = ends.queue_ids if ends is not None and ends.dense else None
@@ -65,25 +59,6 @@ def topic_readings(
                 pairs.append(_pair(reading, group, topic, known, expected))
         if pairs:
             yield topic, pairs
-
-
-def keep_pairs(
-    reading: BrokerReading, members: Mapping[str, GroupMembers], system_names: Collection[str]
-) -> Iterator[tuple[str, list[PairReading]]]:
-    """Yield as `topic_readings`, and keep it for who asks with the same members: half a kilobyte for each pair."""
-    kept: dict[str, tuple[QueueEnds | None, list[PairReading]]] = {}
-    for topic, pairs in topic_readings(reading, members, system_names):
-        kept[topic] = reading.queue_ends.get(topic), pairs
-        yield topic, pairs
-    reading.kept_pairs = members, kept
-
-
-def _all_keys(reading: BrokerReading, members: Mapping[str, GroupMembers]) -> list[TopicAtGroup]:
-    """Return (topic, group) in order; sorted once for those who ask with the same members."""
-    if reading.key_order is None or reading.key_order[0] is not members:
-        committed = reading.committed.body.offsets if reading.committed and reading.committed.body else ()
-        reading.key_order = members, sorted({*committed, *_subscribed(reading, members, None)})
-    return reading.key_order[1]
 
 
 def _subscribed_topics(group: str, member: GroupMembers | None) -> Collection[str] | None:

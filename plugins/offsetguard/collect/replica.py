@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.collect.request_ledger import RequestLedger, outcome_of
+from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.rocketmq.refusals import AccessDenied

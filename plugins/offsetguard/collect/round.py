@@ -1,6 +1,6 @@
 """One round of one cluster: what is asked of whom, at the same time, and when everybody must be done.
 
-All replicas are asked at once. Masters meet once on the way (`Meeting`): when each has given its base, the suspects of
+All replicas are asked at once. There is one barrier on the way: when each master has given its base, the suspects of
 the whole cluster are known, and the same groups are asked in detail on every replica, since a group's rates are the sum
 over all of them. Nobody waits there for a broker that hangs longer than its own time-out.
 """
@@ -33,17 +33,21 @@ from offsetguard.collect.group_members import (
 from offsetguard.collect.group_rows import known_groups
 from offsetguard.collect.held_back import read_held_back
 from offsetguard.collect.log_events import log_gaps
-from offsetguard.collect.manifest import Gap, MissingMaster, Outcome
-from offsetguard.collect.meeting import Meeting
+from offsetguard.collect.manifest import Gap, MissingMaster, Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics
 from offsetguard.collect.name_servers import ClusterMembers, find_members
 from offsetguard.collect.offset_events import EventStart, read_events
-from offsetguard.collect.pop_sources import groups_for_proxies, pop_suspects
-from offsetguard.collect.queue_reading import keep_pairs, topic_readings
-from offsetguard.collect.read_broker import read_base, read_members, read_runtime, read_settings, unread_base
-from offsetguard.collect.read_detail import read_detailed_offsets
+from offsetguard.collect.pop_figures import groups_for_proxies, pop_suspects
+from offsetguard.collect.queue_reading import topic_readings
+from offsetguard.collect.read_broker import (
+    read_base,
+    read_detailed_offsets,
+    read_members,
+    read_runtime,
+    read_settings,
+    unread_base,
+)
 from offsetguard.collect.replica import Replica, ReplicaLink
-from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.collect.resets import QueueReset, read_resets
 from offsetguard.collect.retry_topics import groups_to_ask, read_oldest_dead_letters
 from offsetguard.collect.system_names import is_system_group
@@ -53,8 +57,7 @@ from offsetguard.model.offsets import MASTER_ID, MessageQueue
 from offsetguard.sources.logs.tailing import LogReading, read_logs
 from offsetguard.sources.rocketmq.transport import Transport
 
-KEPT_PAIRS = 20_000  # (topic, group) pairs of a cluster, 10 MB; of a larger one they are made twice
-DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for by the others
+DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for at the barrier
 
 
 class Round:
@@ -80,7 +83,7 @@ class Round:
         self.members: ClusterMembers | None = None  # None: no name server answered
         self.missing: tuple[MissingMaster, ...] = ()
         self.group_members: dict[str, GroupMembers] | None = None  # as they were when the suspects were chosen
-        self._all_in_time = True
+        self._late: set[asyncio.Task[None]] = set()  # bases of masters that came too late for the choice
         self.readings: list[BrokerReading] = []
         self.choice = DetailChoice({}, ())
         self.earlier_figures = EarlierFigures()
@@ -140,7 +143,7 @@ class Round:
 
     def merged_members(self, masters: Sequence[BrokerReading]) -> dict[str, GroupMembers]:
         """Return what all masters know of the groups' members, those that came late as well."""
-        return merge_members(masters) if self.group_members is None or not self._all_in_time else self.group_members
+        return merge_members(masters) if self.group_members is None or self._late else self.group_members
 
     def _read_logs(self) -> LogReading:
         return read_logs(self._log_sources, self._earlier.manifest.log_cursors if self._earlier.manifest else ())
@@ -150,11 +153,12 @@ class Round:
     ) -> None:
         pairs = [(self._link(replica), BrokerReading(replica)) for replica in members.replicas]
         masters = [reading for _, reading in pairs if reading.replica.is_master]
-        meeting = Meeting(len(masters), seconds * DEADLINE_PART_FOR_BASE)
-        choosing = asyncio.create_task(self._choose(meeting, masters, figures))
+        bases = [asyncio.create_task(self._read_base(link, reading, members)) for link, reading in pairs]
+        of_masters = [base for base, (_, reading) in zip(bases, pairs, strict=True) if reading.replica.is_master]
+        choosing = asyncio.create_task(self._choose(of_masters, seconds * DEADLINE_PART_FOR_BASE, masters, figures))
         tasks = {
-            asyncio.create_task(self._read_replica(link, reading, members, meeting, choosing)): link
-            for link, reading in pairs
+            asyncio.create_task(self._read_replica(link, reading, members, base, choosing)): link
+            for base, (link, reading) in zip(bases, pairs, strict=True)
         }
         others = {
             asyncio.create_task(self._read_metrics(masters)),
@@ -174,27 +178,25 @@ class Round:
             link.close(unread_base(reading, members.own_names) if reading.replica.is_master else ())
             reading.answered_at, reading.failure = link.answered_at, link.failure
 
+    async def _read_base(self, link: ReplicaLink, reading: BrokerReading, members: ClusterMembers) -> None:
+        await read_runtime(link, reading)
+        async with asyncio.TaskGroup() as together:
+            together.create_task(read_settings(link, reading))
+            if reading.replica.is_master:
+                together.create_task(read_base(link, reading, members.own_names, self._subscriptions))
+
     async def _read_replica(
         self,
         link: ReplicaLink,
         reading: BrokerReading,
         members: ClusterMembers,
-        meeting: Meeting,
+        base: asyncio.Task[None],
         choosing: asyncio.Task[DetailChoice],
     ) -> None:
-        try:
-            await read_runtime(link, reading)
-            async with asyncio.TaskGroup() as together:
-                together.create_task(read_settings(link, reading))
-                if reading.replica.is_master:
-                    together.create_task(read_base(link, reading, members.own_names, self._subscriptions))
-        finally:
-            if reading.replica.is_master:
-                came_late = meeting.arrive()
-                self._all_in_time = self._all_in_time and not came_late
+        await base
         choice = await asyncio.shield(choosing)
         if reading.replica.is_master:
-            await self._read_details_of_master(link, reading, members, choice, came_late=came_late)
+            await self._read_details_of_master(link, reading, members, choice, came_late=base in self._late)
             await read_oldest_dead_letters(link, reading, self._dead_letter_groups)
             await read_held_back(link, reading)
             await read_events(link, reading, self._earlier.cursors.get(reading.broker_name), self._events)
@@ -266,19 +268,25 @@ class Round:
         return [*choice.asked, *sorted(self._share_of([master], choice))]
 
     async def _choose(
-        self, meeting: Meeting, masters: list[BrokerReading], figures: asyncio.Task[EarlierFigures]
+        self,
+        bases: Sequence[asyncio.Task[None]],
+        seconds: float,
+        masters: list[BrokerReading],
+        figures: asyncio.Task[EarlierFigures],
     ) -> DetailChoice:
-        """Wait for the bases of all masters, then choose whom to ask in detail."""
-        await meeting.all_there()
+        """Wait for the bases of all masters, then choose whom to ask in detail.
+
+        A slow broker is not waited for: its own suspects get no details in this round.
+        """
+        if bases:
+            _, self._late = await asyncio.wait(bases, timeout=seconds)
         self.earlier_figures = await figures
         members = self.group_members = merge_members(masters)
         own_names = self.members.own_names if self.members else frozenset()
         found: list[Suspect] = []
-        committed = [one.committed.body.offsets for one in masters if one.committed and one.committed.body]
-        readings_of = keep_pairs if sum(map(len, committed)) <= KEPT_PAIRS else topic_readings
         for reading in masters:
             system_names = own_names | reading.system_topics
-            for topic, pairs in readings_of(reading, members, system_names):
+            for topic, pairs in topic_readings(reading, members, system_names):
                 before = self.earlier_figures.max_offsets.get((reading.broker_name, topic), ())
                 found += [suspect for pair in pairs if (suspect := suspect_of(pair, before)) is not None]
         self._dead_letter_groups = groups_to_ask(masters, self.earlier_figures.groups)

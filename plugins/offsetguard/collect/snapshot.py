@@ -15,14 +15,12 @@ from offsetguard.collect.broker_rows import broker_rows, kinds_since, silent_sla
 from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
 from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
 from offsetguard.collect.group_members import GroupMembers
-from offsetguard.collect.group_rows import GroupRows, known_groups
+from offsetguard.collect.group_rows import GroupRows, known_groups, offsets_out_of_sight
 from offsetguard.collect.landing import Row, with_plain_texts
-from offsetguard.collect.lite_topics import offsets_out_of_sight
 from offsetguard.collect.log_events import log_event_rows, log_move_rows, unreadable_lines
 from offsetguard.collect.manifest import EventCursor, Gap, Manifest
 from offsetguard.collect.offset_events import EventStart
-from offsetguard.collect.pop_figures import GroupConsumption, consumption_of
-from offsetguard.collect.pop_sources import pop_sources
+from offsetguard.collect.pop_figures import GroupConsumption, consumption_of, pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.resets import reset_moves
 from offsetguard.collect.round import Round

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from offsetguard.cli.which_clusters import default_config
+from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Manifest, RequestCounts
-from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.sampled_rounds import base_round, facts_of_moments, facts_of_rounds

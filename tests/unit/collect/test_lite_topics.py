@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.lite_topics import LiteFigures, lite_figures, lite_lag, offsets_out_of_sight
+from offsetguard.collect.group_rows import LiteFigures, lite_figures, lite_lag, offsets_out_of_sight
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect.manifest import Outcome
+from offsetguard.collect.manifest import Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import (
     INFLIGHT,
     MAX_LINE_BYTES,
@@ -22,7 +22,6 @@ from offsetguard.collect.metrics_endpoint import (
     metrics_url,
     read_metrics,
 )
-from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard_peers.http_server import HttpPeer, Quiet
 
 PAGE = (Path(__file__).parent / "pop_cases" / "metrics_s5.txt").read_bytes()

@@ -12,12 +12,10 @@ import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
 from offsetguard.collect.group_members import MAX_GROUPS, read_proxy_members
-from offsetguard.collect.manifest import Outcome
+from offsetguard.collect.manifest import Outcome, RequestLedger
 from offsetguard.collect.pop import Consumption
-from offsetguard.collect.pop_figures import ClientTold
-from offsetguard.collect.pop_sources import groups_for_proxies, pop_sources
+from offsetguard.collect.pop_figures import ClientTold, groups_for_proxies, pop_sources
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.collect.request_ledger import RequestLedger
 from offsetguard.model.errors import RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.bodies import Connection, ConsumerConnections
 from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, StatsSnapshot

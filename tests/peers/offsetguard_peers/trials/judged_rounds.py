@@ -16,9 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from offsetguard.cli.which_clusters import default_config
-from offsetguard.collect.collector import collect_round
+from offsetguard.collect.collector import collect_round, snapshots_of_bundle
 from offsetguard.collect.earlier_round import EarlierRound
-from offsetguard.collect.replayed_rounds import snapshots_of_bundle
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
