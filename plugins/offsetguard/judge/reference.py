@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from offsetguard.catalogue.text import format_duration
 from offsetguard.judge.registry import RULE_FILES, RULES, RuleFile
-from offsetguard.judge.subsumption import SUBSUMPTIONS, Subsumption
+from offsetguard.judge.rule import Explains
 
 LABELS = ("Means", "Evidence", "Not judged", "Do next", "Source")
 _HEAD = """# Rules
@@ -63,10 +63,10 @@ def _facts_of(file: RuleFile) -> Iterator[str]:
     says_so = "; says when it cannot tell" if hasattr(file, "cannot_tell") else ""
     yield f"- **Severity**: {rule.severity}"
     yield f"- **Needs**: {', '.join(f'`{name}`' for name in rule.needs)}{says_so}"
-    if explains := [_pair(pair, pair.explained) for pair in SUBSUMPTIONS if pair.explaining == rule.id]:
+    if explains := [_pair(how, other) for how in rule.explains for other in how.rules]:
         yield f"- **Explains**: {', '.join(explains)}"
-    if explained := [_pair(pair, pair.explaining) for pair in SUBSUMPTIONS if pair.explained == rule.id]:
-        yield f"- **Explained by**: {', '.join(explained)}"
+    if by := [_pair(how, one.id) for one in RULES.values() for how in one.explains if rule.id in how.rules]:
+        yield f"- **Explained by**: {', '.join(by)}"
     later = f"; an interval later where that is the first after {' or '.join(rule.after)}" if rule.after else ""
     yield f"- **Opens**: when {_intervals(rule.bad_cycles)} it{later}"
     calm = f"after {format_duration(rule.calm_ms)} without it"
@@ -79,8 +79,8 @@ def _intervals(count: int, *, negated: bool = False) -> str:
     return f"{count} intervals in a row {'do not show' if negated else 'show'}"
 
 
-def _pair(pair: Subsumption, other: str) -> str:
-    return f"[{other}](#{other}) ({pair.scope}{', which is then no trouble' if pair.quiets else ''})"
+def _pair(how: Explains, other: str) -> str:
+    return f"[{other}](#{other}) ({how.scope}{', which is then no trouble' if how.quiets else ''})"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,4 @@
-"""All rules: in which order they are told, what they say in any language, which of them mute which.
-
-Subsumption (`subsumption.py`) is another thing: it works within one judgement, and what it explains is no incident of
-its own; an inhibition is between open incidents, whichever interval opened them.
-
-Earlier entries are higher up: they mute what the later ones would tell, never the other way round.
-"""
+"""All rules, found by their files, in the order in which they are told; what they say together."""
 
 from __future__ import annotations
 
@@ -18,10 +12,9 @@ from offsetguard.catalogue.text import Language
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import rules
-from offsetguard.judge.evidence.shares import by_shares
 from offsetguard.judge.evidence.unseen import unseen_facts
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.judge.subsumption import Scope, subsume
+from offsetguard.judge.subsumption import by_shares, subsume
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.verdicts import CannotTell
 
@@ -30,31 +23,6 @@ def rule_title(rule_id: str, language: Language) -> str:
     """Return the headline of a message about several findings of a rule; the id of one that is gone."""
     rule = RULES.get(rule_id)
     return rule_id if rule is None else rule.said("title", language)
-
-
-@dataclass(frozen=True, slots=True)
-class Inhibition:
-    """Open incidents of `muting` mute others within the scope: of the same cluster, all of whose brokers it has, ...
-
-    ... or of the same group and topic; such entries stand last, below those of brokers and clusters.
-    """
-
-    muting: str
-    scope: Scope  # CLUSTER, BROKER or TOPIC
-    variants: tuple[str, ...] = ()  # of the muting rule; empty: all
-    muted: tuple[str, ...] = ()  # rules that it mutes; empty: all
-
-
-INHIBITIONS: tuple[Inhibition, ...] = (
-    # while one of several name servers answers, everything is seen
-    Inhibition("name_server_unreachable", Scope.CLUSTER, variants=("cluster_unseen",)),
-    # masters: a dead slave hides nothing of its master
-    Inhibition("broker_unreachable", Scope.BROKER, variants=("default", "groups_unknown")),
-    # single unanswered requests hide little; brokers without offsets hide every group on them
-    Inhibition("collection_incomplete", Scope.BROKER, variants=("brokers_unseen",)),
-    # a group that has just come back is still behind, and may not have committed yet: give it until the end is told
-    Inhibition("consumer_offline", Scope.TOPIC, muted=("accumulation", "slow_consumption")),
-)
 
 
 class RuleFile(Protocol):
@@ -87,7 +55,11 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
     """Run every rule; the same facts always give the same findings in the same order."""
     facts = _with_verdicts(facts, config)
     findings, cannot_tell = look(facts, config)
-    return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, config)))), tuple(cannot_tell))
+
+    def about_load(part: IntervalFacts) -> Iterator[Finding]:
+        return (finding for file in RULE_FILES if file.RULE.about_load for finding in file.find(part, config))
+
+    return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, about_load)))), tuple(cannot_tell))
 
 
 def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:

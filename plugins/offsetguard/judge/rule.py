@@ -1,13 +1,64 @@
-"""The one shape of all rules: data on top, one `find` method; and what they give: findings, and what none can tell."""
+"""The one shape of all rules: data on top, one `find`; and what they give: findings, and what none can tell.
+
+A rule's file takes the words of its trade from here: `from offsetguard.judge.rule import Finding, Rule, Texts, ...`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
+from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import Language, named_figures, render_text
-from offsetguard.model.verdicts import Explained, Figure, QueueEvidence, Severity
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity, State
+
+__all__ = [
+    "CannotTell",
+    "Explains",
+    "Figure",
+    "Finding",
+    "Mutes",
+    "QueueEvidence",
+    "Rule",
+    "Scope",
+    "Sentence",
+    "Severity",
+    "State",
+    "Texts",
+]
+
+
+class Scope(StrEnum):
+    """What two findings of one cluster must have in common."""
+
+    QUEUES = "same queues"  # of one group and topic: nearly all of the lag lies on the explaining queues
+    TOPIC = "same group and topic"  # a finding about all groups of a topic explains each of them
+    GROUP = "same group"
+    BROKER = "same brokers"  # all brokers of the explained one are among the explaining ones
+    CLUSTER = "same cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Explains:
+    """Whose findings those of a rule explain, within the scope (`subsumption.py`)."""
+
+    scope: Scope
+    rules: tuple[str, ...]  # their ids
+    variants: tuple[str, ...] = ()  # of the explaining rule; empty: all
+    explained_variants: tuple[str, ...] = ()
+    quiets: bool = False  # the explaining finding shows that nothing is wrong, and keeps its own severity
+
+
+@dataclass(frozen=True, slots=True)
+class Mutes:
+    """What open incidents of a rule mute: of the same cluster, all of whose brokers they have, or of the same topic."""
+
+    scope: Scope  # CLUSTER, BROKER or TOPIC
+    variants: tuple[str, ...] = ()  # of the muting rule; empty: all
+    rules: tuple[str, ...] = ()  # that it mutes; empty: all
 
 
 class _Said:
@@ -52,10 +103,46 @@ class Rule(_Said):
     calm_ms: int = 0  # an incident ends only when nothing was found for so long: what comes and goes is one trouble
     bad_cycles: int = 1  # intervals that must show it before anybody is told: more where a single sample can lie
     after: tuple[str, ...] = ()  # ids of rules whose trouble has traces like its own: told one interval after their end
-    never_muted: bool = (
-        False  # no trouble above it hides it: what was lost or moved is no consequence of what is unseen
-    )
+    never_muted: bool = False  # by trouble above it: what was lost or moved is no consequence of what is unseen
     good_cycles: int = 2  # intervals that must show its end, one after the other, before it ends; not with calm_ms
+    explains: tuple[Explains, ...] = ()
+    mutes: Mutes | None = None
+    holds_queues: bool = False  # it accounts for the lag of the queues that it names, and of no others
+    about_load: bool = False  # of the whole group; asked twice where a cause holds some of its queues
+
+    def finding(
+        self,
+        facts: IntervalFacts,
+        figures: Mapping[str, Figure],
+        *,
+        about: tuple[str | None, str | None] = (None, None),
+        severity: Severity | None = None,
+        variant: str = "default",
+        state: str = "OK",
+        queues: tuple[QueueEvidence, ...] = (),
+        broker_names: frozenset[str] = frozenset(),
+        last_event_at: datetime | None = None,
+    ) -> Finding:
+        """Return a finding about a (consumer group, topic), or neither; with the rule's severity unless told."""
+        return Finding(
+            rule=self,
+            cluster=facts.cluster,
+            consumer_group=about[0],
+            topic=about[1],
+            severity=severity or self.severity,
+            figures=figures,
+            queues=queues,
+            variant=variant,
+            state=state,
+            broker_names=broker_names,
+            last_event_at=last_event_at,
+        )
+
+    def cannot_tell(
+        self, because: Sentence, *, consumer_group: str | None = None, brokers: Collection[str] = ()
+    ) -> CannotTell:
+        """Return what the rule cannot tell of a group, or of brokers."""
+        return CannotTell(self.id, consumer_group, frozenset(brokers), because)
 
 
 @dataclass(frozen=True, slots=True)

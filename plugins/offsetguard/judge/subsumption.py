@@ -1,130 +1,42 @@
 """One cause, one finding: findings that another one explains are named under it and taken out of the list.
 
-What explains what is data (`SUBSUMPTIONS`); whether a pair meets in a cluster is decided by its scope. An explanation
-never makes trouble quieter: the explaining finding takes the worst severity of what it explains, except where the pair
-says that nothing is wrong (`quiets`). Of what several findings explain, the first of them names it; of findings that
+What a rule explains is its own data (`Rule.explains`); whether two findings meet is decided by the scope. It never
+makes trouble quieter: the explaining finding takes the worst severity of what it explains, except where its rule says
+that nothing is wrong (`quiets`). Of what several findings explain, the first of them names it; of findings that
 explain each other the first stays. Pure and independent of the order in which the findings come.
+
+A cause explains the queues that it accounts for, no more: the rest of the group is judged by itself. Where it holds
+some of a group's waiting queues (`Rule.holds_queues`: a poison message, a lock, queues that nobody can read), what the
+rules about load say of the whole group is taken back, and they are asked twice (`by_shares`): about these queues,
+which the cause explains (scope QUEUES), and about all others, where what is found stands beside it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
-from offsetguard.judge.rule import Finding
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.rule import Explains, Finding, Scope
+from offsetguard.tables.group_facts import GroupFacts
 
 # How much of a finding's lag must lie on the queues that another one explains: the rest is what healthy queues have.
 _EXPLAINED_SHARE = 0.9
+_COUNTS = ("lag", "effective_lag", "inflight", "available", "lost")
+_RATES = ("cached_message_count", "produce_tps", "consume_tps")
+_Subject = tuple[str, str]  # consumer group, topic
+_Halves = tuple[Sequence[QueueFacts], Sequence[QueueFacts]]  # held by a cause, and all others
 
 
-class Scope(StrEnum):
-    """What two findings of one cluster must have in common."""
-
-    QUEUES = "same queues"  # of one group and topic: nearly all of the lag lies on the explaining queues
-    TOPIC = "same group and topic"  # a finding about all groups of a topic explains each of them
-    GROUP = "same group"
-    BROKER = "same brokers"  # all brokers of the explained one are among the explaining ones
-    CLUSTER = "same cluster"
-
-
-@dataclass(frozen=True, slots=True)
-class Subsumption:
-    """Findings of `explaining` explain those of `explained` within the scope."""
-
-    explaining: str
-    explained: str
-    scope: Scope
-    variants: tuple[str, ...] = ()  # of the explaining rule; empty: all
-    explained_variants: tuple[str, ...] = ()
-    quiets: bool = False  # the explaining finding shows that nothing is wrong, and keeps its own severity
-
-
-def _pairs(explaining: str, scope: Scope, *explained: str, variants: tuple[str, ...] = ()) -> tuple[Subsumption, ...]:
-    return tuple(Subsumption(explaining, rule_id, scope, variants) for rule_id in explained)
-
-
-# A surge of a topic does not explain the backlogs of its groups: it is told to another team than theirs.
-SUBSUMPTIONS: tuple[Subsumption, ...] = (
-    *_pairs("name_server_unreachable", Scope.CLUSTER, "broker_unreachable", "collection_incomplete"),
-    *_pairs(
-        "broker_unreachable",
-        Scope.BROKER,
-        *("collection_incomplete", "slave_behind", "store_slow", "disk_filling", "clock_skew"),
-        *("transactions_not_ended", "delayed_delivery_late"),
-        *("accumulation", "consumer_offline", "never_committed", "membership_disagrees", "lock_contention"),
-        "client_stands_still",
-        "reads_moved_to_slave",
-        variants=("default", "groups_unknown"),  # of masters: a dead slave explains nothing of its master
-    ),
-    *(
-        Subsumption("reads_moved_to_slave", rule_id, Scope.TOPIC, variants=("default", "falls"), quiets=True)
-        for rule_id in ("accumulation", "slow_consumption", "flow_control")
-    ),
-    Subsumption("reads_moved_to_slave", "accumulation", Scope.TOPIC, variants=("not_falling",)),
-    *_pairs("lock_not_released", Scope.QUEUES, "accumulation", "slow_consumption", "lock_contention"),
-    # what stands still after the lock was had has another cause
-    *_pairs("lock_not_released", Scope.QUEUES, "poison_message", "client_stands_still", variants=("waiting", "unheld")),
-    *_pairs("lock_contention", Scope.QUEUES, "accumulation", "slow_consumption"),
-    *_pairs("client_stands_still", Scope.QUEUES, "accumulation", "slow_consumption", "flow_control"),
-    *_pairs("membership_disagrees", Scope.GROUP, "idle_consumers", "lock_contention"),
-    *_pairs("membership_disagrees", Scope.GROUP, "accumulation", "never_committed"),
-    *_pairs("poison_message", Scope.QUEUES, "accumulation", "flow_control", "slow_consumption"),
-    *_pairs("poison_message", Scope.QUEUES, "queue_parallelism_cap", "client_stands_still"),
-    *_pairs("poison_message", Scope.GROUP, "retry_limit_too_high"),
-    *_pairs("queue_parallelism_cap", Scope.TOPIC, "accumulation", "slow_consumption", "idle_consumers"),
-    *_pairs("slow_consumption", Scope.TOPIC, "accumulation", "flow_control"),
-    *_pairs("flow_control", Scope.TOPIC, "accumulation"),
-    *_pairs("handlers_hanging", Scope.TOPIC, "accumulation", "slow_consumption"),
-    *_pairs("consumer_offline", Scope.TOPIC, "accumulation", "never_committed", "unsubscribed_topic"),
-    *_pairs("unsubscribed_topic", Scope.TOPIC, "accumulation", "never_committed"),
-    *_pairs("subscription_mismatch", Scope.TOPIC, "filter_hides_lag"),
-    *_pairs("subscription_mismatch", Scope.TOPIC, "accumulation", variants=("topics_differ",)),
-    *_pairs("subscription_mismatch", Scope.GROUP, "unsubscribed_topic", "idle_consumers"),
-    # each client's heartbeat makes the subscription of the others an older one
-    Subsumption("subscription_mismatch", "membership_disagrees", Scope.GROUP, explained_variants=("pulls_refused",)),
-    *_pairs("read_write_queues_differ", Scope.TOPIC, "never_committed", "idle_consumers"),
-    *_pairs("read_write_queues_differ", Scope.QUEUES, "accumulation", "slow_consumption"),
-    *_pairs(
-        "offset_store_not_persisting",
-        Scope.GROUP,
-        *("offset_moved_by_retention", "messages_lost", "offset_reset", "offsets_violate_invariant"),
-        *("membership_disagrees", "rebalance_noise"),
-    ),
-    *_pairs("membership_disagrees", Scope.GROUP, "rebalance_noise"),
-    *_pairs("queue_recreated", Scope.TOPIC, "offset_reset", "offset_moved_by_retention", "messages_lost"),
-    *_pairs("queue_recreated", Scope.TOPIC, "offsets_violate_invariant"),
-    *_pairs("master_switched", Scope.TOPIC, "offsets_violate_invariant"),
-    # its locks are new: clients that come to it ask for those that others have just taken
-    *_pairs("master_switched", Scope.BROKER, "lock_contention", variants=("default", "read_again")),
-    *_pairs("offset_reset", Scope.TOPIC, "accumulation", "offsets_violate_invariant"),
-    *_pairs("offset_moved_by_retention", Scope.TOPIC, "messages_lost"),
-    # the more urgent news, not the cause: what will be lost, and until when it can be prevented
-    *_pairs("loss_ahead", Scope.TOPIC, "accumulation", "consumer_offline"),
-    # a broker that refuses writes can neither check transactions nor deliver
-    *_pairs("disk_filling", Scope.BROKER, "delayed_delivery_late", variants=("full",)),
-    Subsumption(
-        "disk_filling", "transactions_not_ended", Scope.BROKER, variants=("full",), explained_variants=("unchecked",)
-    ),
-    *_pairs("retry_storm", Scope.GROUP, "dead_letters"),
-    Subsumption("filter_hides_lag", "accumulation", Scope.TOPIC, variants=("default",), quiets=True),
-)
-
-
-def explains(cause: Finding, finding: Finding) -> bool:
-    """Whether one finding explains another one by itself."""
-    pairs = (one for one in SUBSUMPTIONS if (one.explaining, one.explained) == (cause.rule.id, finding.rule.id))
-    return any(_meets(pair, cause, finding) for pair in pairs)
-
-
-def subsume(findings: Iterable[Finding], subsumptions: Sequence[Subsumption] = SUBSUMPTIONS) -> list[Finding]:
+def subsume(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings that no other one explains, each naming all that it explains, directly or through others.
 
     `findings`: those of one cluster, best explanation first (it decides between several).
     """
     ordered = list(findings)
-    explained_by = _edges(ordered, subsumptions)
+    explained_by = _edges(ordered)
     has_cause = {position for found in explained_by.values() for position in found}
     kept: dict[int, Finding] = {}
     settled: set[int] = set()
@@ -137,7 +49,7 @@ def subsume(findings: Iterable[Finding], subsumptions: Sequence[Subsumption] = S
 
 
 def _named(
-    start: int, ordered: Sequence[Finding], edges: Mapping[int, Mapping[int, Subsumption]], settled: set[int]
+    start: int, ordered: Sequence[Finding], edges: Mapping[int, Mapping[int, Explains]], settled: set[int]
 ) -> Finding:
     """Return the finding at `start` with all that it explains and no other finding has named; they become settled."""
     finding = ordered[start]
@@ -146,12 +58,12 @@ def _named(
     reached = deque([(start, False)])
     while reached:
         position, quieted = reached.popleft()
-        for explained, pair in edges.get(position, {}).items():
+        for explained, how in edges.get(position, {}).items():
             if explained in settled:
                 continue
             settled.add(explained)
             named.append(explained)
-            quiet = quieted or pair.quiets
+            quiet = quieted or how.quiets
             reached.append((explained, quiet))
             if not quiet and ordered[explained].severity.rank > severity.rank:
                 severity = ordered[explained].severity
@@ -159,30 +71,36 @@ def _named(
     return replace(finding, severity=severity, explains=explains) if explains else finding
 
 
-def _edges(ordered: Sequence[Finding], subsumptions: Sequence[Subsumption]) -> dict[int, dict[int, Subsumption]]:
-    """Return by position which findings each one explains, and by which pair."""
+def _edges(ordered: Sequence[Finding]) -> dict[int, dict[int, Explains]]:
+    """Return by position which findings each one explains, and by what its rule says."""
     by_rule: dict[str, list[int]] = defaultdict(list)
     by_subject: dict[tuple[str, str | None, str | None], list[int]] = defaultdict(list)
     for position, finding in enumerate(ordered):
         by_rule[finding.rule.id].append(position)
         by_subject[finding.rule.id, finding.consumer_group, None].append(position)
         by_subject[finding.rule.id, None, finding.topic].append(position)
-    edges: dict[int, dict[int, Subsumption]] = defaultdict(dict)
-    for pair in subsumptions:
-        of_the_cluster = pair.scope in (Scope.BROKER, Scope.CLUSTER)
-        for explaining in by_rule.get(pair.explaining, ()):
-            group = ordered[explaining].consumer_group
-            subject = (pair.explained, group, None if group is not None else ordered[explaining].topic)
-            for explained in by_rule.get(pair.explained, ()) if of_the_cluster else by_subject.get(subject, ()):
-                if explained != explaining and _meets(pair, ordered[explaining], ordered[explained]):
-                    edges[explaining].setdefault(explained, pair)
+    edges: dict[int, dict[int, Explains]] = defaultdict(dict)
+    for position, finding in enumerate(ordered):
+        group, topic = finding.consumer_group, None if finding.consumer_group is not None else finding.topic
+        for how in finding.rule.explains:
+            of_the_cluster = how.scope in (Scope.BROKER, Scope.CLUSTER)
+            for rule_id in how.rules:
+                near = by_rule.get(rule_id, ()) if of_the_cluster else by_subject.get((rule_id, group, topic), ())
+                for explained in near:
+                    if explained != position and _meets(how, finding, ordered[explained]):
+                        edges[position].setdefault(explained, how)
     return edges
 
 
-def _meets(pair: Subsumption, explaining: Finding, explained: Finding) -> bool:
-    said = not pair.variants or explaining.variant in pair.variants
-    asked = not pair.explained_variants or explained.variant in pair.explained_variants
-    return said and asked and explaining.cluster == explained.cluster and _MEETS[pair.scope](explaining, explained)
+def _explains(cause: Finding, finding: Finding) -> bool:
+    """Whether one finding explains another one by itself."""
+    return any(finding.rule.id in how.rules and _meets(how, cause, finding) for how in cause.rule.explains)
+
+
+def _meets(how: Explains, explaining: Finding, explained: Finding) -> bool:
+    said = not how.variants or explaining.variant in how.variants
+    asked = not how.explained_variants or explained.variant in how.explained_variants
+    return said and asked and explaining.cluster == explained.cluster and _MEETS[how.scope](explaining, explained)
 
 
 def _same_group(explaining: Finding, explained: Finding) -> bool:
@@ -219,3 +137,83 @@ _MEETS: dict[Scope, Callable[[Finding, Finding], bool]] = {
     Scope.BROKER: _same_brokers,
     Scope.CLUSTER: lambda explaining, explained: explaining.cluster == explained.cluster,
 }
+
+
+def by_shares(
+    findings: Sequence[Finding], facts: IntervalFacts, about_load: Callable[[IntervalFacts], Iterable[Finding]]
+) -> list[Finding]:
+    """Return the findings, those about load in two parts where a cause accounts for some of a group's queues.
+
+    `about_load`: what the rules about load find in facts.
+    """
+    of_load = {(one.consumer_group, one.topic) for one in findings if one.rule.about_load}
+    causes = [one for one in findings if one.rule.holds_queues and one.queues]
+    shares = {}
+    for subject, queues in (queues_by_group(facts) if causes else {}).items():
+        held, others = _halves(subject, queues, causes)
+        if subject in of_load and any(map(_waits, held)) and any(map(_waits, others)):
+            shares[subject] = held, others
+    if not shares:
+        return list(findings)
+    kept = [one for one in findings if not one.rule.about_load or (one.consumer_group, one.topic) not in shares]
+    of_held, of_others = (
+        [one for one in about_load(_part(facts, shares, inside=inside)) if (one.consumer_group, one.topic) in shares]
+        for inside in (True, False)
+    )
+    told = {_subject(one) for one in of_others}
+    explained = [one for one in of_held if _subject(one) not in told or any(_explains(cause, one) for cause in causes)]
+    return [*kept, *explained, *of_others]
+
+
+def _subject(finding: Finding) -> tuple[str, str | None, str | None]:
+    return finding.rule.id, finding.consumer_group, finding.topic
+
+
+def _halves(
+    subject: _Subject, queues: Iterable[QueueFacts], causes: Iterable[Finding]
+) -> tuple[list[QueueFacts], list[QueueFacts]]:
+    """Part a group's queues into those that a cause names, of the group or of all groups of the topic, and others."""
+    group, topic = subject
+    concerning = [one for one in causes if one.topic == topic and one.consumer_group in (None, group)]
+    named = {evidence.message_queue for one in concerning for evidence in one.queues}
+    held: list[QueueFacts] = []
+    others: list[QueueFacts] = []
+    for queue in queues:
+        (held if queue.message_queue in named else others).append(queue)
+    return held, others
+
+
+def _part(facts: IntervalFacts, shares: Mapping[_Subject, _Halves], *, inside: bool) -> IntervalFacts:
+    """Return the facts in which these groups have only the queues that are held, or only all others."""
+    left_out = {
+        (queue.consumer_group, queue.message_queue)
+        for held, others in shares.values()
+        for queue in (others if inside else held)
+    }
+    return replace(
+        facts,
+        queues=tuple(one for one in facts.queues if (one.consumer_group, one.message_queue) not in left_out),
+        groups=tuple(
+            _group(one, *shares[one.consumer_group, one.topic], inside=inside)
+            if (one.consumer_group, one.topic) in shares
+            else one
+            for one in facts.groups
+        ),
+    )
+
+
+def _group(group: GroupFacts, held: Sequence[QueueFacts], others: Sequence[QueueFacts], *, inside: bool) -> GroupFacts:
+    """Return a group's row with the figures of the held queues, or without them. How many queues it has stays."""
+
+    def share(total: float | None, figures: Iterable[float | None]) -> float | None:
+        of_held = sum(figure or 0 for figure in figures)
+        return None if total is None else of_held if inside else max(0, total - of_held)
+
+    ages = [one.lag_ms for one in (held if inside else others) if one.lag_ms is not None]
+    counts = {name: share(getattr(group, name), [getattr(one.offsets, name) for one in held]) for name in _COUNTS}
+    rates = {name: share(getattr(group, name), [getattr(one, name) for one in held]) for name in _RATES}
+    return replace(group, lag_ms=max(ages, default=None), **counts, **rates)  # type: ignore[arg-type]
+
+
+def _waits(queue: QueueFacts) -> bool:
+    return (queue.offsets.effective_lag or 0) > 0

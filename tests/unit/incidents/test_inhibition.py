@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.decide.incidents.muting import Inhibitors
-from offsetguard.judge.registry import INHIBITIONS, RULES
-from offsetguard.judge.subsumption import Scope
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Scope
 from offsetguard.model.notification import MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.judging.records import an_incident
@@ -34,15 +34,16 @@ def test_a_case_is_muted_as_it_says(case: dict[str, Any]) -> None:
 
 
 def test_the_data_names_rules_and_variants_that_there_are() -> None:
-    for one in INHIBITIONS:
-        assert set(one.variants) <= RULES[one.muting].texts.keys() | {"cluster_unseen", "default"}, one
-        assert set(one.muted) <= RULES.keys(), one
-        assert one.scope in (Scope.BROKER, Scope.CLUSTER, Scope.TOPIC)
-    wide = [one.scope is not Scope.TOPIC for one in INHIBITIONS]
-    assert wide == sorted(wide, reverse=True), "those of a topic stand below the others"
+    for rule in RULES.values():
+        if rule.mutes is not None:
+            assert set(rule.mutes.variants) <= set(rule.texts), rule.id
+            assert set(rule.mutes.rules) <= RULES.keys(), rule.id
+            assert rule.mutes.scope in (Scope.BROKER, Scope.CLUSTER, Scope.TOPIC)
 
 
-sources = st.sampled_from([(one.muting, (one.variants or ("default",))[0]) for one in INHIBITIONS])
+sources = st.sampled_from(
+    [(rule.id, (rule.mutes.variants or ("default",))[0]) for rule in RULES.values() if rule.mutes]
+)
 brokers = st.frozensets(st.sampled_from(["broker-a", "broker-b"])).map(lambda names: tuple(sorted(names)))
 anything = st.builds(
     lambda source, on, number: an_incident(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.judge.registry import RULES
-from offsetguard.judge.rule import Finding, Rule
-from offsetguard.judge.subsumption import SUBSUMPTIONS, Scope, Subsumption, subsume
+from offsetguard.judge.rule import Explains, Finding, Rule, Scope
+from offsetguard.judge.subsumption import subsume
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard_peers.judging.records import said
@@ -31,6 +32,7 @@ INVENTED = {
     )
     for name in "abcd"
 }
+Pair = tuple[str, Explains]  # the explaining rule, and whom it explains
 Queues = dict[tuple[str, int], int | None]
 
 
@@ -44,17 +46,26 @@ def finding(rule_id: str, group: str | None = "g", topic: str | None = "t", **mo
     return Finding(INVENTED[rule_id], "demo", group, topic, queues=evidence, **fields)
 
 
-def kept(findings: Sequence[Finding], *pairs: Subsumption) -> dict[str, list[str]]:
+def kept(findings: Sequence[Finding], *pairs: Pair) -> dict[str, list[str]]:
     """Return by rule id of what stays which rules it explains."""
-    return {one.rule.id: [named.rule_id for named in one.explains] for one in subsume(findings, pairs)}
+    return {one.rule.id: [named.rule_id for named in one.explains] for one in subsumed(findings, pairs)}
 
 
-def pair(explaining: str, explained: str, scope: Scope = Scope.TOPIC, **more: Any) -> Subsumption:
-    return Subsumption(explaining, explained, scope, **more)
+def pair(explaining: str, explained: str, scope: Scope = Scope.TOPIC, **more: Any) -> Pair:
+    return explaining, Explains(scope, (explained,), **more)
+
+
+def subsumed(findings: Sequence[Finding], pairs: Sequence[Pair]) -> list[Finding]:
+    """Subsume findings whose rules explain what the pairs say."""
+    by_id = {
+        rule.id: replace(rule, explains=tuple(how for explaining, how in pairs if explaining == rule.id))
+        for rule in INVENTED.values()
+    }
+    return subsume([replace(one, rule=by_id[one.rule.id]) for one in findings])
 
 
 def test_what_is_explained_is_named_and_nowhere_else() -> None:
-    (one,) = subsume([finding("b"), finding("a")], [pair("a", "b")])
+    (one,) = subsumed([finding("b"), finding("a")], [pair("a", "b")])
     assert one.rule.id == "a"
     assert [(e.rule_id, e.consumer_group, e.topic, e.summary) for e in one.explains] == [("b", "g", "t", "b of g")]
 
@@ -105,20 +116,20 @@ def test_what_two_causes_explain_is_named_once_by_the_first() -> None:
 def test_a_scope_says_what_two_findings_must_have_in_common(
     scope: Scope, explaining: Finding, explained: Finding, *, meet: bool
 ) -> None:
-    assert len(subsume([explaining, explained], [pair("a", "b", scope)])) == (1 if meet else 2)
+    assert len(subsumed([explaining, explained], [pair("a", "b", scope)])) == (1 if meet else 2)
 
 
 def test_a_pair_may_hold_for_some_variants_only() -> None:
     findings = [finding("a"), finding("b")]
-    assert len(subsume(findings, [pair("a", "b", variants=("other",))])) == 2
-    assert len(subsume(findings, [pair("a", "b", explained_variants=("other",))])) == 2
-    assert len(subsume(findings, [pair("a", "b", variants=("default",), explained_variants=("default",))])) == 1
+    assert len(subsumed(findings, [pair("a", "b", variants=("other",))])) == 2
+    assert len(subsumed(findings, [pair("a", "b", explained_variants=("other",))])) == 2
+    assert len(subsumed(findings, [pair("a", "b", variants=("default",), explained_variants=("default",))])) == 1
 
 
 def test_an_explanation_is_as_severe_as_what_it_explains_unless_it_shows_that_nothing_is_wrong() -> None:
     findings = [finding("b", severity=Severity.CRITICAL), finding("a", severity=Severity.INFO)]
-    (loud,) = subsume(findings, [pair("a", "b")])
-    (quiet,) = subsume(findings, [pair("a", "b", quiets=True)])
+    (loud,) = subsumed(findings, [pair("a", "b")])
+    (quiet,) = subsumed(findings, [pair("a", "b", quiets=True)])
     assert (loud.severity, quiet.severity) == (Severity.CRITICAL, Severity.INFO)
 
 
@@ -136,7 +147,7 @@ findings_of_a_cluster = st.lists(
 )
 pairs = st.lists(
     st.builds(
-        Subsumption,
+        pair,
         st.sampled_from("abcd"),
         st.sampled_from("abcd"),
         st.sampled_from([Scope.CLUSTER, Scope.TOPIC, Scope.GROUP, Scope.BROKER]),
@@ -147,27 +158,29 @@ pairs = st.lists(
 
 @given(findings=findings_of_a_cluster, given_pairs=pairs)
 def test_nothing_is_lost_nothing_is_named_twice_and_no_severity_falls(
-    findings: list[Finding], given_pairs: list[Subsumption]
+    findings: list[Finding], given_pairs: list[Pair]
 ) -> None:
-    left = subsume(findings, given_pairs)
+    left = subsumed(findings, given_pairs)
     subjects = [(one.rule.id, one.consumer_group, one.topic) for one in left]
     subjects += [(named.rule_id, named.consumer_group, named.topic) for one in left for named in one.explains]
     assert sorted(subjects, key=str) == sorted(((f.rule.id, f.consumer_group, f.topic) for f in findings), key=str)
     assert bool(left) == bool(findings)
     assert max((f.severity.rank for f in left), default=0) == max((f.severity.rank for f in findings), default=0)
-    assert left == subsume(findings, given_pairs)
+    assert left == subsumed(findings, given_pairs)
     for one in left:
-        assert not one.explains or any(pair.explaining == one.rule.id for pair in given_pairs)
+        assert not one.explains or any(explaining == one.rule.id for explaining, _ in given_pairs)
 
 
-def test_every_pair_names_rules_and_variants_that_there_are() -> None:
-    rules = RULES
-    for one in SUBSUMPTIONS:
-        assert set(one.variants) <= set(rules[one.explaining].texts), one
-        assert set(one.explained_variants) <= set(rules[one.explained].texts), one
+def test_a_rule_explains_rules_and_variants_that_there_are() -> None:
+    for rule in RULES.values():
+        for how in rule.explains:
+            assert set(how.variants) <= set(rule.texts), rule.id
+            for explained in how.rules:
+                assert explained != rule.id
+                assert set(how.explained_variants) <= set(RULES[explained].texts), (rule.id, explained)
 
 
-def test_no_rule_explains_itself_and_no_pair_stands_twice() -> None:
-    assert not [pair for pair in SUBSUMPTIONS if pair.explaining == pair.explained]
-    pairs_of_rules = [(pair.explaining, pair.explained, pair.variants) for pair in SUBSUMPTIONS]
-    assert len(pairs_of_rules) == len(set(pairs_of_rules))
+def test_nothing_is_explained_twice_by_a_rule() -> None:
+    for rule in RULES.values():
+        told = [(how.variants, explained) for how in rule.explains for explained in how.rules]
+        assert len(told) == len(set(told)), rule.id

@@ -1,6 +1,7 @@
 """What keeps an incident from being told: open trouble above it, silences, quiet hours, maintenance. Pure.
 
-Inhibition: open trouble of a broker or a cluster mutes the incidents below it. Pure; the pairs are data.
+Inhibition: open trouble of a broker or a cluster mutes the incidents below it. Pure; what a rule mutes is its own data
+(`Rule.mutes`), and rules that are told first are higher up. Those that mute within a topic stand below all others.
 
 Source: prometheus/alertmanager, inhibit/inhibit.go. Unlike there, what is muted is counted in the message of what
 mutes it, and what was told before it was muted still tells of its end.
@@ -19,79 +20,81 @@ Source: Alertmanager's timeinterval/timeinterval.go has neither spans over midni
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config.routes import Maintenance, QuietHours
-from offsetguard.judge.registry import INHIBITIONS, RULES, Inhibition
-from offsetguard.judge.subsumption import Scope
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Mutes, Scope
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import Mute, MuteReason
 from offsetguard.model.silence import Silence
 from offsetguard.model.verdicts import Severity
 
-_MUTING = frozenset(one.muting for one in INHIBITIONS)
+_Level = tuple[bool, int]  # in a topic only, place: the lowest is the highest up
 
 
 def can_mute(incident: Incident) -> bool:
     """Whether an incident is of a kind that mutes others."""
-    return incident.subject.rule_id in _MUTING
+    return _level(incident.subject.rule_id) is not None
 
 
 class Inhibitors:
     """The open incidents that mute others, highest first."""
 
-    def __init__(self, open_incidents: Iterable[Incident], inhibitions: Sequence[Inhibition] = INHIBITIONS) -> None:
+    def __init__(self, open_incidents: Iterable[Incident]) -> None:
         """Find them once: thousands of incidents may ask."""
-        found: list[tuple[int, Inhibition, Incident]] = []
-        self._of_topics: dict[tuple[str, str | None, str | None], tuple[int, Inhibition, Incident]] = {}
-        levels: dict[str, list[tuple[int, Inhibition]]] = {}
-        for level, one in enumerate(inhibitions):
-            levels.setdefault(one.muting, []).append((level, one))
+        found: list[tuple[_Level, Mutes, Incident]] = []
+        self._of_topics: dict[tuple[str, str | None, str | None], tuple[_Level, Mutes, Incident]] = {}
         for incident in open_incidents:
-            for level, one in levels.get(incident.subject.rule_id, ()):
-                if not _mutes_at_all(incident, one):
-                    continue
-                if one.scope is Scope.TOPIC:  # there may be thousands, and each concerns few
-                    self._of_topics[_topic_of(incident)] = (level, one, incident)
-                else:
-                    found.append((level, one, incident))
+            rule, level = RULES.get(incident.subject.rule_id), _level(incident.subject.rule_id)
+            if rule is None or rule.mutes is None or level is None or not _mutes_at_all(incident, rule.mutes):
+                continue
+            if rule.mutes.scope is Scope.TOPIC:  # there may be thousands, and each concerns few
+                self._of_topics[_topic_of(incident)] = (level, rule.mutes, incident)
+            else:
+                found.append((level, rule.mutes, incident))
         self._found = sorted(found, key=lambda entry: (entry[0], entry[2].incident_id))
-        self._lowest_level = {rule_id: entries[0][0] for rule_id, entries in levels.items()}
 
     def mute(self, incident: Incident) -> Mute | None:
         """Return what mutes an open incident; the highest, when several would."""
         rule = RULES.get(incident.subject.rule_id)
         if rule is not None and rule.never_muted:
             return None
-        own_level = self._lowest_level.get(incident.subject.rule_id)
+        own_level = _level(incident.subject.rule_id)
         of_topic = self._of_topics.get(_topic_of(incident))
-        for level, inhibition, source in (*self._found, *([] if of_topic is None else [of_topic])):
+        for level, mutes, source in (*self._found, *([] if of_topic is None else [of_topic])):
             if own_level is not None and own_level <= level:
                 return None
-            if _is_below(incident, source, inhibition):
+            if _is_below(incident, source, mutes):
                 return Mute(MuteReason.INHIBITION, source.incident_id, source.evidence.summary)
         return None
 
 
-def _mutes_at_all(source: Incident, inhibition: Inhibition) -> bool:
+def _level(rule_id: str) -> _Level | None:
+    """Return how low a rule's incidents stand that mute others; None: they mute nothing."""
+    rule = RULES.get(rule_id)
+    return None if rule is None or rule.mutes is None else (rule.mutes.scope is Scope.TOPIC, rule.place)
+
+
+def _mutes_at_all(source: Incident, mutes: Mutes) -> bool:
     """Only what is told to somebody may mute; trouble that is no more than INFO is told to nobody.
 
     What people keep back is left out by the audience, which knows who would hear of it.
     """
-    said = not inhibition.variants or source.evidence.variant in inhibition.variants
+    said = not mutes.variants or source.evidence.variant in mutes.variants
     return said and source.is_open and source.evidence.severity.is_sent
 
 
-def _is_below(incident: Incident, source: Incident, inhibition: Inhibition) -> bool:
+def _is_below(incident: Incident, source: Incident, mutes: Mutes) -> bool:
     if incident.subject.cluster != source.subject.cluster:
         return False
-    if inhibition.muted and incident.subject.rule_id not in inhibition.muted:
+    if mutes.rules and incident.subject.rule_id not in mutes.rules:
         return False
-    if inhibition.scope is Scope.CLUSTER:
+    if mutes.scope is Scope.CLUSTER:
         return True
-    if inhibition.scope is Scope.TOPIC:
+    if mutes.scope is Scope.TOPIC:
         return _topic_of(incident) == _topic_of(source)
     brokers = incident.evidence.broker_names
     return bool(brokers) and brokers <= source.evidence.broker_names

@@ -22,8 +22,7 @@ from offsetguard.judge.evidence.backlog_trend import backlog_trend
 from offsetguard.judge.evidence.judged_groups import judged_groups, longest_ms, longest_silence, unseen_brokers
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity, State
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, State, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
@@ -146,6 +145,7 @@ RULE = Rule(
     recovered="recovered: the lag is within its limits again",
     recovered_zh="已恢复：堆积回到允许范围内",
     after=("consumer_offline",),  # who has just come back stood still because nobody was there
+    about_load=True,
 )
 
 
@@ -159,11 +159,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         loud = judged.above_limit or judged.stands_still(facts.now)
         soon = trend.drained_ms is not None and (trend.drained_ms <= policy.window_ms or judged.is_newcomer)
         soon = soon or (trend.variant == "default" and judged.is_newcomer)
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             severity=RULE.severity if loud and not soon else Severity.INFO,
             variant=_variant(judged.group, trend.variant),
             state=trend.state.value,
@@ -195,5 +193,4 @@ def _variant(group: GroupFacts, variant: str) -> str:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say which brokers' queues are not known."""
-    del config
     yield from unseen_brokers(RULE.id, facts)

@@ -18,9 +18,8 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
 from offsetguard.model.gaps import UnseenBrokerFacts
-from offsetguard.model.verdicts import Severity
 
 _DO_NEXT = (
     "See whether the broker process runs and whether this host reaches its address; then "
@@ -76,6 +75,21 @@ RULE = Rule(
     peak="group_count",
     recovered="the broker answers again",
     recovered_zh="Broker 已恢复应答",
+    explains=(
+        # of masters: a dead slave explains nothing of its master
+        Explains(
+            Scope.BROKER,
+            (
+                *("collection_incomplete", "slave_behind", "store_slow", "disk_filling", "clock_skew"),
+                *("transactions_not_ended", "delayed_delivery_late"),
+                *("accumulation", "consumer_offline", "never_committed", "membership_disagrees", "lock_contention"),
+                *("client_stands_still", "reads_moved_to_slave"),
+            ),
+            variants=("default", "groups_unknown"),
+        ),
+    ),
+    # masters: a dead slave hides nothing of its master
+    mutes=Mutes(Scope.BROKER, variants=("default", "groups_unknown")),
 )
 
 
@@ -88,11 +102,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         yield _of_masters(facts, config, missing)
         return
     noted = [one for one in facts.unseen_brokers if (one.broker_name, one.broker_id) in missing.dead_slaves]
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=Severity.INFO if _just_gone(facts, missing.dead_slaves, noted) else Severity.WARNING,
         variant="slaves",
         state="AT_RISK",
@@ -113,11 +124,8 @@ def _of_masters(facts: IntervalFacts, config: Config, missing: Unanswered) -> Fi
     groups = sorted({group for one in noted for group in one.consumer_groups})
     # a group lies on several brokers: the names tell how many there are, as far as all are named
     count = max(len(groups), *counts) if counts else None
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    return RULE.finding(
+        facts,
         severity=Severity.INFO if _just_gone(facts, dead, noted) else RULE.severity,
         variant="groups_unknown" if count is None else "default",
         state="UNKNOWN",

@@ -31,8 +31,7 @@ from offsetguard.judge.evidence.judged_groups import (
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.evidence.window_progress import RECENTLY
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity, State
+from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, State, Texts
 
 _SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
 _SUMMARY_ZH = "{consumer_group} 的客户端 {client_id} 在 {topic} 上停止消费：{effective_lag:messages} 条消息等待"
@@ -82,6 +81,8 @@ RULE = Rule(
     group_needs=("effective_lag",),
     recovered="the queues of that client move again",
     recovered_zh="该客户端的队列已恢复推进",
+    holds_queues=True,
+    explains=(Explains(Scope.QUEUES, ("accumulation", "slow_consumption", "flow_control")),),
 )
 
 
@@ -106,12 +107,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if not standing:
             continue
         client_id, queues = max(standing.items(), key=lambda one: (_waiting(one[1]), one[0]))
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             variant="silent" if client_id in (group.silent_client_ids or ()) else "default",
             state=State.STALLED.value,
             figures={

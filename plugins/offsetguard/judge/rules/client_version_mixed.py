@@ -17,8 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 from offsetguard.sources.rocketmq.codes import version_name
 
 _ROLLING = timedelta(minutes=30)
@@ -51,7 +50,6 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group, whatever its topics."""
-    del config
     seen: set[str] = set()
     for group in facts.groups:
         versions = _mixed(group.client_versions or ())
@@ -59,12 +57,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if group.consumer_group in seen or not versions or rolling or group.system_group:
             continue
         seen.add(group.consumer_group)
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=None,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, None),
             figures={"versions": ", ".join(versions), "online_client_count": group.online_client_count},
         )
 

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 SAME_WITHIN_MS = 3_000  # brokers whose clocks agree
@@ -94,12 +92,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         return
     worst = wrong[0]
     own = len(wrong) == len(told) > 1 and _agree(wrong)
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
-        severity=RULE.severity,
+    yield RULE.finding(
+        facts,
         variant="own_clock" if own else "default" if _skew(worst) > 0 else "behind",
         state="ANOMALY",
         figures={
@@ -114,11 +108,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not say for how long they have run."""
-    del config
     for one in facts.brokers:
         if one.answered and one.clock_ahead_ms is None:
-            because = Sentence("clock_untold", broker=_name(one))
-            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+            yield RULE.cannot_tell(Sentence("clock_untold", broker=_name(one)), brokers={one.broker_name})
 
 
 def _worst_first(broker: BrokerFacts) -> tuple[int, str, int]:

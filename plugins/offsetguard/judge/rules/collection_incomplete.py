@@ -16,8 +16,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Finding, Mutes, Rule, Scope, Severity, Texts
 
 RULE = Rule(
     id="collection_incomplete",
@@ -57,6 +56,8 @@ RULE = Rule(
     peak="gap_count",
     recovered="everything that was asked for answered again",
     recovered_zh="所有请求均已恢复应答",
+    # single unanswered requests hide little; brokers without offsets hide every group on them
+    mutes=Mutes(Scope.BROKER, variants=("brokers_unseen",)),
 )
 
 
@@ -69,11 +70,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     behind = [gap for gap in missing.rest if gap.broker_name in brokers]
     new = is_new(behind if brokers else missing.rest, facts)
     severity = Severity.CRITICAL if brokers else RULE.severity
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=Severity.INFO if new else severity,
         variant="brokers_unseen" if brokers else "default",
         state="UNKNOWN",

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 
 _SHOWN_LENGTH = 500  # of the first mistake
 
@@ -53,12 +52,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     if facts.config_problem is None:
         return
     problems = facts.config_problem.splitlines()
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
-        severity=RULE.severity,
+    yield RULE.finding(
+        facts,
         state="UNKNOWN",
         figures={"first_problem": problems[0][:_SHOWN_LENGTH], "problem_count": len(problems)},
     )

@@ -32,10 +32,9 @@ from offsetguard.judge.evidence.judged_groups import (
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import GRACE
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Mutes, Rule, Scope, Severity, State, Texts
 from offsetguard.judge.windows.figures import EVENLY
 from offsetguard.model.remembered import Absences
-from offsetguard.model.verdicts import CannotTell, Severity, State
 
 _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
@@ -125,6 +124,9 @@ RULE = Rule(
     group_needs=("effective_lag", "online_client_count"),
     recovered="recovered: clients are online, or nothing waits any more",
     recovered_zh="已恢复：有客户端在线，或不再有消息等待",
+    explains=(Explains(Scope.TOPIC, ("accumulation", "never_committed", "unsubscribed_topic")),),
+    # a group that has just come back is still behind, and may not have committed yet: give it until the end is told
+    mutes=Mutes(Scope.TOPIC, rules=("accumulation", "slow_consumption")),
 )
 
 
@@ -139,11 +141,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
         group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=one_look)
         at_most = Severity.INFO if _is_not_told_yet(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
             variant=variant,
             state=State.STOPPED.value,
@@ -225,5 +225,4 @@ def _variant(known: Absences | None, facts: IntervalFacts, *, one_look: bool) ->
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say which brokers' queues are not known."""
-    del config
     yield from unseen_brokers(RULE.id, facts)

@@ -16,8 +16,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import UNLIMITED
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
 _DEFAULT_RETRIES = 16  # of a client that sends a message back
@@ -62,12 +61,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group."""
     for group in each_group(facts):
         if (group.dead_letter_growth or 0) > 0:
-            yield Finding(
-                rule=RULE,
-                cluster=facts.cluster,
-                consumer_group=group.consumer_group,
-                topic=None,
-                severity=RULE.severity,
+            yield RULE.finding(
+                facts,
+                about=(group.consumer_group, None),
                 state="LOST",
                 figures={
                     "dead_letter_growth": group.dead_letter_growth,
@@ -92,5 +88,4 @@ def _retry_limit(group: GroupFacts) -> int | None:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the groups whose dead letters could not be compared with those of the round before."""
-    del config
     yield from growth_unknown(facts, RULE.id, "dead_letter_growth")

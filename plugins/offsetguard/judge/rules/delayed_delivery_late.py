@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 TIMER_LATE_MS = 120_000  # the wheel is read each second
@@ -97,11 +95,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     variant = min((variant for variant, _ in found), key=_WORST_FIRST.index)
     brokers = [one for its, one in found if its == variant]
     worst = max(brokers, key=lambda one: (one.delayed_late_count or 0, one.timer_behind_ms or 0, one.broker_name))
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=Severity.INFO if variant == "catching_up" else RULE.severity,
         variant=variant,
         state="AT_RISK",
@@ -126,11 +121,9 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 
     Requests without an answer are told as such, by collection_incomplete.
     """
-    del config
     for one in facts.brokers:
         if one.delayed_message_count and one.delayed_late_count is None:
-            because = Sentence("delayed_late_unknown", broker=one.broker_name)
-            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+            yield RULE.cannot_tell(Sentence("delayed_late_unknown", broker=one.broker_name), brokers={one.broker_name})
 
 
 def _variant(broker: BrokerFacts) -> str | None:

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import broker_retentions
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.forecasts.broker_retentions import DEFAULT_FORCED_PERCENT, forced_ratio
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.forecast import Basis
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.broker_facts import BrokerFacts
 
 REFUSED_RATIO = 0.90  # diskSpaceWarningLevelRatio: from here on writes are refused
@@ -98,6 +96,11 @@ RULE = Rule(
     recovered="the disk has room again",
     recovered_zh="磁盘空间已恢复",
     calm_ms=30 * 60_000,  # where files go by force, the disk hovers about the limit
+    explains=(
+        # a broker that refuses writes can neither check transactions nor deliver
+        Explains(Scope.BROKER, ("delayed_delivery_late",), variants=("full",)),
+        Explains(Scope.BROKER, ("transactions_not_ended",), variants=("full",), explained_variants=("unchecked",)),
+    ),
 )
 _WORST_FIRST = ("full", "forced", "not_forced", "default")
 
@@ -113,11 +116,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     )
     low, high = _forced_in(ahead.get(worst.broker_name)) if variant == "default" else (None, None)
     forced = forced_ratio(worst)
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=Severity.CRITICAL if variant == "full" else RULE.severity,
         variant=variant,
         state="AT_RISK",
@@ -137,11 +137,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not tell how full their disk is."""
-    del config
     for one in facts.brokers:
         if one.answered and one.commit_log_disk_ratio is None:
-            because = Sentence("disk_untold", broker=_name(one))
-            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+            yield RULE.cannot_tell(Sentence("disk_untold", broker=_name(one)), brokers={one.broker_name})
 
 
 def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention], soon_ms: int) -> str | None:

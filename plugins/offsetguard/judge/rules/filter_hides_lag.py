@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import FilterEstimate, estimate_for
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import above_limit, states_of
-from offsetguard.model.verdicts import CannotTell, Severity, State
 from offsetguard.tables.group_facts import GroupFacts
 
 HIDES_LITTLE = 0.5
@@ -71,6 +69,7 @@ RULE = Rule(
     group_needs=("effective_lag",),
     recovered="its lag is small again, or the share that matches is no longer known",
     recovered_zh="堆积已变小，或匹配比例已无法得知",
+    explains=(Explains(Scope.TOPIC, ("accumulation",), variants=("default",), quiets=True),),
 )
 
 
@@ -83,12 +82,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         estimate = _estimate(group, own, topics)
         if estimate is None or estimate.hit_ratio > HIDES_LITTLE or (group.effective_lag or 0) < policy.lag_floor:
             continue
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             variant="behind" if _is_behind(facts, group, estimate, policy) else "default",
             figures={
                 "effective_lag": group.effective_lag,
@@ -129,5 +125,4 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         own = queues.get((group.consumer_group, group.topic), [])
         unknown = _estimate(group, own, topics) is None
         if unknown and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
-            because = Sentence("hit_ratio_unknown")
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)
+            yield RULE.cannot_tell(Sentence("hit_ratio_unknown"), consumer_group=group.consumer_group)

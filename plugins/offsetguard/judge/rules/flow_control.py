@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.window_progress import moves
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.log_kinds import FLOW_CONTROL, SILENCE
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.tables.log_facts import LogLineFacts
 
 _SLOW = "it is slow, not stalled, and its memory stays bounded."
@@ -73,12 +71,13 @@ RULE = Rule(
     peak="cached_message_count",
     recovered="the clients pull again without pauses",
     recovered_zh="客户端已恢复拉取",
+    about_load=True,
+    explains=(Explains(Scope.TOPIC, ("accumulation",)),),
 )
 
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with full caches that are worked off."""
-    del config
     lines, queues = _recent_lines(facts), queues_by_group(facts)
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
     groups = {(group.consumer_group, group.topic): group for group in facts.groups}
@@ -93,12 +92,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         worst = max(full, key=lambda one: (one.cached_message_count or 0, one.message_queue), default=None)
         queue_count = len({queue.message_queue for queue in full} | {_queue(line) for line in said})
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=topic,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(consumer_group, topic),
             variant="default" if worst else "logged",
             figures={
                 "full_queue_count": queue_count,
@@ -122,7 +118,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         untold = (group.told_client_count or 0) < (group.online_client_count or 0)
         said = (group.consumer_group, group.topic) in lines
         if judged and untold and not said and above_limit(group, policy):
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("caches_untold"))
+            yield RULE.cannot_tell(Sentence("caches_untold"), consumer_group=group.consumer_group)
 
 
 def _recent_lines(facts: IntervalFacts) -> Mapping[tuple[str, str], list[LogLineFacts]]:

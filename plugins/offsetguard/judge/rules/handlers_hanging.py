@@ -14,12 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
 RULE = Rule(
@@ -53,6 +51,7 @@ RULE = Rule(
     group_needs=("pop_inflight",),
     recovered="the group finishes messages again, or has none in process",
     recovered_zh="消费组已恢复完成消息，或没有处理中的消息",
+    explains=(Explains(Scope.TOPIC, ("accumulation", "slow_consumption")),),
 )
 
 
@@ -64,12 +63,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         unfinished = facts.now - group.pop_unfinished_since
         allowed_ms = config.policy(facts.cluster, group.consumer_group).max_lag_ms
         if unfinished >= timedelta(milliseconds=allowed_ms):
-            yield Finding(
-                rule=RULE,
-                cluster=facts.cluster,
-                consumer_group=group.consumer_group,
-                topic=_topic(facts, group),
-                severity=RULE.severity,
+            yield RULE.finding(
+                facts,
+                about=(group.consumer_group, _topic(facts, group)),
                 state="STALLED",
                 figures={
                     "pop_inflight": group.pop_inflight,
@@ -83,10 +79,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name POP groups of which nobody tells how much is in process; without clients there is nothing to process."""
-    del config
     for group in _pop_groups(facts):
         if group.pop_inflight is None and group.online_client_count != 0:
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("pop_in_process_untold"))
+            yield RULE.cannot_tell(Sentence("pop_in_process_untold"), consumer_group=group.consumer_group)
 
 
 def _pop_groups(facts: IntervalFacts) -> Iterator[GroupFacts]:

@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
-from offsetguard.model.verdicts import CannotTell, Severity
 
 _IDLE = (
     "{consumer_group} has {online_client_count} clients for {queue_count} queue{queue_count:plural}: "
@@ -77,11 +75,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         short = (group for group in one.topics if is_short_of_queues(facts, config, group))
         lagging = [group for group in short if above_limit(group, policy)]
         worst = max(lagging, key=lambda group: group.effective_lag or 0, default=None)
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=one.consumer_group,
-            topic=one.topics[0].topic if len(one.topics) == 1 else None,
+        yield RULE.finding(
+            facts,
+            about=(one.consumer_group, one.topics[0].topic if len(one.topics) == 1 else None),
             severity=Severity.WARNING if lagging else RULE.severity,
             variant="behind" if lagging else "default",
             state="FALLING_BEHIND" if lagging else "OK",
@@ -103,7 +99,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         policy = config.policy(facts.cluster, one.consumer_group)
         matters = any(above_limit(group, policy) for group in one.topics)
         if matters and one.thread_count is None and (one.online_client_count or 0) > one.queue_count:
-            yield CannotTell(RULE.id, one.consumer_group, frozenset(), Sentence("held_queues_untold"))
+            yield RULE.cannot_tell(Sentence("held_queues_untold"), consumer_group=one.consumer_group)
 
 
 def _idle_client_count(one: GroupCapacity, facts: IntervalFacts) -> int:

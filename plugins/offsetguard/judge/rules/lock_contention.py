@@ -32,9 +32,8 @@ from offsetguard.judge.evidence.lock_holders import (
 )
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
 from offsetguard.judge.evidence.unheld_queues import unheld_queues
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
-from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence, Severity
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
 
@@ -126,6 +125,8 @@ RULE = Rule(
     peak="stood_still_ms",
     recovered="over: no clients contend for a queue's lock",
     recovered_zh="已结束：不再有客户端争抢队列锁",
+    holds_queues=True,
+    explains=(Explains(Scope.QUEUES, ("accumulation", "slow_consumption")),),
 )
 
 
@@ -160,7 +161,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name groups whose clients waited long for locks of nobody knows whom."""
-    del config
     yield from unknown_holders(facts, RULE.id, LONG_MS)
 
 
@@ -219,12 +219,9 @@ def _finding(  # noqa: PLR0917 the parts of one finding
 ) -> Finding:
     group, topic = subject
     doubled = next((one.doubled_client_ids for one in facts.groups if one.consumer_group == group), None)
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=group,
-        topic=topic,
-        severity=RULE.severity,
+    return RULE.finding(
+        facts,
+        about=(group, topic),
         variant=variant,
         state="STALLED",
         figures={

@@ -20,9 +20,8 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP, Holder, brokers_of, evidence_of, holder_of, waits_for_messages
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.model.rebalance_lock import LOCK_INTERVALS_PER_LIFE
-from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 from offsetguard.tables.group_facts import GroupFacts
 
 _BOTH = (
@@ -133,12 +132,9 @@ def _finding(
     figures: Mapping[str, Figure],
     queues: tuple[QueueEvidence, ...] = (),
 ) -> Finding:
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=group.consumer_group,
-        topic=group.topic if variant == "renewed_late" else None,
-        severity=RULE.severity,
+    return RULE.finding(
+        facts,
+        about=(group.consumer_group, group.topic if variant == "renewed_late" else None),
         variant=variant,
         state="AT_RISK",
         figures=figures,

@@ -32,9 +32,8 @@ from offsetguard.judge.evidence.lock_holders import (
 )
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.unheld_queues import UnheldQueues, unheld_queues
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
-from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.log_facts import LockWaitFacts
 
 _QUEUES = "{queue_count} queue{queue_count:plural} of {on_brokers}"
@@ -110,6 +109,12 @@ RULE = Rule(
     peak="stood_still_ms",
     recovered="over: no client waits for the lock of a client that has gone",
     recovered_zh="已结束：不再有客户端等待已离线客户端的锁",
+    holds_queues=True,
+    explains=(
+        Explains(Scope.QUEUES, ("accumulation", "slow_consumption", "lock_contention")),
+        # what stands still after the lock was had has another cause
+        Explains(Scope.QUEUES, ("poison_message", "client_stands_still"), variants=("waiting", "unheld")),
+    ),
 )
 
 
@@ -126,11 +131,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: lock_contention
         if unheld.subject not in told and not unheld.outlasts_any_lock and not of_one_id:
             group, topic = unheld.subject
-            yield Finding(
-                rule=RULE,
-                cluster=facts.cluster,
-                consumer_group=group,
-                topic=topic,
+            yield RULE.finding(
+                facts,
+                about=(group, topic),
                 severity=Severity.INFO if _is_a_rebalance(unheld, facts) else RULE.severity,
                 variant="unheld",
                 state="STALLED",
@@ -141,7 +144,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name groups whose clients waited for locks of nobody knows whom."""
-    del config
     yield from unknown_holders(facts, RULE.id, REBALANCE_INTERVAL_MS)
 
 
@@ -174,11 +176,9 @@ def _finding(
     shown = max(ongoing, key=lambda one: stood_still_ms(one, facts.now)) if ongoing else longest
     lag = sum(lag for one in queues if isinstance(lag := one.figures["effective_lag"], int))
     matters = _matters(facts, config, subject=subject, stood_still_ms=stood_still_ms(longest, facts.now), lag=lag)
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=group,
-        topic=topic,
+    return RULE.finding(
+        facts,
+        about=(group, topic),
         severity=RULE.severity if matters else Severity.INFO,
         variant="waiting" if ongoing else "default",
         last_event_at=None if ongoing else max((one.ended_at or one.last_refused_at for one in waits), default=None),

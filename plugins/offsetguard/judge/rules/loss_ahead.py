@@ -16,15 +16,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.forecasts import forecasts
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import (
+    CannotTell,
+    Explains,
+    Finding,
+    QueueEvidence,
+    Rule,
+    Scope,
+    Sentence,
+    Severity,
+    State,
+    Texts,
+)
 from offsetguard.model.forecast import Basis, Forecast
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
 _WHAT = (
     "Consumer group {consumer_group} ({online_client_count} clients online) will lose messages of topic {topic} on "
@@ -99,6 +108,10 @@ RULE = Rule(
     recovered="no message is about to be lost any more",
     recovered_zh="不再有消息即将丢失",
     calm_ms=15 * 60_000,  # how old the oldest message is, is not asked in every round
+    explains=(
+        # the more urgent news, not the cause: what will be lost, and until when it can be prevented
+        Explains(Scope.TOPIC, ("accumulation", "consumer_offline")),
+    ),
 )
 _AT_ONCE_MS = 60_000  # "in 1 min" is what people are told of a loss that may come at any moment
 _VARIANTS = {Basis.RESERVED_TIME: "default", Basis.DISK: "disk"}
@@ -113,12 +126,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         first, worst = risks[0]
         brokers = frozenset(queue.message_queue.broker_name for _, queue in risks)
         place = worst.message_queue
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=judged.group.consumer_group,
-            topic=judged.group.topic,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(judged.group.consumer_group, judged.group.topic),
             variant=_VARIANTS.get(first.basis, "observed"),
             state=State.AT_RISK,
             figures={
@@ -140,13 +150,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that could not be seen, and masters that did not tell of their commit log."""
-    del config
     yield from unseen_brokers(RULE.id, facts)
     yield from tiered_brokers(RULE.id, facts)
     for broker in facts.brokers:
         if broker.broker_id == 0 and broker.answered and broker.commit_log_max_offset is None:
-            because = Sentence("commit_log_untold", broker=broker.broker_name)
-            yield CannotTell(RULE.id, None, frozenset({broker.broker_name}), because)
+            yield RULE.cannot_tell(
+                Sentence("commit_log_untold", broker=broker.broker_name), brokers={broker.broker_name}
+            )
 
 
 def _risks(judged: JudgedGroup) -> Iterator[tuple[Forecast, QueueFacts]]:

@@ -29,9 +29,8 @@ from offsetguard.judge.evidence.lookups import master_changes, message_models, n
 from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, Causes, came_with_switch, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.queue_state import QueueState
 
@@ -116,6 +115,11 @@ RULE = Rule(
     peak="skipped",
     recovered="over: the master did not change again",
     recovered_zh="已结束：主节点没有再次切换",
+    explains=(
+        Explains(Scope.TOPIC, ("offsets_violate_invariant",)),
+        # its locks are new: clients that come to it ask for those that others have just taken
+        Explains(Scope.BROKER, ("lock_contention",), variants=("default", "read_again")),
+    ),
 )
 
 
@@ -137,11 +141,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         evidence = _skip_evidence(skipped) or beyond_evidence(one.cut_queues) or move_evidence(one.cut_requests)
         brokers = {queue.message_queue.broker_name for queue in evidence} | {m.broker_name for m in one.cut_requests}
         concerned = {name: at for name, at in changed.items() if name in brokers}
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=topic,
+        yield RULE.finding(
+            facts,
+            about=(consumer_group, topic),
             severity=Severity.CRITICAL if skipped else Severity.WARNING,
             variant="skipped" if skipped else "cut",
             state="LOST",
@@ -161,12 +163,8 @@ def _of_masters(
 ) -> Finding:
     groups = sorted({move.consumer_group for move in read_again})
     again = {"repeated": move_figures(read_again)["repeated"]} if read_again else {}
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
-        severity=RULE.severity,
+    return RULE.finding(
+        facts,
         variant="read_again" if read_again else "default",
         figures={
             **_figures(facts, config, changed),

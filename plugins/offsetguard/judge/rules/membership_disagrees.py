@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import (
@@ -25,9 +24,8 @@ from offsetguard.judge.evidence.rebalance_spells import (
     lasted,
     line_figures,
 )
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.log_kinds import NOT_IN_MEMBERS
-from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
 
 _STABLE = "although no client came or went since {changed_at:moment}"
@@ -92,12 +90,16 @@ RULE = Rule(
     peak="lasted_ms",
     recovered="the brokers agree about its members again",
     recovered_zh="各 Broker 上的成员已一致",
+    explains=(
+        Explains(
+            Scope.GROUP, ("idle_consumers", "lock_contention", "accumulation", "never_committed", "rebalance_noise")
+        ),
+    ),
 )
 
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group; lists that differ tell more than log lines."""
-    del config
     changes, boot = last_changes(facts), last_boot(facts)
     told = set()
     for group in facts.groups:
@@ -117,12 +119,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def _differing(facts: IntervalFacts, group: GroupFacts, lasted_ms: int) -> Finding:
     missing = group.missing_members or ()
     changed_at = last_changes(facts).get(group.consumer_group)
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=group.consumer_group,
-        topic=None,
-        severity=RULE.severity,
+    return RULE.finding(
+        facts,
+        about=(group.consumer_group, None),
         state="UNKNOWN",
         figures={
             "lasted_ms": lasted_ms,
@@ -140,12 +139,9 @@ def _logged(facts: IntervalFacts, consumer_group: str, noise: GroupNoise) -> Fin
     spans = [span for line in lines if (span := lasted(line, noise.changed_at)) is not None]
     brokers = sorted({line.broker_name for line in lines if line.broker_name})
     count, clients = line_figures(lines)
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=consumer_group,
-        topic=None,
-        severity=RULE.severity,
+    return RULE.finding(
+        facts,
+        about=(consumer_group, None),
         variant="not_in_members" if lost else "pulls_refused",
         state="UNKNOWN",
         figures={
@@ -161,7 +157,5 @@ def _logged(facts: IntervalFacts, consumer_group: str, noise: GroupNoise) -> Fin
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which masters the lists of members are not known."""
-    del config
     if facts.unseen_broker_names:
-        because = Sentence("members_not_seen")
-        yield CannotTell(RULE.id, None, facts.unseen_broker_names, because)
+        yield RULE.cannot_tell(Sentence("members_not_seen"), brokers=facts.unseen_broker_names)

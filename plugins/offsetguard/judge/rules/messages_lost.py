@@ -22,9 +22,8 @@ from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups,
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.pace import most_committed
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
 _GONE = (
     "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} queues (worst: "
@@ -126,11 +125,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         shown = gone or handed_out
         shown.sort(key=lambda one: (-one[0], one[1].message_queue))
         worst = shown[0][1]
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if variant == "in_process" else RULE.severity,
             variant=variant,
             state=State.LOST.value,
@@ -197,6 +194,5 @@ def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say which brokers' queues are not known, and which ones' messages may be kept elsewhere."""
-    del config
     yield from unseen_brokers(RULE.id, facts)
     yield from tiered_brokers(RULE.id, facts)

@@ -16,8 +16,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
 
 RULE = Rule(
     id="name_server_unreachable",
@@ -57,6 +56,9 @@ RULE = Rule(
     table=("silent", "reasons"),
     recovered="the name servers answer again",
     recovered_zh="NameServer 已恢复应答",
+    explains=(Explains(Scope.CLUSTER, ("broker_unreachable", "collection_incomplete")),),
+    # while one of several name servers answers, everything is seen
+    mutes=Mutes(Scope.CLUSTER, variants=("cluster_unseen",)),
 )
 
 
@@ -67,11 +69,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         return
     silent = sorted({gap.address for gap in gaps})
     severity = Severity.CRITICAL if facts.cluster_unseen else RULE.severity
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=Severity.INFO if is_new(gaps, facts) else severity,
         variant="cluster_unseen" if facts.cluster_unseen else "default",
         state="UNKNOWN" if facts.cluster_unseen else "AT_RISK",

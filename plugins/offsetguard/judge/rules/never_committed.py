@@ -19,9 +19,8 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
 from offsetguard.judge.evidence.lookups import name_servers_of
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
 
 _KEPT = "{kept:messages} message{kept:plural}"
 
@@ -68,11 +67,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         queues, group = judged.by_rule("never_committed"), judged.group
         if not queues or not group.online_client_count or is_subscribed(group) is False:
             continue
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             severity=RULE.severity if _lasts(judged, queues, facts) else Severity.INFO,
             state=State.NEVER_COMMITTED.value,
             figures={
@@ -109,5 +106,4 @@ def _lasts(judged: JudgedGroup, queues: Sequence[QueueFacts], facts: IntervalFac
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say which brokers' queues are not known."""
-    del config
     yield from unseen_brokers(RULE.id, facts)

@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections, unread_events
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 
 _WORST = (
     "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "
@@ -71,6 +69,7 @@ RULE = Rule(
     peak="lost",
     recovered="over: no offset of it was moved by retention since; what was lost stays lost",
     recovered_zh="已结束：此后没有位点因过期清理而移动；丢失的消息无法找回",
+    explains=(Explains(Scope.TOPIC, ("messages_lost",)),),
 )
 
 
@@ -78,11 +77,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) that was overtaken within the look-back window."""
     for (consumer_group, topic), one in causes(facts, config).items():
         if one.overtaken:
-            yield Finding(
-                rule=RULE,
-                cluster=facts.cluster,
-                consumer_group=consumer_group,
-                topic=topic,
+            yield RULE.finding(
+                facts,
+                about=(consumer_group, topic),
                 severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
                 variant="broadcasting" if one.model == BROADCASTING else "default",
                 state="LOST",
@@ -96,6 +93,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name brokers of whose corrections nobody was told; a clustering group's show between two samples as well."""
     if unread := unread_events(facts):
-        yield CannotTell(RULE.id, None, unread, Sentence("events_not_read"))
+        yield RULE.cannot_tell(Sentence("events_not_read"), brokers=unread)
     if silent := silent_about_corrections(facts, config):
-        yield CannotTell(RULE.id, None, silent, Sentence("overtaken_not_logged"))
+        yield RULE.cannot_tell(Sentence("overtaken_not_logged"), brokers=silent)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
@@ -24,8 +23,7 @@ from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import is_to_the_end, moment, move_evidence, move_figures, reset_figures
 from offsetguard.judge.evidence.unseen import is_first_look
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Figure, Severity
+from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 
 _WORST = "(worst: queue {worst_queue}, from {requested_offset:messages} to {corrected_offset:messages})"
 _ORDERED = (
@@ -117,6 +115,7 @@ RULE = Rule(
     peak="repeated",
     recovered="over: no offset of it was set since",
     recovered_zh="已结束：此后没有位点被重置",
+    explains=(Explains(Scope.TOPIC, ("accumulation", "offsets_violate_invariant")),),
 )
 
 
@@ -127,11 +126,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if variant is not None:
             figures = _figures(one, variant)
             moves = one.not_persisted if variant == "set_back_again" else one.moved_back
-            yield Finding(
-                rule=RULE,
-                cluster=facts.cluster,
-                consumer_group=consumer_group,
-                topic=topic,
+            yield RULE.finding(
+                facts,
+                about=(consumer_group, topic),
                 severity=Severity.CRITICAL if any(map(beyond, one.set_beyond)) else RULE.severity,
                 variant=variant,
                 state={"set_beyond": "ANOMALY", "to_the_end": "OK"}.get(variant, "REWOUND"),
@@ -144,9 +141,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say so of a first look: there is nothing yet that it could be compared with."""
-    del config
     if is_first_look(facts):
-        yield CannotTell(RULE.id, None, frozenset(), Sentence("offsets_seen_once"))
+        yield RULE.cannot_tell(Sentence("offsets_seen_once"))
 
 
 def _variant(one: Causes) -> str | None:

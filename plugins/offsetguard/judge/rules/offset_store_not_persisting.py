@@ -14,15 +14,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.log_kinds import FILE_NOT_WRITTEN
-from offsetguard.model.verdicts import CannotTell, Figure, Severity
 from offsetguard.tables.log_facts import LogLineFacts
 
 _LOOPED = (
@@ -94,6 +92,19 @@ RULE = Rule(
     peak="lost",
     recovered="no client of it asked for the same offset again within the look-back window",
     recovered_zh="回看窗口内没有客户端反复请求同一位点",
+    explains=(
+        Explains(
+            Scope.GROUP,
+            (
+                "offset_moved_by_retention",
+                "messages_lost",
+                "offset_reset",
+                "offsets_violate_invariant",
+                "membership_disagrees",
+                "rebalance_noise",
+            ),
+        ),
+    ),
 )
 
 
@@ -107,11 +118,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         told.add(consumer_group)
         loses = any(move.corrected_offset > move.requested_offset for move in one.not_persisted)
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=topic,
+        yield RULE.finding(
+            facts,
+            about=(consumer_group, topic),
             # messages are lost, and it goes on until somebody mends the disk
             severity=Severity.CRITICAL if one.model == BROADCASTING and loses else RULE.severity,
             variant="default" if one.model == BROADCASTING else "model_unknown",
@@ -157,4 +166,4 @@ def _only_logged(facts: IntervalFacts, told: set[str]) -> Iterator[Finding]:
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Where no broker tells of corrections: 5.x writes no event, and nobody reads its log."""
     if silent := silent_about_corrections(facts, config):
-        yield CannotTell(RULE.id, None, silent, Sentence("no_log_is_read"))
+        yield RULE.cannot_tell(Sentence("no_log_is_read"), brokers=silent)

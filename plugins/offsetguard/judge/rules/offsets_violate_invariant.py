@@ -20,9 +20,8 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.beyond_end import beyond
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, online_clients, queues_by_group
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
-from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 
 _ON_QUEUES = "on {queue_count} queue{queue_count:plural} of topic {topic}"
 _WORST = "(worst: queue {broker_name}/{queue_id}, "
@@ -117,11 +116,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if worst is None or models.get(consumer_group) == "BROADCASTING":
             continue
         variant, state, telling = worst
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=topic,
+        yield RULE.finding(
+            facts,
+            about=(consumer_group, topic),
             severity=Severity.WARNING if variant == "consumer_beyond_pull" else RULE.severity,
             variant=variant,
             state=state,

@@ -13,14 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity, State
+from offsetguard.judge.rule import (
+    CannotTell,
+    Explains,
+    Finding,
+    QueueEvidence,
+    Rule,
+    Scope,
+    Sentence,
+    Severity,
+    State,
+    Texts,
+)
 from offsetguard.tables.group_facts import GroupFacts
 
 _BLOCKED = (
@@ -77,6 +86,14 @@ RULE = Rule(
     peak="blocked_ms",
     recovered="the queue's committed offset moves again",
     recovered_zh="该队列的消费位点已恢复推进",
+    holds_queues=True,
+    explains=(
+        Explains(
+            Scope.QUEUES,
+            ("accumulation", "flow_control", "slow_consumption", "queue_parallelism_cap", "client_stands_still"),
+        ),
+        Explains(Scope.GROUP, ("retry_limit_too_high",)),
+    ),
 )
 
 
@@ -91,7 +108,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name groups with queues that stand still, of whose clients nobody knows what they do."""
-    del config
     stalled = {
         (queue.consumer_group, queue.message_queue.topic)
         for queue in facts.queues
@@ -100,18 +116,15 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         untold = group.told_client_count is None and bool(group.online_client_count) and group.consumption != POP
         if untold and group.orderly is not False and (group.consumer_group, group.topic) in stalled:
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), Sentence("blocked_untold"))
+            yield RULE.cannot_tell(Sentence("blocked_untold"), consumer_group=group.consumer_group)
 
 
 def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: Sequence[BlockedQueue]) -> Finding:
     worst, blocked_ms = blocked[0]
     place = worst.message_queue
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=group.consumer_group,
-        topic=group.topic,
-        severity=RULE.severity,
+    return RULE.finding(
+        facts,
+        about=(group.consumer_group, group.topic),
         variant="default" if group.consume_failed_tps else "hanging",
         state="STALLED",
         figures={

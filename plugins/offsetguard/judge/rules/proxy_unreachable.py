@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 
 RULE = Rule(
     id="proxy_unreachable",
@@ -51,11 +50,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     gaps = unanswered(facts, config).proxies
     silent = sorted({gap.address for gap in gaps})
     if silent:
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=None,
-            topic=None,
+        yield RULE.finding(
+            facts,
             severity=Severity.INFO if is_new(gaps, facts) else RULE.severity,
             state="UNKNOWN",
             figures={"silent": names(silent), "silent_count": len(silent), "reasons": reasons(gaps)},

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group, rocketmq_cluster_of
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
+from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
 _CAP = (
@@ -67,6 +65,8 @@ RULE = Rule(
     peak="effective_lag",
     recovered="the group catches up, or has as many queues as threads",
     recovered_zh="消费组已追上，或队列数不少于线程数",
+    about_load=True,
+    explains=(Explains(Scope.TOPIC, ("accumulation", "slow_consumption", "idle_consumers")),),
 )
 
 
@@ -89,7 +89,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Name orderly groups that fall behind, of which not every client told its threads."""
     for one in capacities(facts):
         if one.orderly and one.thread_count is None and any(is_short_of_queues(facts, config, g) for g in one.topics):
-            yield CannotTell(RULE.id, one.consumer_group, frozenset(), Sentence("threads_untold"))
+            yield RULE.cannot_tell(Sentence("threads_untold"), consumer_group=one.consumer_group)
 
 
 def _waiting_count(capacity: GroupCapacity) -> int:
@@ -106,11 +106,9 @@ def _finding(
     threads = capacity.thread_count or 0
     waiting = [queue for queue in suspects if (queue.offsets.effective_lag or 0) > 0]
     waiting.sort(key=lambda queue: (-(queue.offsets.effective_lag or 0), queue.message_queue))
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=capacity.consumer_group,
-        topic=None if group is None else group.topic,
+    return RULE.finding(
+        facts,
+        about=(capacity.consumer_group, None if group is None else group.topic),
         severity=RULE.severity if group is None else Severity.WARNING,
         variant="default" if group is None else "behind",
         state="OK" if group is None else "FALLING_BEHIND",

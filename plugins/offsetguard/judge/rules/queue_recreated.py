@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end, was_beyond
@@ -22,8 +21,7 @@ from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import Causes, causes
 from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import is_first_look
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Figure, Severity
+from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 
 _RESET = (
     "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
@@ -81,6 +79,11 @@ RULE = Rule(
     peak="beyond",
     recovered="recovered: no end fell since, and no offset lies beyond an end",
     recovered_zh="已恢复：此后没有最大位点回退，也没有位点超出最大位点",
+    explains=(
+        Explains(
+            Scope.TOPIC, ("offset_reset", "offset_moved_by_retention", "messages_lost", "offsets_violate_invariant")
+        ),
+    ),
 )
 
 
@@ -91,11 +94,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         figures = _figures(one)
         queues = [*one.recreated, *one.committed_beyond]
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=topic,
+        yield RULE.finding(
+            facts,
+            about=(consumer_group, topic),
             severity=Severity.CRITICAL if any(map(was_beyond, queues)) else RULE.severity,
             variant="default" if one.recreated else "beyond_end",
             state="ANOMALY",
@@ -108,9 +109,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say so of a first look: there is nothing yet that it could be compared with."""
-    del config
     if is_first_look(facts):
-        yield CannotTell(RULE.id, None, frozenset(), Sentence("ends_seen_once"))
+        yield RULE.cannot_tell(Sentence("ends_seen_once"))
 
 
 def _figures(one: Causes) -> dict[str, Figure]:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import capacities
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.tables.facts import TopicFacts
 
 _NUMBERS = (
@@ -97,6 +95,11 @@ RULE = Rule(
     peak="unreadable_message_count",
     recovered="read and write queues are equal again, or the topic is gone",
     recovered_zh="读写队列数已一致，或主题已不存在",
+    holds_queues=True,
+    explains=(
+        Explains(Scope.TOPIC, ("never_committed", "idle_consumers")),
+        Explains(Scope.QUEUES, ("accumulation", "slow_consumption")),
+    ),
 )
 
 
@@ -115,11 +118,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which topics it was not seen whether they are being shrunk."""
-    del config
     for topic in facts.topics:
         used_unknown = topic.unwritten_queues_used is None and topic.topic_kind == "normal"
         if topic.unwritten_queue_count and not topic.unreadable_queue_count and used_unknown:
-            yield CannotTell(RULE.id, None, frozenset(), Sentence("queues_between_unknown", topic=topic.topic))
+            yield RULE.cannot_tell(Sentence("queues_between_unknown", topic=topic.topic))
 
 
 def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Finding:
@@ -155,11 +157,9 @@ def _finding(
     online_client_count: int | None = None,
     effective_lag: int | None = None,
 ) -> Finding:
-    return Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=topic.topic,
+    return RULE.finding(
+        facts,
+        about=(None, topic.topic),
         severity=severity,
         variant=variant,
         state="ANOMALY" if variant == "default" else "OK",

@@ -15,17 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
 from offsetguard.judge.evidence.window_progress import LagTrend, lag_trend
 from offsetguard.judge.forecasts import forecasts
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.forecast import Forecast
-from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
 
 LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst
@@ -117,6 +115,15 @@ RULE = Rule(
     table=("effective_lag", "get_tps", "slave_get_tps", "master_get_tps", "slave_read_since", "slave_behind_bytes"),
     recovered="it reads from the masters again",
     recovered_zh="已恢复从主节点读取",
+    explains=(
+        Explains(
+            Scope.TOPIC,
+            ("accumulation", "slow_consumption", "flow_control"),
+            variants=("default", "falls"),
+            quiets=True,
+        ),
+        Explains(Scope.TOPIC, ("accumulation",), variants=("not_falling",)),
+    ),
 )
 
 
@@ -134,11 +141,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         trend, since = lag_trend(there, group.slave_read_since), group.slave_read_since
         early = trend is None or since is None or facts.now - since < LEAST_SERVED
         variant = _variant(group, trend, drain, policy, early=early)
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if variant == "not_falling" else RULE.severity,
             variant=variant,
             state="FALLING_BEHIND" if variant == "not_falling" else "OK",
@@ -191,5 +196,4 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         unseen = group.in_detail and group.reads_moved_to_slave is None and group.unseen_rate_count
         if unseen and above_limit(group, config.policy(facts.cluster, group.consumer_group)):
-            because = Sentence("slave_rates_not_seen")
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)
+            yield RULE.cannot_tell(Sentence("slave_rates_not_seen"), consumer_group=group.consumer_group)

@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import group_noise, line_figures
 from offsetguard.judge.evidence.unseen import is_log_read
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.model.log_kinds import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
-from offsetguard.model.verdicts import CannotTell, Severity
 
 _NORMAL = (
     "{line_count:messages} log line{line_count:plural} about consumer group {consumer_group} between "
@@ -75,7 +73,6 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group with such lines."""
-    del config
     for consumer_group, noise in group_noise(facts):
         recent = [line for line in noise.lines if facts.now - line.last_at <= REMEMBERED]
         lines = [line for line in recent if line not in noise.lasting]
@@ -83,12 +80,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if count < FEW_LINES and all(line.kind not in OF_CLIENTS for line in lines):
             continue
         missing, _ = line_figures([line for line in lines if line.kind == NOT_IN_MEMBERS])
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=consumer_group,
-            topic=None,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(consumer_group, None),
             variant="default" if noise.changed_at else "change_not_seen",
             figures={
                 "line_count": count,
@@ -109,4 +103,4 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     started = {one.consumer_group: one.newest_client_start_at for one in facts.groups if one.newest_client_start_at}
     for consumer_group, at in sorted(started.items()):
         if facts.now - at <= REMEMBERED:
-            yield CannotTell(RULE.id, consumer_group, frozenset(), Sentence("start_not_logged"))
+            yield RULE.cannot_tell(Sentence("start_not_logged"), consumer_group=consumer_group)

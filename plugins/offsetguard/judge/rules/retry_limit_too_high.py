@@ -18,8 +18,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, blocked_queues
 from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import Severity
+from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 
 _DO_NEXT = (
     "Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that fails as often goes "
@@ -80,7 +79,6 @@ _RETRY_MS = 1_000  # suspendCurrentQueueTimeMillis
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group, whatever its topics; of several, one whose queues are blocked."""
-    del config
     suspects = queues_by_group(facts)
     found: dict[str, Finding] = {}
     for group in facts.groups:
@@ -92,11 +90,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
         if group.consumer_group in found and not blocked:
             continue
-        found[group.consumer_group] = Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic if blocked else None,
+        found[group.consumer_group] = RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic if blocked else None),
             severity=Severity.WARNING if blocked else RULE.severity,
             variant="blocking" if blocked else "unlimited" if limit == UNLIMITED else "default",
             state="STALLED" if blocked else "OK",

@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.known_figures import sum_of_known
-from offsetguard.model.verdicts import CannotTell, Severity
 
 LEAST_RETRY_TPS = 5.0
 LEAST_SHARE = 0.1  # of what is consumed
@@ -76,6 +75,7 @@ RULE = Rule(
     recovered="no more than a few of its messages fail",
     recovered_zh="失败的消息已很少",
     calm_ms=5 * 60_000,  # retries come in waves: 10 s, 30 s, 1 min, 2 min ... after the failure
+    explains=(Explains(Scope.GROUP, ("dead_letters",)),),
 )
 
 
@@ -97,12 +97,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         share = 1.0 if not consume_tps else min(1.0, retry_tps / consume_tps)
         if consume_tps is not None and share < LEAST_SHARE:
             continue
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=None,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, None),
             variant="consumption_unknown" if consume_tps is None else "default",
             state="FALLING_BEHIND",
             figures={
@@ -119,5 +116,4 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the groups whose retries could not be compared with those of the round before."""
-    del config
     yield from growth_unknown(facts, RULE.id, "retry_growth")

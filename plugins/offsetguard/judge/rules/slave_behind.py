@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 LEAST_BYTES = 64 * 2**20
@@ -97,11 +95,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     late.sort(key=lambda one: (-(one.slave_behind_bytes or 0), one.broker_name, one.broker_id))
     started = all(one.boot_at is not None and facts.now - one.boot_at < CATCHES_UP for one in late)
     behind_ms = _behind_ms(late[0], masters.get(late[0].broker_name))
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=Severity.INFO if started else RULE.severity,
         variant="catching_up" if started else "standing_still" if behind_ms is None else "default",
         state="AT_RISK",
@@ -119,11 +114,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the slaves that answered, and of which one of the two commit-log ends was not seen."""
-    del config
     for one in facts.brokers:
         if one.broker_id != 0 and one.answered and one.slave_behind_bytes is None:
-            because = Sentence("slave_distance_unknown", broker=_name(one))
-            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+            yield RULE.cannot_tell(Sentence("slave_distance_unknown", broker=_name(one)), brokers={one.broker_name})
 
 
 def _is_late(slave: BrokerFacts, master: BrokerFacts | None, least_ms: int) -> bool:

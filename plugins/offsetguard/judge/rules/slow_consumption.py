@@ -16,15 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.evidence.window_progress import RECENTLY, finishes_messages, most_moves
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
-from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
 
 _LAG = (
@@ -79,6 +77,8 @@ RULE = Rule(
     group_needs=("effective_lag",),
     recovered="recovered: most of what waits is no longer in process at clients",
     recovered_zh="已恢复：堆积的消息大多已不在客户端处理中",
+    about_load=True,
+    explains=(Explains(Scope.TOPIC, ("accumulation", "flow_control")),),
 )
 
 
@@ -98,12 +98,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
         advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
-            severity=RULE.severity,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             variant="held_back" if held else "default",
             state="FALLING_BEHIND" if above_limit(group, policy) else "OK",
             figures={
@@ -183,5 +180,4 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
             and _in_process(group) is None
             and above_limit(group, config.policy(facts.cluster, group.consumer_group))
         ):
-            because = Sentence("in_process_untold")
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)
+            yield RULE.cannot_tell(Sentence("in_process_untold"), consumer_group=group.consumer_group)

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 BUSY_MS = 1_000  # osPageCacheBusyTimeOutMills: from here on the broker refuses writes
@@ -75,17 +73,13 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slow brokers."""
-    del config
     slow = sorted((one for one in facts.brokers if _signals(one)), key=_worst_first)
     if not slow:
         return
     worst = slow[0]
     lasting = any(_is_lasting(one) for one in slow)
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=RULE.severity if lasting else Severity.INFO,
         variant="default" if lasting else "a_moment",
         state="AT_RISK",
@@ -105,11 +99,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not tell these figures."""
-    del config
     for one in facts.brokers:
         if one.answered and one.page_cache_lock_time_ms is None and one.pull_queue_head_wait_ms is None:
-            because = Sentence("store_untold", broker=_name(one))
-            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+            yield RULE.cannot_tell(Sentence("store_untold", broker=_name(one)), brokers={one.broker_name})
 
 
 def _signals(broker: BrokerFacts) -> int:

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, queues_by_group
 from offsetguard.judge.evidence.mismatch_kind import begun_at, mismatch_kind
 from offsetguard.judge.evidence.move_figures import passed_by, passed_evidence, skipped_at_most
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.log_facts import SubscriptionFacts
 
 _DIFFER = (
@@ -113,6 +111,13 @@ RULE = Rule(
     peak="passed",
     recovered="all its clients subscribe to the same",
     recovered_zh="所有客户端的订阅关系已一致",
+    explains=(
+        Explains(Scope.TOPIC, ("filter_hides_lag",)),
+        Explains(Scope.TOPIC, ("accumulation",), variants=("topics_differ",)),
+        Explains(Scope.GROUP, ("unsubscribed_topic", "idle_consumers")),
+        # each client's heartbeat makes the subscription of the others an older one
+        Explains(Scope.GROUP, ("membership_disagrees",), explained_variants=("pulls_refused",)),
+    ),
 )
 
 
@@ -127,11 +132,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         variant = mismatch_kind(one, facts.now, counted=bool(passed), broadcasting=broadcasting)
         if variant is None or one.consumer_group in pop:
             continue
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=one.consumer_group,
-            topic=one.topic,
+        yield RULE.finding(
+            facts,
+            about=(one.consumer_group, one.topic),
             severity=_severity(variant, one),
             variant=variant,
             state="OK" if variant == "rolling" else "LOST",
@@ -167,12 +170,10 @@ def _listed(expressions: tuple[str, ...]) -> str:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which groups that were looked at in detail not all clients told what they subscribe to."""
-    del config
     seen = set()
     for group in facts.groups:
         online, told = group.online_client_count or 0, group.told_client_count or 0
         asked = group.in_detail and group.consumption != "pop" and not group.system_group
         if asked and online > 1 and told < online and group.consumer_group not in seen:
             seen.add(group.consumer_group)
-            because = Sentence("subscriptions_partly_told")
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)
+            yield RULE.cannot_tell(Sentence("subscriptions_partly_told"), consumer_group=group.consumer_group)

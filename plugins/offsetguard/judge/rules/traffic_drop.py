@@ -25,8 +25,7 @@ from offsetguard.judge.evidence.usual_traffic import (
     judged_hours,
     not_yet_usual,
 )
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
 WRITTEN_LATELY = timedelta(hours=6)
 
@@ -83,11 +82,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         last = written_at.get(hour.topic)
         lately = last is not None and last >= hour.hour_start_at - WRITTEN_LATELY
         nothing = hour.hour_tps <= NEARLY_NOTHING * hour.usual_tps
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=None,
-            topic=hour.topic,
+        yield RULE.finding(
+            facts,
+            about=(None, hour.topic),
             severity=RULE.severity if nothing and lately else Severity.INFO,
             variant="default" if nothing else "less",
             figures={

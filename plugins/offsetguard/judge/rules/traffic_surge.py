@@ -15,8 +15,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.usual_traffic import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
 RULE = Rule(
     id="traffic_surge",
@@ -52,12 +51,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per topic, in the first interval after an hour."""
     for hour in judged_hours(facts, config):
         if is_surge(hour):
-            yield Finding(
-                rule=RULE,
-                cluster=facts.cluster,
-                consumer_group=None,
-                topic=hour.topic,
-                severity=RULE.severity,
+            yield RULE.finding(
+                facts,
+                about=(None, hour.topic),
                 figures={**figures_of(hour), "name_servers": name_servers_of(config, facts.cluster)},
             )
 

@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Texts
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 GROWS = timedelta(minutes=10)  # ten checks of 4.x
@@ -108,11 +106,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     variant = min((variant for variant, _ in found), key=_WORST_FIRST.index)
     brokers = [one for its, one in found if its == variant]
     worst = max(brokers, key=lambda one: (_amount(one, variant), one.broker_name))
-    yield Finding(
-        rule=RULE,
-        cluster=facts.cluster,
-        consumer_group=None,
-        topic=None,
+    yield RULE.finding(
+        facts,
         severity=RULE.severity if variant == "given_up" or _is_late(brokers) else Severity.INFO,
         variant=variant,
         state="LOST" if variant == "given_up" else "AT_RISK",
@@ -135,11 +130,9 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 
     Requests without an answer are told as such, by collection_incomplete.
     """
-    del config
     for one in facts.brokers:
         if one.half_message_count and one.half_late_count is None:
-            because = Sentence("half_late_unknown", broker=one.broker_name)
-            yield CannotTell(RULE.id, None, frozenset({one.broker_name}), because)
+            yield RULE.cannot_tell(Sentence("half_late_unknown", broker=one.broker_name), brokers={one.broker_name})
 
 
 def _variant(broker: BrokerFacts, now: datetime) -> str | None:

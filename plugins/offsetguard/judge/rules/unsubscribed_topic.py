@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
-from offsetguard.judge.rule import Finding, Rule, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
-from offsetguard.model.verdicts import CannotTell, Severity, State
 
 _NOBODY = (
     "Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online, and none of "
@@ -65,6 +63,7 @@ RULE = Rule(
     group_needs=("effective_lag", "online_client_count"),
     recovered="over: a client subscribes to the topic, or nothing waits there any more",
     recovered_zh="已结束：有客户端订阅该主题，或不再有消息等待",
+    explains=(Explains(Scope.TOPIC, ("accumulation", "never_committed")),),
 )
 
 
@@ -77,11 +76,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         group, advanced_at = judged.group, _last_advance(waiting)
         since = facts.now - timedelta(milliseconds=judged.policy.window_ms)
         just_now = advanced_at is not None and advanced_at >= since
-        yield Finding(
-            rule=RULE,
-            cluster=facts.cluster,
-            consumer_group=group.consumer_group,
-            topic=group.topic,
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if just_now and judged.above_limit else RULE.severity,
             variant="just_now" if just_now else "default",
             state=State.UNSUBSCRIBED.value,
@@ -107,5 +104,4 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         group = judged.group
         classic = group.consumption != "pop" and group.topic_kind == "normal" and bool(group.online_client_count)
         if classic and judged.above_limit and is_subscribed(group) is None:
-            because = Sentence("subscriptions_untold")
-            yield CannotTell(RULE.id, group.consumer_group, frozenset(), because)
+            yield RULE.cannot_tell(Sentence("subscriptions_untold"), consumer_group=group.consumer_group)
