@@ -19,8 +19,8 @@ from statistics import median
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
+from offsetguard.lake.catalog import local_path
 from offsetguard.lake.upkeep.clean import Housekeeper
-from offsetguard.lake.upkeep.leftovers import local_path
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_SNAPSHOTS
 from offsetguard_peers.lake.facts_warehouse import FactsWarehouse

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS
 from offsetguard_expectations.invariants import ALL, Check

@@ -31,8 +31,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import catalog_shown
-from offsetguard.lake.reading.catalog import NO_SNAPSHOT, catalog_errors_named, load_table, open_catalog
+from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, catalog_shown, load_table, open_catalog
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval

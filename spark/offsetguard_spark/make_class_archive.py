@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE
+from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.class_archive import PREFIX, QUIET, class_archive
 from offsetguard_spark.jars import jar_paths

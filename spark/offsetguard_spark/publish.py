@@ -31,8 +31,8 @@ from offsetguard.collect.landing import read_manifest, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading.catalog import check_catalog_is_there
-from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.catalog import check_catalog_is_there
+from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
-from offsetguard.lake.reading.catalog import catalog_exists
+from offsetguard.lake.catalog import catalog_exists
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
 from offsetguard.lake.upkeep.expiry import kept_from
 from offsetguard.lake.upkeep.packing import unpack

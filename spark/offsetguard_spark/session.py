@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import CATALOG_NAME, jdbc_properties
+from offsetguard.lake.catalog import CATALOG_NAME, jdbc_properties
 from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable, telling_line
 from offsetguard_spark.jars import jar_paths

@@ -20,8 +20,17 @@ from pyspark.sql import types as spark_types
 from sqlalchemy import Engine, text
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, catalog_shown, sql_properties
-from offsetguard.lake.reading.catalog import catalog_errors_named, catalog_exists, load_table, open_catalog, table_names
+from offsetguard.lake.catalog import (
+    CATALOG_NAME,
+    NAMESPACE,
+    catalog_errors_named,
+    catalog_exists,
+    catalog_shown,
+    load_table,
+    open_catalog,
+    sql_properties,
+    table_names,
+)
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
 from offsetguard_spark.clocks import agreed_time

@@ -35,7 +35,7 @@ SELECT count(*) FROM task_instance WHERE state = 'running' AND task_id = 'one_cl
 # Rows that readers find of each published interval, against those that its cycle had counted when it published.
 TORN = """
 import json
-from offsetguard.lake.reading.catalog import open_catalog
+from offsetguard.lake.catalog import open_catalog
 from offsetguard.facts.published import read_rows
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database

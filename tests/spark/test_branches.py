@@ -11,7 +11,7 @@ from pyiceberg.table.update import RemoveSnapshotRefUpdate
 from pyspark.sql import DataFrame, SparkSession
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS

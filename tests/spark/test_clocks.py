@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.commit_times import check_not_ahead
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import BROKER_SNAPSHOTS

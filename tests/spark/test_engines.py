@@ -18,7 +18,7 @@ import pytest
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.published import read_rows
-from offsetguard.lake.reading.catalog import open_catalog
+from offsetguard.lake.catalog import open_catalog
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database

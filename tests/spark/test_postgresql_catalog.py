@@ -22,15 +22,15 @@ from sqlalchemy import create_engine, text
 from offsetguard.cli.history import history
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import NAMESPACE
-from offsetguard.lake.reading.catalog import (
+from offsetguard.lake.catalog import (
+    NAMESPACE,
     catalog_exists,
     check_catalog_is_there,
     load_table,
     open_catalog,
     table_names,
 )
-from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.reading import FactReader
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval

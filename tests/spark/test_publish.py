@@ -23,7 +23,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.published import read_interval_facts, read_rows
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
-from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals

@@ -25,7 +25,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts, read_rows
-from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database

@@ -13,8 +13,7 @@ from click.testing import CliRunner
 
 from offsetguard.cli.quarantine import quarantine
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading.fact_reader import FactReader
-from offsetguard.lake.reading.quarantine import Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.lake.reading import FactReader, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import QUEUE_SNAPSHOTS

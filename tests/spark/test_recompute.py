@@ -15,7 +15,7 @@ import pytest
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading.catalog import load_table, open_catalog
+from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals

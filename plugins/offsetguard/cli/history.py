@@ -15,7 +15,7 @@ from offsetguard.cli.output import Duration, wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.reading import FactReader
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS
 

@@ -16,8 +16,7 @@ from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.lake.reading.fact_reader import FactReader
-from offsetguard.lake.reading.quarantine import QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.lake.reading import FactReader, QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.store.database import open_database
 
 _TEXT_LIMIT = 1_000

@@ -21,8 +21,8 @@ from offsetguard.facts.interval import (
     record_of,
     traffic_hour_of,
 )
-from offsetguard.lake.reading.catalog import open_catalog
-from offsetguard.lake.reading.snapshot_reader import SnapshotReader
+from offsetguard.lake.catalog import open_catalog
+from offsetguard.lake.reading import read_interval
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.store.settled_intervals import RETENTION_PASSED
 from offsetguard.tables import (
@@ -90,7 +90,7 @@ def read_interval_facts(workspace: Workspace, published: PublishedInterval, mani
 
 def read_rows(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> list[Row]:
     """Return a table's rows of one published interval, ordered by key; raises PublishError as the reader does."""
-    rows: list[Row] = SnapshotReader(lambda: catalog).interval(table, published).to_pylist()
+    rows: list[Row] = read_interval(catalog, table, published).to_pylist()
     return rows
 
 

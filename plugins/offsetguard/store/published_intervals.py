@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
@@ -95,18 +95,6 @@ def starts(engine: Engine, cluster: str, since: datetime, until: datetime) -> li
     query = select(start).where(PublishedIntervalRow.cluster == cluster, start >= since, start < until).order_by(start)
     with reading(engine) as session:
         return list(session.scalars(query))
-
-
-def count_and_newest(engine: Engine, cluster: str, since: datetime, until: datetime) -> tuple[int, datetime | None]:
-    """Return how many intervals of [since, until) are published, and when any of the cluster was published last.
-
-    While both stay the same, so does what `starts` returns; asking is much cheaper.
-    """
-    of_cluster = PublishedIntervalRow.cluster == cluster
-    start = PublishedIntervalRow.interval_start
-    with reading(engine) as session:
-        count = session.scalar(select(func.count()).where(of_cluster, start >= since, start < until))
-        return count or 0, session.scalar(select(func.max(PublishedIntervalRow.published_at)).where(of_cluster))
 
 
 def _from_row(session: Session, row: PublishedIntervalRow) -> PublishedInterval:

@@ -19,13 +19,19 @@ from sqlalchemy import Engine
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import NAMESPACE
-from offsetguard.lake.reading.catalog import catalog_exists, open_catalog
+from offsetguard.lake.catalog import NAMESPACE, catalog_exists, open_catalog
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
-from offsetguard.lake.upkeep.expiry import delete_older, expire, kept_for, kept_from, settle
-from offsetguard.lake.upkeep.leftovers import delete_landed, delete_orphans, delete_session_folders
-from offsetguard.lake.upkeep.packing import pack
-from offsetguard.lake.upkeep.table_files import exchange
+from offsetguard.lake.upkeep.expiry import (
+    delete_landed,
+    delete_older,
+    delete_orphans,
+    delete_session_folders,
+    expire,
+    kept_for,
+    kept_from,
+    settle,
+)
+from offsetguard.lake.upkeep.packing import exchange, pack
 from offsetguard.store import absences, ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
 from offsetguard.store.database import writing
 from offsetguard.store.locks import Lock, only_publisher

@@ -23,8 +23,7 @@ from pyiceberg.table.snapshots import MetadataLogEntry, SnapshotLogEntry
 from sqlalchemy import update
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, shown
-from offsetguard.lake.reading.catalog import catalog_errors_named
+from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE, catalog_errors_named, shown
 from offsetguard.model.errors import PublishError
 
 TOLERATED = timedelta(minutes=1)  # Iceberg's own

@@ -33,9 +33,8 @@ from pyiceberg.types import (
 
 from offsetguard.collect.landing import table_of
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
-from offsetguard.lake.reading.catalog import NO_SNAPSHOT
-from offsetguard.lake.upkeep.table_files import live_files, write_file
+from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE, NO_SNAPSHOT, sql_properties
+from offsetguard.lake.upkeep.packing import live_files, write_file
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval

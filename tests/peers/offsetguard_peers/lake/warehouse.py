@@ -28,8 +28,8 @@ from pyiceberg.transforms import DayTransform
 from sqlalchemy import Engine
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import CATALOG_NAME, NAMESPACE, sql_properties
-from offsetguard.lake.reading.fact_reader import FactReader
+from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE, sql_properties
+from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval

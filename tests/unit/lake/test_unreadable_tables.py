@@ -57,8 +57,8 @@ def _file_truncated(warehouse: Warehouse) -> None:
         (_folder_gone, r"catalog\.db: table facts\.group_facts: cannot be read: .*No such file"),
         (_manifests_gone, r"group_facts: snapshot \d+: .*No such file"),
         (_manifests_damaged, r"group_facts: snapshot \d+: "),
-        (_file_gone, r"group_facts: snapshot \d+: .*\.parquet: cannot be read: .*No such file"),
-        (_file_truncated, r"group_facts: snapshot \d+: .*\.parquet: cannot be read"),
+        (_file_gone, r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),
+        (_file_truncated, r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),
     ],
 )
 def test_what_cannot_be_read_is_named(warehouse: Warehouse, damage: Callable[[Warehouse], None], said: str) -> None:

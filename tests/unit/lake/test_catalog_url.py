@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import make_url
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.iceberg_catalog import catalog_shown, jdbc_properties, sql_properties
-from offsetguard.lake.reading.catalog import open_catalog
+from offsetguard.lake.catalog import catalog_shown, jdbc_properties, open_catalog, sql_properties
 from offsetguard.model.errors import PublishError
 
 

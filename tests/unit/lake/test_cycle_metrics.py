@@ -69,7 +69,7 @@ def test_every_measurement_has_the_tags_that_its_metric_names() -> None:
 
 
 def test_the_page_for_operators_has_the_table_of_the_metrics() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text(encoding="utf-8")
     assert metrics_table() in page, (
         "put the output of offsetguard.lake.cycle_metrics.metrics_table() into docs/operations.md"
     )

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pyarrow.parquet as pq
 import pytest
 
-from offsetguard.lake.reading.data_files import DataFiles
-from offsetguard.lake.reading.plan import RowFilter
-from offsetguard.lake.reading.snapshot_reader import SnapshotReader, table_schema
+from offsetguard.lake.reading import table_schema
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.settled_intervals import RETENTION_PASSED
@@ -104,29 +101,6 @@ def test_a_table_of_newest_rows_is_read_at_the_newest_published_interval(warehou
     warehouse.publish([1], warehouse.append(group_rows(GROUPS, [1]), group_rows(["theirs"], [1], cluster="other")))
     warehouse.append(group_rows(["not-published"], [2]))
     assert sorted(reader.newest_rows(GROUP_FACTS, "demo")["consumer_group"].to_pylist()) == GROUPS
-
-
-def test_only_the_row_groups_of_the_group_are_read(warehouse: Warehouse) -> None:
-    """Proved by damage: what lies elsewhere in the file cannot be decoded any more, and is not missed."""
-    warehouse.publish([0], warehouse.append(group_rows(GROUPS, range(DAY))))
-    (file,) = warehouse.data_files()
-    metadata = pq.read_metadata(file)
-    damaged = bytearray(file.read_bytes())
-    for number in range(metadata.num_row_groups):
-        for column in range(metadata.num_columns):
-            chunk = metadata.row_group(number).column(column)
-            if chunk.path_in_schema == "consumer_group" and chunk.statistics.max < GROUPS[4]:
-                damaged[chunk.data_page_offset - 8 : chunk.data_page_offset + 8] = b"damaged " * 2
-    file.write_bytes(damaged)
-    reader = SnapshotReader(lambda: warehouse.catalog, DataFiles(keep_up_to_rows=0))
-
-    def rows_of_group(group: str) -> int:
-        wanted = RowFilter("demo", consumer_group=group)
-        return int(reader.published_rows(GROUP_FACTS, warehouse.published[0], wanted).num_rows)
-
-    assert rows_of_group(GROUPS[5]) == DAY
-    with pytest.raises(PublishError, match=f"group_facts: snapshot .*{file.name}: cannot be read"):
-        rows_of_group(GROUPS[0])
 
 
 @pytest.mark.slow

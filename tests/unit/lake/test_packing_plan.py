@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.lake.upkeep.packing import FRESH_FILES, PACKED_FILES, bins, full_rows
-from offsetguard.lake.upkeep.table_files import cuts_between
+from offsetguard.lake.upkeep.packing import FRESH_FILES, PACKED_FILES, bins, cuts_between, full_rows
 from offsetguard.tables import PUBLISHED
 
 

@@ -1,0 +1,259 @@
+"""Published facts of one workspace: an interval, one group's past, the newest state of all queues; no Spark, no JVM.
+
+What may be seen is said by `published_intervals`, never by a table's newest state:
+- an interval is read at the snapshot ids of its own row;
+- a past of many intervals is read at the newest snapshot that was published, which holds all of them as they were last
+  published (main only moves forward), and of it only intervals that have a row;
+- the newest state of the queues is read at the snapshot id of the newest published interval.
+
+pyiceberg says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
+whatever release wrote the files: one that was added since is NULL there, and none is ever renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
+from pyiceberg.table import Table as IcebergTable
+from sqlalchemy import Engine
+
+from offsetguard.config.workspace import Workspace
+from offsetguard.lake.catalog import NO_SNAPSHOT, load_table, local_path, open_catalog
+from offsetguard.model.errors import PublishError
+from offsetguard.model.intervals import Interval
+from offsetguard.store import published_intervals
+from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.tables import GROUP_FACTS, QUARANTINE, Table
+from offsetguard.tables.arrow import arrow_schema
+
+UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
+
+_INTERVAL_START = "interval_start"
+_COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {"=": EqualTo, ">=": GreaterThanOrEqual, "<": LessThan}
+Condition = tuple[str, str, Any]  # a column, one of _COMPARISONS, a value
+
+
+class FactReader:
+    """Reads what was published into a workspace, from any number of threads.
+
+    `engine`: of the database that has `published_intervals`. All rows are Arrow tables with the columns of this
+    release. All methods raise PublishError, naming table and snapshot, when the catalog, a table, a published snapshot
+    or a file of it is not there or cannot be read.
+    """
+
+    def __init__(self, workspace: Workspace, engine: Engine) -> None:
+        self._workspace = workspace
+        self._engine = engine
+
+    @cached_property
+    def _catalog(self) -> SqlCatalog:
+        return open_catalog(self._workspace)
+
+    def interval(self, table: Table, cluster: str, interval: Interval) -> pa.Table:
+        """Return a table's rows of one interval, ordered by key; none when it was not published."""
+        published = published_intervals.get(self._engine, cluster, interval)
+        if published is None:
+            return table_schema(table).empty_table()
+        return read_interval(self._catalog, table, published)
+
+    def group_history(
+        self, cluster: str, consumer_group: str, since: datetime, until: datetime, *, columns: Sequence[str] = ()
+    ) -> pa.Table:
+        """Return one consumer group's `group_facts` as `history` does."""
+        return self.history(GROUP_FACTS, cluster, since, until, columns=columns, consumer_group=consumer_group)
+
+    def history(
+        self,
+        table: Table,
+        cluster: str,
+        since: datetime,
+        until: datetime,
+        *,
+        columns: Sequence[str] = (),
+        consumer_group: str | None = None,
+    ) -> pa.Table:
+        """Return a table's rows of the published intervals that start in [since, until), oldest first.
+
+        `columns`: those that are needed, all by default; they come in the table's order.
+        """
+        names = [column.name for column in table.columns if not columns or column.name in columns]
+        ids = published_intervals.recent_snapshot_ids(self._engine, cluster, table.name)
+        ids -= {NO_SNAPSHOT, RETENTION_PASSED}
+        if not ids:
+            return table_schema(table).empty_table().select(names)
+        state = load_table(self._catalog, table)
+        known = [snapshot for snapshot in map(state.snapshot_by_id, ids) if snapshot is not None]
+        if not known:
+            raise _snapshot_is_gone(table, max(ids), cluster)
+        newest = max(known, key=lambda snapshot: snapshot.sequence_number or 0)
+        wanted = [("cluster", "=", cluster), (_INTERVAL_START, ">=", since), (_INTERVAL_START, "<", until)]
+        if consumer_group is not None:
+            wanted.append(("consumer_group", "=", consumer_group))
+        order = [_INTERVAL_START, *(name for name in table.key if name != _INTERVAL_START)]
+        rows = _rows(table, state, newest.snapshot_id, wanted, order=order, names=[*names, _INTERVAL_START])
+        # What a publication wrote that was killed before its row was there is left out.
+        starts = rows.column(_INTERVAL_START)
+        published = published_intervals.starts(self._engine, cluster, since, until)
+        return rows.filter(pc.is_in(starts, value_set=pa.array(published, starts.type))).select(names)
+
+    def newest_rows(self, table: Table, cluster: str) -> pa.Table:
+        """Return a cluster's rows of a table that keeps only the newest ones, as of its newest published interval.
+
+        `queue_state` has one row per queue, 200,000 at once: columns, not records, and in no order.
+        """
+        published = published_intervals.newest(self._engine, cluster)
+        if published is None:
+            return table_schema(table).empty_table()
+        return _published_rows(self._catalog, table, published, [("cluster", "=", cluster)])
+
+
+def read_interval(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> pa.Table:
+    """Return a table's rows of one published interval, ordered by key; raises PublishError as FactReader does."""
+    interval = published.interval
+    span = [(_INTERVAL_START, ">=", interval.start), (_INTERVAL_START, "<", interval.end)]
+    return _published_rows(catalog, table, published, [("cluster", "=", published.cluster), *span], table.key)
+
+
+def _published_rows(
+    catalog: SqlCatalog,
+    table: Table,
+    published: PublishedInterval,
+    wanted: Sequence[Condition],
+    order: Sequence[str] = (),
+) -> pa.Table:
+    """Return rows of the snapshot that a published interval names."""
+    snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # an earlier release may not know the table
+    if snapshot_id == NO_SNAPSHOT:
+        return table_schema(table).empty_table()
+    whose = f"{published.cluster} {published.interval.name}"
+    if snapshot_id == RETENTION_PASSED:
+        raise PublishError(f"{table.name}: rows of {whose} were deleted: retention passed")
+    state = load_table(catalog, table)
+    if state.snapshot_by_id(snapshot_id) is None:
+        raise _snapshot_is_gone(table, snapshot_id, whose)
+    return _rows(table, state, snapshot_id, wanted, order=order, names=[column.name for column in table.columns])
+
+
+def _rows(
+    table: Table,
+    state: IcebergTable,
+    snapshot_id: int,
+    wanted: Sequence[Condition],
+    *,
+    order: Sequence[str],
+    names: Sequence[str],
+) -> pa.Table:
+    """Return the rows of a snapshot that meet all conditions, ordered by columns (NULL first)."""
+    names = list(dict.fromkeys(names))
+    schema = table_schema(table)
+    try:
+        files = _planned_files(table, state, snapshot_id, wanted)
+        if not files:
+            return schema.empty_table().select(names)
+        query = (
+            f"SELECT {', '.join(names)}"
+            " FROM (FROM known UNION ALL BY NAME FROM read_parquet(?, union_by_name = true, hive_partitioning = false))"
+            f" WHERE {' AND '.join(f'{column} {comparison} ?' for column, comparison, _ in wanted)}"
+        )
+        if order:
+            query += f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
+        with _database().cursor() as connection:
+            connection.register("known", schema.empty_table())  # columns that no file has, and the types of all
+            rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
+    except duckdb.Error as error:
+        raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
+    except (OSError, ValueError) as error:  # what pyiceberg says of damaged manifests are ValueErrors
+        raise PublishError(f"{table.name}: snapshot {snapshot_id}: {error}") from error
+    return rows.cast(pa.schema([schema.field(name) for name in names]))
+
+
+def _planned_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:
+    """Return the paths of the data files that may have such rows."""
+    condition: BooleanExpression = AlwaysTrue()
+    for column, comparison, value in wanted:
+        literal = value.isoformat() if isinstance(value, datetime) else value
+        condition = And(condition, _COMPARISONS[comparison](column, literal))
+    tasks = list(state.scan(condition, snapshot_id=snapshot_id).plan_files())
+    if any(task.delete_files for task in tasks):
+        raise PublishError(
+            f"{table.name}: snapshot {snapshot_id} has delete files; another program has changed the table: only"
+            " OffsetGuard may write it"
+        )
+    return [str(local_path(task.file.file_path)) for task in tasks]
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return the process's one: it takes longer to make than a small query."""
+    database = duckdb.connect(":memory:")
+    database.execute("SET GLOBAL TimeZone = 'UTC'")
+    return database
+
+
+def table_schema(table: Table) -> pa.Schema:
+    """Return a table's columns; any may be NULL, because an earlier release may not have had it."""
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
+
+
+def _snapshot_is_gone(table: Table, snapshot_id: int, whose: str) -> PublishError:
+    return PublishError(
+        f"{table.name}: the published snapshot {snapshot_id} of {whose} is not in the table any more;"
+        " publish the interval again (--again)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedRow:
+    """One row and one invariant that it breaks. None: put there by a release that did not keep it."""
+
+    cluster: str
+    interval: Interval
+    table_name: str
+    invariant_id: str
+    row_key: str
+    row_json: str
+    reason: str | None
+    reason_number: int | None
+    rule_version: str | None
+    run_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows of the quarantine; None: any."""
+
+    cluster: str
+    since: datetime
+    until: datetime
+    table_name: str | None = None
+    invariant_id: str | None = None
+
+
+def quarantined_rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]:
+    """Return the rows of published intervals, newest interval first; raises PublishError when they cannot be read."""
+    found = reader.history(QUARANTINE, wanted.cluster, wanted.since, wanted.until)
+    rows = [
+        QuarantinedRow(interval=Interval(row.pop(_INTERVAL_START)), **row)
+        for row in found.to_pylist()
+        if wanted.table_name in (None, row["table_name"]) and wanted.invariant_id in (None, row["invariant_id"])
+    ]
+    order = sorted(rows, key=lambda row: (row.table_name, row.row_key, row.reason_number or 0))
+    return sorted(order, key=lambda row: row.interval, reverse=True)
+
+
+def intervals_to_redrive(rows: list[QuarantinedRow]) -> list[Interval]:
+    """Return the intervals with rows that can be judged again, oldest first.
+
+    What could not be decoded has no columns that an invariant could look at: it is left out.
+    """
+    return sorted({row.interval for row in rows if row.invariant_id != UNDECODABLE})
