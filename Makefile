@@ -59,15 +59,15 @@ docs: ## Write the generated pages again (tables, configuration, invariants, rul
 	@$(RUN) python -m offsetguard.judge.reference > docs/rules.md
 	@$(RUN) python -m offsetguard.sources.logs.reference > docs/logs.md
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
-	@$(RUN) python -m offsetguard_peers.verdicts.page > docs/verdicts.md
+	@$(RUN) python -m offsetguard_peers.verdicts > docs/verdicts.md
 
 .PHONY: verdicts
 verdicts: install-test ## Measure verdicts again on real brokers, with soaks and simulated weeks: an hour and a half
 	@OFFSETGUARD_KEEP_VERDICTS=1 $(RUN) pytest tests/live/incidents
 	@$(RUN) python benchmarks/soak.py --keep --version 4.9.7
 	@$(RUN) python benchmarks/soak.py --keep --version 5.5.0
-	@$(RUN) python -m offsetguard_peers.verdicts.measuring forecasts weeks
-	@$(RUN) python -m offsetguard_peers.verdicts.page > docs/verdicts.md
+	@$(RUN) python -m offsetguard_peers.verdicts --measure forecasts weeks
+	@$(RUN) python -m offsetguard_peers.verdicts > docs/verdicts.md
 
 .PHONY: install
 install: ## Install what is missing for real use

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from offsetguard_peers.rocketmq.cluster import VERSIONS
 from offsetguard_peers.trials.soak import Soak
-from offsetguard_peers.verdicts.page import keep
+from offsetguard_peers.verdicts import keep
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ from offsetguard_peers.trials import incident_groups as groups
 from offsetguard_peers.trials.incident_groups import Pair
 from offsetguard_peers.trials.incident_stage import EVERY_S, SLOW_COUNT, StagedRun, stage_incidents
 from offsetguard_peers.trials.judged_rounds import JudgedRound, judged_rounds_of_bundle
-from offsetguard_peers.verdicts.page import KEEP_VARIABLE, Found, keep_incidents
+from offsetguard_peers.verdicts import KEEP_VARIABLE, Found, keep_incidents
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

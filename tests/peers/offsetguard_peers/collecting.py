@@ -1,9 +1,4 @@
-"""A snapshot's tables as dictionaries, which tests compare.
-
-What replicas and clients of a live cluster say, asked as a round of the collector asks them.
-
-One landed round in a process of its own, for tests that kill it.
-"""
+"""What a round of the collector sees of replicas and clients of a live cluster, and a landed round to kill."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A private PostgreSQL server: its own folder, no TCP port unless asked for, gone with its context.
+"""A private PostgreSQL server, and fresh SQLite databases.
 
-Fresh SQLite databases: migrated once in a process, and copied from then on, which costs a twentieth.
+The server has its own folder, no TCP port unless asked for, and is gone with its context. An SQLite database is
+migrated once in a process, and copied from then on, which costs a twentieth.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy import URL, Engine, create_engine, text
@@ -84,9 +84,7 @@ class PostgresServer:
         self._process.wait_for(_READY, timeout_s=180)
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop, and leave nothing behind."""
         if self._process is not None:
             self._process.stop(hard=True)  # nothing in it is worth a clean shutdown

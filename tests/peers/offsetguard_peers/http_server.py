@@ -1,14 +1,10 @@
-"""An HTTP server, on 127.0.0.1 by default, that serves in a thread for as long as its context lasts.
-
-A place that hears heartbeats: what was asked for, and what was said.
-"""
+"""HTTP servers that serve in a thread for as long as their context lasts, on 127.0.0.1 by default."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Self
 
 
@@ -45,9 +41,7 @@ class HttpPeer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop, and close the port."""
         self._http.shutdown()
         self._http.server_close()

@@ -1,15 +1,14 @@
-"""Child processes that cannot outlive their parent, and that say what went wrong when they do not start.
+"""Processes that cannot outlive their parent, and free ports for them.
 
-Three nets, each for one kind of end: `stop()` for the planned one, `atexit` for an exception nobody caught, and the
-kernel's parent-death signal (`setpriv --pdeathsig KILL`) for a parent that was killed. That signal follows the
-*thread* that forked, so all children are forked by one thread that lives as long as the interpreter.
+`ChildProcess` says what went wrong when it does not start. Three nets, each for one kind of end: `stop()` for the
+planned one, `atexit` for an exception nobody caught, and the kernel's parent-death signal (`setpriv --pdeathsig KILL`)
+for a parent that was killed. That signal follows the *thread* that forked, so all children are forked by one thread
+that lives as long as the interpreter.
 
-Stopping everything that descends from a process that we started in a session of its own.
+Airflow's tasks move into process groups of their own and rename themselves; the session (`setsid`) they keep:
+`stop_sessions` ends all of it, and `SessionGuard`, a process beside ours, does so after a `kill -9`.
 
-Airflow's tasks move into process groups of their own and rename themselves; the session (`setsid`) they keep.
-`SessionGuard` is a process beside ours that does so when we cannot any more: after `kill -9`.
-
-Free TCP ports, kept apart between test runs of one machine by a locked file per port.
+`ReservedPort` keeps ports apart between test runs of one machine by a locked file per port.
 """
 
 from __future__ import annotations

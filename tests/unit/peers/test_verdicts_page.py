@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.judge.registry import RULES
-from offsetguard_peers.verdicts.page import Measured, keep, page, read_measured
+from offsetguard_peers.verdicts import Measured, keep, page, read_measured
 
 PAGE = Path(__file__).parents[3] / "docs" / "verdicts.md"
 
@@ -19,7 +19,7 @@ def measured() -> Measured:
 
 def test_the_page_is_the_one_that_the_measured_figures_make(measured: Measured) -> None:
     assert PAGE.read_text(encoding="utf-8") == page(measured), (
-        "docs/verdicts.md is old: python -m offsetguard_peers.verdicts.page > docs/verdicts.md"
+        "docs/verdicts.md is old: python -m offsetguard_peers.verdicts > docs/verdicts.md"
     )
 
 

@@ -9,8 +9,7 @@ from offsetguard.model.gaps import CollectionGap
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, outbox
-from offsetguard_peers.judging.minutes import MINUTE, START, config, facts, group, judge, told
-from offsetguard_peers.judging.records import a_queue
+from offsetguard_peers.judging.records import MINUTE, START, a_queue, config, facts, group, judge, told
 
 
 def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from offsetguard.decide.judge import JudgeReport
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, judged_intervals, outbox
 from offsetguard.store.judged_intervals import Mode
-from offsetguard_peers.judging.minutes import MINUTE, START, facts, group, judge, told
+from offsetguard_peers.judging.records import MINUTE, START, facts, group, judge, told
 
 
 def everything(engine: Engine) -> tuple[object, ...]:

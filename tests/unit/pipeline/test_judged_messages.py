@@ -12,8 +12,7 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents
 from offsetguard.tables.broker_facts import BrokerFacts
-from offsetguard_peers.judging.minutes import START, config, facts, group, judge
-from offsetguard_peers.judging.records import a_queue
+from offsetguard_peers.judging.records import START, a_queue, config, facts, group, judge
 
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:

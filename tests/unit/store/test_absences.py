@@ -10,8 +10,7 @@ from offsetguard.model.remembered import Absences
 from offsetguard.store import absences
 from offsetguard.store.absences import KEPT_FOR
 from offsetguard.store.database import reading, writing
-from offsetguard_peers.judging.minutes import MINUTE, START, facts, judge
-from offsetguard_peers.judging.records import a_group
+from offsetguard_peers.judging.records import MINUTE, START, a_group, facts, judge
 
 
 def judged(engine: Engine, minutes: range, online: int | None) -> None:

@@ -1,9 +1,7 @@
-"""One test over a list of cases, which tells at its end every case that failed: a thousand cases cost one report.
+"""How tests go through cases: lists of them, case files, and hypothesis's examples.
 
-Case files, read once in a process and by the parser in C, which is ten times quicker.
-
-How many examples hypothesis tries: few where everybody waits for them, many in `make test-all`.
-
+`for_each` is one test over a list of cases, which tells at its end every case that failed: a thousand cases cost one
+report. Of hypothesis's examples there are few where everybody waits for them, and many in `make test-all`:
 `OFFSETGUARD_EXAMPLES=thorough` or `pytest --hypothesis-profile thorough` choose the many. A test whose examples are
 slow or quick says `@settings(max_examples=examples(0.2))`: a fifth of what the profile has. Where one query is what
 takes long, `@together(...)` gives a test ten examples at once.

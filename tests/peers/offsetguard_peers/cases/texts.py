@@ -1,7 +1,4 @@
-"""What of a Chinese text is still English: words that are neither names, commands, settings nor units.
-
-What a page names and says, without its markup.
-"""
+"""What of a Chinese text is still English, and what a page names and says without its markup."""
 
 from __future__ import annotations
 

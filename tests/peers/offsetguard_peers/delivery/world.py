@@ -1,7 +1,4 @@
-"""A database, a mail server and a Slack, all real, and messages to put into the outbox.
-
-A deliverer as a process of its own that has imported everything already: for tests that kill many of them.
-"""
+"""A database, a mail server and a Slack, all real, with messages for the outbox, and a deliverer to kill."""
 
 from __future__ import annotations
 

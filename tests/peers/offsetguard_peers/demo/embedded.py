@@ -2,9 +2,8 @@
 
     offsetguard demo [--rocketmq 5.5.0] [--for 5m] [--until-first-warning]
 
-Everything lies in `.demo` of the checkout and is kept until the next demo; no process outlives it.
-
-What the demo prints while it runs: each warning as it arrives, and until the first one what Airflow is doing.
+Everything lies in `.demo` of the checkout and is kept until the next demo; no process outlives it. It prints each
+warning as it arrives, and until the first one what Airflow is doing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The consumer groups of the demo: three that are well, and four in trouble, on a real cluster.
-
-Configurations: the smallest one; the demo's: who owns the groups, and what is too much for them.
-"""
+"""The consumer groups of the demo, three that are well and four in trouble, and the configuration that owns them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from offsetguard_peers.processes import ChildProcess
@@ -128,13 +127,11 @@ class DockerEngine:
             try:
                 self._process.wait_for("API listen on", timeout_s=60)
             except BaseException:
-                self.__exit__(None, None, None)
+                self.__exit__()
                 raise
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop what we started, with its containers, and give the host its own network rules back."""
         if self._process is not None:
             self._process.stop(timeout_s=60)

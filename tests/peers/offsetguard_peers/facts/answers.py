@@ -1,7 +1,4 @@
-"""What `facts/*.sql` say of rows that a test gives, as the pure path asks them.
-
-What `facts/*.sql` say of queues whose samples or states a test gives, on DuckDB.
-"""
+"""What `facts/*.sql` say on DuckDB of the rows, samples or states that a test gives."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Random queues of many clusters at once, minute by minute: what the window and the figures of queues are made of.
+"""Random intervals of many clusters at once: what facts are made of, unknown, repeated and contradicting in parts.
 
-A cluster is a history of its own, for it is part of every key. Offsets often meet or pass each other; queues are
-rewound, recreated, lost from sight, and missing for a while; a few offsets are far out.
-
-Random intervals of many clusters at once: what facts are made of, unknown, repeated and contradicting in parts.
-
-A cluster is an interval of its own, for it is part of every key: so a few queries try hundreds of intervals. Names are
-hostile: quotes, spaces beside tags, no-break spaces, characters beyond 16 bits, what a regular expression means.
+A cluster is an interval, and a history of queues, of its own, for it is part of every key: so a few queries try
+hundreds of intervals. Names are hostile: quotes, spaces beside tags, no-break spaces, characters beyond 16 bits, what a
+regular expression means. Offsets often meet or pass each other; queues are rewound, recreated, lost from sight, and
+missing for a while; a few offsets are far out.
 """
 
 from __future__ import annotations

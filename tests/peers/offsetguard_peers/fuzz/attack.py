@@ -1,7 +1,7 @@
 """Fuzzing of everything that reads bytes from outside: `make fuzz`, or `python -m offsetguard_peers.fuzz`.
 
 Goal: no input crashes, hangs, or takes memory without bound; what is refused is refused with the error that is meant
-for it. Plan: real inputs, mutated (`fuzz_inputs`), go to every reader (`fuzz_targets`) in several processes; a finding
+for it. Plan: real inputs, mutated (`inputs.py`), go to every reader (`targets.py`) in several processes; a finding
 is kept as a file and can be made again from its seed and number. CPU time is counted rather than time, so a busy
 machine finds no hangs that are not there.
 """

@@ -1,12 +1,6 @@
-"""One reader of bytes from outside, as `fuzz` attacks it.
+"""Everything of ours that reads bytes from outside, each with real inputs and the only errors that it may raise.
 
-Readers of what comes over the wire around the bodies: frames, headers, messages.
-
-Readers of logs, pages, bundles and a broker's own files.
-
-Everything of ours that reads bytes from outside, each with real inputs and the only errors that it may raise.
-
-Bodies of answers are here; what carries them is in `fuzz_wire.py`, files and pages are in `fuzz_files.py`.
+First what comes over the wire around the bodies, then logs, pages, bundles and a broker's own files, then the bodies.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Groups and queues for tests of what is made of them: whatever is not named is of no importance there.
-
-Incidents for tests of what is decided about them: whatever is not named is of no importance there.
-
-Findings, facts and incidents minute by minute, for tests of how incidents begin, go on and end.
-"""
+"""Groups, queues, findings, incidents and minutes of facts: whatever a test does not name is of no importance there."""
 
 from __future__ import annotations
 
@@ -12,7 +7,11 @@ from datetime import UTC, datetime, timedelta
 from string import Formatter
 from typing import Any
 
+from sqlalchemy import Engine
+
+from offsetguard.config import Config
 from offsetguard.decide.incidents.lifecycle import Changes, advance
+from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding, Texts
@@ -20,6 +19,7 @@ from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueEvidence, Severity
+from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.tables.group_facts import GroupFacts
 
 
@@ -84,11 +84,12 @@ def an_incident(
 
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)  # of minute 0
+MINUTE = timedelta(minutes=1)
 
 
 def interval(minute: int) -> Interval:
     """Return the minute that begins so many minutes after START."""
-    return Interval(START + timedelta(minutes=minute))
+    return Interval(START + minute * MINUTE)
 
 
 def said(summary: str) -> Texts:
@@ -113,23 +114,9 @@ def finding(
     return Finding(rule, "demo", group, topic, figures={**figures, **extra}, queues=queues, **fields)
 
 
-def row(group: str = "billing", topic: str = "orders", **more: Any) -> GroupFacts:
-    """Return the facts of a healthy group; `more`: what is otherwise."""
-    unknown = dict.fromkeys(("inflight", "available", "message_model"))
-    fields: dict[str, Any] = {
-        "topic_kind": "normal",
-        "queue_count": 4,
-        "unknown_queue_count": 0,
-        "never_committed_queue_count": 0,
-        "lag": 0,
-        "effective_lag": 0,
-        "lost": 0,
-        "lag_ms": 0,
-        "online_client_count": 1,
-        **unknown,
-        **more,
-    }
-    return GroupFacts(consumer_group=group, topic=topic, **fields)
+def row(group: str = "billing", **more: Any) -> GroupFacts:
+    """Return the facts of a healthy group with a client; `more`: what is otherwise."""
+    return a_group(group, **{"online_client_count": 1, **more})
 
 
 def facts(minute: int, *groups: GroupFacts, **more: Any) -> IntervalFacts:
@@ -157,3 +144,39 @@ def twice(incidents: tuple[Incident, ...], given: IntervalFacts, **more: Any) ->
     first = advance(incidents, (), given, RULES, **more)
     later = Interval(given.interval.end)
     return advance(first.open, (), replace(given, interval=later, now=later.end), RULES, **more)
+
+
+def config(**delivery: Any) -> Config:
+    """Return a configuration of three teams, one of them without receivers; `delivery`: its fields."""
+    values: dict[str, Any] = {
+        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
+        "groups": [{"match": "billing*", "team": "billing"}, {"match": "quiet*", "team": "nobody"}],
+        "teams": {
+            "operations": {"mail": ["operations@example.org"]},
+            "billing": {"mail": ["one@example.org", "two@example.org"], "slack": ["#billing"]},
+            "nobody": {},
+        },
+        "default_team": "operations",
+        "delivery": {"group_interval_ms": 1, **delivery},
+    }
+    return Config.model_validate(values)
+
+
+def group(name: str, lag: int | None, *, old: bool = False) -> GroupFacts:
+    """Give a group without clients: trouble when more than 10,000 messages wait, and critical when they are old."""
+    return a_group(name, lag, lag_ms=600_000 if old else 0)
+
+
+def judge(engine: Engine, given: IntervalFacts, *, late: timedelta = timedelta(seconds=10), **more: Any) -> JudgeReport:
+    """Judge `late` after the interval's end; `more`: `config`, and options of the judge."""
+    settings = more.pop("config", None) or config()
+    return judge_interval(engine, given, settings, now=given.interval.end + late, **more)
+
+
+def told(report: JudgeReport) -> list[tuple[str, str, NotificationReason]]:
+    """Return receiver, team and reason of each message."""
+    found = []
+    for message in report.messages:
+        assert isinstance(message.view, MessageView), "not a digest"
+        found.append((message.receiver, message.view.team, message.view.reason))
+    return found

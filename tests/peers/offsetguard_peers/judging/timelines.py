@@ -40,10 +40,9 @@ from offsetguard.store import acknowledgements, silences
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import writing
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.judging.records import a_group, a_queue
+from offsetguard_peers.judging.records import MINUTE, a_group, a_queue
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)  # a Friday
-MINUTE = timedelta(minutes=1)
 RECEIVER = "ops@example.org"
 BASE = {
     "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},

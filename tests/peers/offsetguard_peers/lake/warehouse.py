@@ -1,9 +1,4 @@
-"""Writes our Iceberg tables without Spark, in the layout that Spark gives them: for readers' tests and benchmarks.
-
-A commit to an Iceberg table as a host whose clock is ahead leaves it.
-
-A small warehouse without Spark: rows of `group_facts`, written in the layout that housekeeping leaves behind.
-"""
+"""A small warehouse without Spark: rows of `group_facts`, in the layout that Spark and housekeeping leave behind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What changes a test cluster: topics, groups, committed offsets, broker settings, deletion of commit logs.
-
-RocketMQ's own command line, from the published jars: what an operator would have without OffsetGuard.
-"""
+"""What changes a test cluster: topics, groups, committed offsets, broker settings; and RocketMQ's own `mqadmin`."""
 
 from __future__ import annotations
 

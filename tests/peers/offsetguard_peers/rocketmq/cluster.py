@@ -1,8 +1,4 @@
-"""One name server process of a test cluster.
-
-One broker process of a test cluster, from the published jars, with a port and a folder of its own.
-
-A real RocketMQ cluster from the published jars: name server, masters and slaves, on free ports, in one folder.
+"""A real RocketMQ cluster from the published jars: name server, masters and slaves, on free ports, in one folder.
 
     with RocketMQCluster("4.9.7", masters=1, slaves=1) as cluster:
         client.connect(cluster.namesrv)
@@ -21,7 +17,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
@@ -373,9 +368,7 @@ class RocketMQCluster:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop everything."""
         self.stop()
 

@@ -1,14 +1,9 @@
-"""RocketMQ's proxy 5.5.0 in CLUSTER mode: gRPC clients behind it are invisible for brokers.
-
-with Proxy(cluster) as proxy:
-    GrpcConsumers(cluster, proxy, [...])
-    config["proxies"] = [proxy.remoting_address]
-
-Real gRPC consumers (rocketmq-client-java 5.2.0) behind a proxy, driven from Python.
+"""Real gRPC consumers (rocketmq-client-java 5.2.0) behind RocketMQ's proxy 5.5.0, where brokers do not see them.
 
 with Proxy(cluster) as proxy, running_grpc_consumers(cluster, proxy, [GrpcSpec("jobs-workers", "jobs")]) as consumers:
     consumers.receive("jobs-workers", 40)
     consumers.ack("jobs-workers", 30)
+    config["proxies"] = [proxy.remoting_address]
 """
 
 from __future__ import annotations
@@ -19,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from offsetguard_peers.processes import ChildProcess, ReservedPort
@@ -85,9 +79,7 @@ class Proxy:
         self._process.wait_for(READY_SIGN, timeout_s=READY_WITHIN_S)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill it and give the ports back."""
         if self._process is not None:
             self._process.stop(hard=True)

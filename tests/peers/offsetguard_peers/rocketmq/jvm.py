@@ -1,12 +1,9 @@
-"""How the Java processes of the test peers are started: small, quick to be ready, each with its own home folder.
+"""How Java processes are started: small, quick to be ready, each with its own home folder.
 
-Logging configuration of RocketMQ 4.x: it is in no jar, and a broker without it does not start.
-
-Files and line layouts are those of the official distribution (broker.log, lock.log, ...), without rolling.
-
-Our Java programs (`java/*.java`, `java_grpc/*.java`), compiled once per RocketMQ version and kept in the cache.
-
-The compiler is Eclipse's, one jar from the jar set `ecj`: a machine with a Java *runtime* only is enough.
+RocketMQ's jars are those of `spark/offsetguard_spark/jar_sets`. Our programs (`java/*.java`, `java_grpc/*.java`) are
+compiled once per version and kept in the cache; the compiler is Eclipse's, one jar from the jar set `ecj`: a machine
+with a Java *runtime* only is enough. The logging configuration of 4.x is in no jar, and a broker without it does not
+start: files and line layouts are those of the official distribution (broker.log, lock.log, ...), without rolling.
 """
 
 from __future__ import annotations

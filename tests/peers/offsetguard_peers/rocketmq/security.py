@@ -1,12 +1,11 @@
-"""Accounts of a cluster with access control: an administrator, one that may only read, and (4.x) one without rights.
+"""Accounts and TLS of a cluster.
 
-4.x reads them from a file. 5.x is told the administrator in its configuration and keeps all others in a store of its
-own, one per broker and not copied to slaves: `Admin.create_account` makes them, as `mqadmin createUser` and `createAcl`
-would.
+With access control there are an administrator, an account that may only read, and (4.x) one without rights. 4.x reads
+them from a file. 5.x is told the administrator in its configuration and keeps all others in a store of its own, one per
+broker and not copied to slaves: `create_account` makes them, as `mqadmin createUser` and `createAcl` would.
 
-A throw-away certificate authority, and the TLS settings with which RocketMQ's servers and clients use it.
-
-Every process of a cluster reads one `tls.properties`: brokers are clients of the name server and of their master.
+With TLS there is a throw-away certificate authority, and one `tls.properties` that every process of the cluster reads:
+brokers are clients of the name server and of their master.
 """
 
 from __future__ import annotations

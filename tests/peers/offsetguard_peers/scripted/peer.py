@@ -8,8 +8,7 @@
         await client.call(peer.address, GetBrokerRuntimeInfo())
 
 The script runs once for each connection; when it returns, the connection is closed. An error in it fails the test.
-
-A scripted peer, and what a client of ours gets from it.
+`ask` runs a script against what a client of ours does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One collection round of scripted brokers: the cluster's configuration, its brokers, and what was collected.
-
-Rounds of one scripted cluster, one minute after the other, landed as the collector lands them.
-"""
+"""Rounds of scripted brokers: one that does not land, or one minute after the other, landed as the collector does."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A broker that exists in figures only: commit log, disk, cleaner, topics and consumers, a minute a step.
+"""Brokers that exist in figures only, a minute a step, in worlds with traffic, disks and consumers of every kind.
 
-It follows the broker's source (CleanCommitLogService, ConsumeQueue.correctMinOffset) file by file, and knows nothing of
-the forecasts that are tried on it. Positions are bytes, times minutes since the start of the world.
-
-Worlds for forecasts: simulated brokers with traffic, disks and consumers of every kind, each made of a seed.
+A broker has a commit log, a disk, a cleaner, topics and consumers. It follows the source of RocketMQ's
+(CleanCommitLogService, ConsumeQueue.correctMinOffset) file by file, and knows nothing of the forecasts that are tried
+on it. Positions are bytes, times minutes since the start of the world. A world is made of a seed.
 """
 
 from __future__ import annotations

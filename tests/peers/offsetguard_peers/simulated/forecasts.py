@@ -28,7 +28,7 @@ from offsetguard.model.remembered import BrokerMark
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.facts.answers import Row, stepped
-from offsetguard_peers.simulated.brokers import DAY, HOUR, KINDS, WARM_UP, SimulatedQueue, World, world
+from offsetguard_peers.simulated.brokers import DAY, HOUR, WARM_UP, SimulatedQueue, World
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 LOOK = 5  # minutes
@@ -282,32 +282,3 @@ def _spells(looks: list[int]) -> Iterator[tuple[int, int]]:
         last = at
     if first is not None and last is not None:
         yield first, last
-
-
-DAYS = 5
-WORLDS_PER_KIND = 5
-
-
-def try_all_kinds() -> list[Tried]:
-    """Let worlds of each kind live; the seeds are fixed, so what comes of it is always the same. Takes minutes."""
-    minutes = DAYS * DAY
-    return try_worlds((world(kind, seed, minutes) for kind in KINDS for seed in range(WORLDS_PER_KIND)), minutes)
-
-
-def coverage(tried: list[Tried]) -> dict[str, float | int]:
-    """Return the figures that docs/verdicts.md shows."""
-    outcomes = [inside for one in tried for _, inside, _ in scored(one)]
-    overtaken = [inside for one in tried for _, inside, _ in scored(one, bursts=True)]
-    losses = [warned for one in tried for _, _, warned in preventable(one)]
-    found = [false for one in tried for _, _, false in warnings(one)]
-    return {
-        "worlds": len(tried),
-        "days": DAYS,
-        "outcomes": len(outcomes),
-        "inside_share": round(sum(outcomes) / len(outcomes), 3),
-        "inside_share_with_later_bursts": round(sum(overtaken) / len(overtaken), 3),
-        "preventable_losses": len(losses),
-        "warned_share": round(sum(losses) / len(losses), 3),
-        "warnings": len(found),
-        "false_warnings": sum(found),
-    }

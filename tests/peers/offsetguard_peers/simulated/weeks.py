@@ -1,6 +1,4 @@
-"""The facts of one simulated cycle, of what was computed of its groups and seen of its brokers.
-
-A cluster's week, minute by minute: the facts of each cycle, made by the product's own fold and sums.
+"""A cluster's week, minute by minute: the facts of each cycle, made by the product's own fold and sums.
 
 Of what a cycle does, this leaves out only the machines: brokers, Spark, tables. Snapshots are computed
 (`weekly_groups.py`), some of them are missing, in some a broker did not answer.

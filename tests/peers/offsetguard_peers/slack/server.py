@@ -4,7 +4,7 @@
         WebClient(token=slack.token, base_url=slack.api_url).chat_postMessage(channel="#alerts", text="hello")
         slack.fail_next("chat.postMessage", Failure(status=429, retry_after_s=3))
 
-Checks what Slack checks (`slack_workspace`, `slack_blocks`) and fails as Slack fails, on demand.
+Checks what Slack checks (`workspace.py`, `blocks.py`) and fails as Slack fails, on demand.
 `GET /`: all messages as HTML; `GET /messages.json`: the same for programs.
 """
 
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -117,12 +116,10 @@ class SlackServer(HttpPeer):
         if action := self._actions.get((method, done)):
             action()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop, release hanging requests, close the port."""
         self._released.set()
-        super().__exit__(kind, error, trace)
+        super().__exit__()
 
     def failure_for(self, method: str) -> Failure | None:
         """Take the next scripted failure of a method."""

@@ -1,12 +1,8 @@
-"""How the Slack simulation refuses, and how it gives long lists in pages.
-
-Source: https://docs.slack.dev/reference/methods/conversations.history (limit up to 999, opaque cursors, time range).
-
-The inside of the Slack simulation: channels, messages, and what each Web API method checks and answers.
+"""The inside of the Slack simulation: channels, messages, and what each Web API method checks and answers.
 
 No HTTP here: `call(method, arguments, token)` takes decoded arguments and returns Slack's JSON. The errors are those of
 https://docs.slack.dev/reference/methods (auth.test, chat.postMessage, chat.update, conversations.history/replies,
-users.conversations).
+users.conversations), as are the pages of long lists (limit up to 999, opaque cursors, time range).
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
@@ -135,9 +134,7 @@ class SmtpServer:
         self.open_port()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop listening, end all conversations, join the thread."""
         self.close_port()
         self._call(self._end_conversations())

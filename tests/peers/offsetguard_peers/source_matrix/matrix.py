@@ -1,6 +1,6 @@
 """What the collector can learn from which replica of which RocketMQ version: the sources, and the page about them.
 
-The sources and their words stand in `source_list.py`; whether a replica answers is measured (`source_measuring.py`) and
+The sources and their words stand in `sources.yml`; whether a replica answers is measured (`measuring.py`) and
 kept in `tests/live/source_matrix.yml`; `docs/sources.md` is made of both.
 
     python -m offsetguard_peers.source_matrix > docs/sources.md      the page
@@ -18,6 +18,7 @@ import yaml
 
 from offsetguard_peers.rocketmq.cluster import VERSIONS
 from offsetguard_peers.rocketmq.security import READER_GRANTS
+from offsetguard_peers.source_matrix.measuring import measure
 from offsetguard_peers.source_matrix.sources import NO, NOT_IN_VERSION, OWN, SECTIONS, YES, Section, sources
 
 MEASURED_FILE = Path(__file__).parents[3] / "live" / "source_matrix.yml"
@@ -56,7 +57,7 @@ def page(measured: Measured) -> str:
         "",
         f"What each replica of RocketMQ {versions} and {VERSIONS[-1]} tells, measured on brokers from the published "
         "jars by `tests/live/test_source_matrix.py`. This page is made by `make docs`; edit "
-        "`tests/peers/offsetguard_peers/source_matrix/sources.py` instead.",
+        "`tests/peers/offsetguard_peers/source_matrix/sources.yml` instead.",
         "",
         f"*{YES}*: answers with it. *{OWN}*: answers with what it counted itself. *{NO}*: answers without it. "
         f"*{NOT_IN_VERSION}*: the version does not know it. *refused*: RocketMQ's response code.",
@@ -106,8 +107,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.measure:
         sys.stdout.write(page(read_measured()))
         return 0
-    from offsetguard_peers.source_matrix.measuring import measure  # noqa: PLC0415 - the page needs no brokers
-
     for version in options.version or VERSIONS:
         write_measured(version, measure(version).cells)
     return 0

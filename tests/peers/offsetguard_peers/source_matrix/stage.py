@@ -1,12 +1,9 @@
-"""A cluster on which every source has something to say: guarded, encrypted, with a slave and two name servers.
+"""A cluster on which every source has something to say, and how each of its replicas is asked for it.
 
-The slave starts with a copy of its master's topics, groups and offsets, as if it had copied them itself a moment ago
-(which takes a 5.x slave a minute after its start).
-
-How every replica of a staged cluster is asked for every source, with the product's own client.
-
-One probe per source (`broker_probes.py`, `surroundings_probes.py`): it gives one cell for each role of the source's
-section (`source_list.py`).
+It is guarded, encrypted, with a slave and two name servers. The slave starts with a copy of its master's topics, groups
+and offsets, as if it had copied them itself a moment ago (which takes a 5.x slave a minute after its start). Probes use
+the product's own client, one per source (`broker_probes.py`, `surroundings_probes.py`); each gives one cell for each
+role of the source's section (`sources.py`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from offsetguard_peers.processes import ChildProcess, ReservedPort, stop_all
@@ -50,9 +49,7 @@ class StandaloneSpark:
             worker.wait_for("Successfully registered with master", timeout_s=PATIENCE_S)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop all of them."""
         stop_all(self._processes)
         self._port.release()

@@ -1,7 +1,6 @@
 """Rounds of a cluster judged as `check` and `diagnose` judge them, one after the other, in this process.
 
-Whether a client that was stopped as it should be kept a lock all the same, as its broker's log says.
-
+`kept_locks` says whether a client that was stopped as it should be kept a lock all the same, as its broker's log says.
 A real one takes locks again if it just renews them as it shuts down. And a queue that a rebalance takes away while
 messages of it are in hands is unlocked 20 s later (unlockDelay), or never, if the client ends before. What is said of
 such a lock is true, whoever staged no trouble.

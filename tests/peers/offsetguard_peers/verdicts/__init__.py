@@ -1,1 +1,0 @@
-"""docs/verdicts.md, of what was measured."""
