@@ -14,17 +14,26 @@ import argparse
 import fcntl
 import hashlib
 import os
-import shutil
+import ssl
 import sys
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard_spark.ivy import IvyFailed, download
 
 SETS_FOLDER = Path(__file__).parent / "jar_sets"
+MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+PROGRESS_AFTER_S = 2.0
+PROGRESS_EVERY_S = 5.0
+DEADLINE_S = 900.0
+_AT_ONCE = 8
 
 
 class JarsUnavailable(OffsetGuardError):
@@ -50,6 +59,11 @@ class Jar:
     def file_name(self) -> str:
         """The name in the cache, as Maven itself names the file."""
         return "-".join(part for part in (self.artifact, self.version, self.classifier) if part) + ".jar"
+
+    @property
+    def path(self) -> str:
+        """Where a Maven repository has it."""
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
 
 def set_names() -> list[str]:
@@ -94,26 +108,65 @@ def _missing(jars: Sequence[Jar], folder: Path) -> list[Jar]:
 
 
 def _fetch(set_name: str, missing: Sequence[Jar], folder: Path) -> None:
-    """Download into a folder beside `folder`, check, then move: `folder` never holds a file that was not checked."""
-    downloads = folder.with_name(f".downloading-{set_name}")
-    try:
-        download([jar.coordinate for jar in missing], downloads, label=f"jars of {set_name}")
-    except IvyFailed as error:
-        msg = f"jar set {set_name}: {error}"
-        raise JarsUnavailable(msg) from error
-    wrong = [jar for jar in missing if _sha256(downloads / jar.file_name) != jar.sha256]
-    for jar in missing:
-        if jar not in wrong:
-            (downloads / jar.file_name).replace(folder / jar.file_name)
-    found = {jar: _sha256(downloads / jar.file_name) or "no file" for jar in wrong}
-    shutil.rmtree(downloads)
-    if wrong:
-        listing = "; ".join(f"{jar.coordinate} has {found[jar]} instead of {jar.sha256}" for jar in wrong)
-        msg = (
-            f"jar set {set_name}: wrong sha256: {listing}. Nothing of it was kept. A proxy or mirror may have sent "
-            f"something else: run again, or compare with the sums in {SETS_FOLDER / set_name}.txt"
+    """Download beside `folder`, check, then move: `folder` never holds a file that was not checked."""
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix=f".downloading-{set_name}-", dir=folder.parent) as downloads:
+        failed = _download(missing, Path(downloads), label=f"jars of {set_name}")
+        for jar in missing:
+            file = Path(downloads) / jar.file_name
+            if jar not in failed and (found := _sha256(file)) == jar.sha256:
+                file.replace(folder / jar.file_name)
+            elif jar not in failed:
+                wrong.append(f"{jar.coordinate} has {found} instead of {jar.sha256}")
+    if failed:
+        jar, reason = next(iter(failed.items()))
+        raise JarsUnavailable(
+            f"jar set {set_name}: {len(failed)} of {len(missing)} jars could not be fetched, the first is"
+            f" {jar.coordinate}: {reason}. Check the network, or set OFFSETGUARD_MAVEN_REPOSITORY to a mirror"
         )
-        raise JarsUnavailable(msg)
+    if wrong:
+        raise JarsUnavailable(
+            f"jar set {set_name}: wrong sha256: {'; '.join(wrong)}. Nothing of it was kept. A proxy or mirror may have"
+            f" sent something else: run again, or compare with the sums in {SETS_FOLDER / set_name}.txt"
+        )
+
+
+def _download(jars: Sequence[Jar], folder: Path, *, label: str) -> dict[Jar, str]:
+    """Write the jars into a folder; returns why one is not there. Tells on stderr how far it is when it takes long."""
+    repository = os.environ.get("OFFSETGUARD_MAVEN_REPOSITORY", MAVEN_CENTRAL).rstrip("/")
+    certificates = ssl.create_default_context()  # the system's: httpx by itself brings its own
+    began, next_line_s = time.monotonic(), PROGRESS_AFTER_S
+    with (
+        httpx.Client(verify=certificates, timeout=httpx.Timeout(60, connect=15), follow_redirects=True) as client,
+        ThreadPoolExecutor(_AT_ONCE) as pool,
+    ):
+        running = {
+            jar: pool.submit(_stream, client, f"{repository}/{jar.path}", folder / jar.file_name, began + DEADLINE_S)
+            for jar in jars
+        }
+        while waiting := wait(running.values(), timeout=0.1).not_done:
+            elapsed_s = time.monotonic() - began
+            if elapsed_s >= next_line_s:
+                next_line_s += PROGRESS_EVERY_S
+                megabytes = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+                done = f"{len(jars) - len(waiting)} of {len(jars)} downloaded ({megabytes:.0f} MB)"
+                print(f"{label}: {done} after {elapsed_s:.0f} s", file=sys.stderr, flush=True)  # noqa: T201
+    return {jar: reason for jar, future in running.items() if (reason := future.result())}
+
+
+def _stream(client: httpx.Client, url: str, file: Path, ends_at: float) -> str | None:
+    """Write what is at a URL to a file, or return why that failed; without the URL, which may hold a password."""
+    try:
+        with client.stream("GET", url) as answer, file.open("wb") as written:
+            if answer.is_error:
+                return f"HTTP {answer.status_code} {answer.reason_phrase}"
+            for chunk in answer.iter_bytes():
+                written.write(chunk)
+                if time.monotonic() > ends_at:
+                    return f"the download did not end within {DEADLINE_S:.0f} s"
+    except httpx.HTTPError as error:
+        return str(error) or type(error).__name__
+    return None
 
 
 def _parse(path: Path, number: int, line: str) -> Jar:
