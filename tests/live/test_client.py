@@ -40,7 +40,6 @@ from offsetguard.sources.rocketmq.requests import (
     GetRouteInfoByTopic,
     GetTopicStatsInfo,
     PullMessage,
-    QueryConsumerOffset,
     QueryConsumeTimeSpan,
     Request,
 )
@@ -49,6 +48,7 @@ from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.extra_requests import QueryConsumerOffset
 from offsetguard_peers.rocketmq.requests import send
 from offsetguard_peers.waiting import wait_until
 

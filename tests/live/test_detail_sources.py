@@ -15,12 +15,9 @@ from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.refusals import NotThere
 from offsetguard.sources.rocketmq.requests import (
     GetAllTopicConfig,
-    GetAllTopicListFromNameServer,
     GetConsumerConnectionList,
-    GetConsumerListByGroup,
     GetConsumerRunningInfo,
     GetSystemTopicListFromBroker,
-    QueryTopicConsumeByWho,
     ViewBrokerStatsData,
 )
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, GROUP_FACTS, QUEUE_SNAPSHOTS
@@ -30,6 +27,11 @@ from offsetguard_peers.facts.answers import answers
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.rocketmq.extra_requests import (
+    GetAllTopicListFromNameServer,
+    GetConsumerListByGroup,
+    QueryTopicConsumeByWho,
+)
 
 Seen = dict[Callable[[RocketMQCluster], None], list[Future[None]]]
 
@@ -153,11 +155,11 @@ def test_the_smaller_requests_say_who_is_there(cluster: RocketMQCluster) -> None
     produce(cluster, "NameTopic", 8)
     with running_consumer(cluster, "name-group", "NameTopic") as consumers:
         consumers.wait_until_consumed(8)
-        assert admin.read(master, GetConsumerListByGroup("name-group")).client_ids == tuple(consumers.client_ids)
-        assert "name-group" in admin.read(master, QueryTopicConsumeByWho("NameTopic")).groups
+        assert admin.read(master, GetConsumerListByGroup("name-group")) == tuple(consumers.client_ids)
+        assert "name-group" in admin.read(master, QueryTopicConsumeByWho("NameTopic"))
         connections = admin.read(master, GetConsumerConnectionList("name-group")).connections
         assert [one.client_id for one in connections] == consumers.client_ids
-    assert "NameTopic" in admin.read(cluster.namesrv, GetAllTopicListFromNameServer()).topics
+    assert "NameTopic" in admin.read(cluster.namesrv, GetAllTopicListFromNameServer())
     system_topics = admin.read(master, GetSystemTopicListFromBroker()).topics
     assert {"OFFSET_MOVED_EVENT", "TBW102", cluster.name, cluster.masters[0].name} <= set(system_topics)
     assert "NameTopic" not in system_topics

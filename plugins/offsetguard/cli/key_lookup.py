@@ -21,10 +21,9 @@ from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
 from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
-from offsetguard.sources.rocketmq.bodies import TopicRoute
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.publish_route import queues_to_write
 from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
+from offsetguard.sources.rocketmq.routes import TopicRoute, queues_to_write
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import QUEUE_SNAPSHOTS
 

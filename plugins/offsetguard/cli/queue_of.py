@@ -19,8 +19,7 @@ from offsetguard.cli.output import Duration, wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.sources.rocketmq.hashed_queue import java_hash_code, position_of
-from offsetguard.sources.rocketmq.publish_route import queues_of_brokers
+from offsetguard.sources.rocketmq.routes import java_hash_code, position_of, queues_of_brokers
 
 STANDARD_INPUT = "-"
 EXIT_WRONG_INPUT = 1

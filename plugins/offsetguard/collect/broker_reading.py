@@ -15,17 +15,11 @@ from offsetguard.collect.manifest import EventCursor
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.system_names import LITE_PREFIX
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.sources.rocketmq.bodies import (
-    AllConsumerOffsets,
-    BrokerRuntimeInfo,
-    ConsumerConnections,
-    ConsumeTimeSpans,
-    SubscriptionGroupConfig,
-    TopicConfig,
-    TopicOffsets,
-    TopicStats,
-)
-from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, ConsumerRunningInfo
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
+from offsetguard.sources.rocketmq.broker_settings import SubscriptionGroupConfig, TopicConfig
+from offsetguard.sources.rocketmq.clients import ConsumerConnections, ConsumerRunningInfo
+from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
+from offsetguard.sources.rocketmq.offsets import ConsumeTimeSpans, TopicOffsets, TopicStats
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
 

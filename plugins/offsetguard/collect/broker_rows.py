@@ -19,7 +19,7 @@ from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, UnseenBroker
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 

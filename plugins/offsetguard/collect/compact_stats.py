@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
 from offsetguard.sources.rocketmq.offset_table import INT64_RANGE
+from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 _NOTHING = INT64_RANGE.start  # stands for None
 _FIELDS = 5  # queue id, broker offset, consumer offset, pull offset, last timestamp

@@ -11,12 +11,8 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.replica import Answer
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.detail_bodies import (
-    BrokerStats,
-    ConsumerRunningInfo,
-    PopProcessQueueInfo,
-    ProcessQueueInfo,
-)
+from offsetguard.sources.rocketmq.broker_figures import BrokerStats
+from offsetguard.sources.rocketmq.clients import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
 
 _INT64_END = 2**63
 _READ = "GROUP_GET_NUMS"  # messages that a group was handed out

@@ -26,7 +26,8 @@ from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
+from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
+from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 _MOST_MISSING = 20
 

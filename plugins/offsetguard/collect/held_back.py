@@ -28,7 +28,8 @@ from offsetguard.collect.broker_reading import BrokerReading, HeldBack, QueueEnd
 from offsetguard.collect.landing import Row
 from offsetguard.collect.read_broker import NO_SUCH_TOPIC
 from offsetguard.collect.replica import ReplicaLink
-from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicOffsets
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.offsets import TopicOffsets
 from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
 
 HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"

@@ -10,9 +10,9 @@ from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.collect.replica import Replica
 from offsetguard.config import Cluster
 from offsetguard.model.errors import RocketMQError
-from offsetguard.sources.rocketmq.bodies import ClusterInfo
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.sources.rocketmq.routes import ClusterInfo
 from offsetguard.sources.rocketmq.transport import Transport
 
 ATTEMPTS, PAUSE_S = 3, 0.5  # before a cluster is called unseen

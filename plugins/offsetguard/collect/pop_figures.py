@@ -33,7 +33,7 @@ from offsetguard.collect.pop import (
     retry_topic_names,
 )
 from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.sources.rocketmq.detail_bodies import ConsumerRunningInfo
+from offsetguard.sources.rocketmq.clients import ConsumerRunningInfo
 
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.

@@ -18,7 +18,7 @@ from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
+from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Column, ColumnType, Table
 from offsetguard.tables.arrow import arrow_type
 

@@ -15,8 +15,8 @@ from operator import itemgetter
 from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds, is_dense
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
 from offsetguard.sources.rocketmq.offset_table import OffsetTable, TopicAtGroup
+from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 
 def topic_readings(

@@ -18,7 +18,7 @@ from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.system_names import topic_kind
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq.bodies import TopicConfig
+from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType, Table
 

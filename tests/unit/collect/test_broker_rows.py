@@ -14,8 +14,8 @@ from offsetguard.collect.landing import table_of
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.replica import Replica
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq import body_decoders
-from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq import broker_figures, broker_settings
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 from offsetguard.tables import BROKER_SNAPSHOTS
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
@@ -43,8 +43,8 @@ def test_figures_and_settings_of_a_real_broker(version: str, expected: dict[str,
     reading = BrokerReading(
         Replica("broker-a", 0, "127.0.0.1:10911"),
         answered_at=NOW,
-        runtime=body_decoders.broker_runtime_info((BODIES / f"28_{version}.json").read_bytes()),
-        settings=body_decoders.broker_config((BODIES / f"26_{version}.properties").read_bytes()),
+        runtime=broker_figures.broker_runtime_info((BODIES / f"28_{version}.json").read_bytes()),
+        settings=broker_settings.broker_config((BODIES / f"26_{version}.properties").read_bytes()),
     )
     (row,) = broker_rows("c", INTERVAL, [reading])
     assert set(row) == {column.name for column in BROKER_SNAPSHOTS.columns}

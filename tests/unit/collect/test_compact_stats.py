@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from offsetguard.collect.compact_stats import CompactQueues
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.bodies import ConsumeOffsets
+from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 NUMBERS = st.integers(-(2**63) + 1, 2**63 - 1)
 MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001

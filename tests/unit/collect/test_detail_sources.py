@@ -17,16 +17,16 @@ from offsetguard.collect.manifest import RequestLedger
 from offsetguard.collect.replica import Answer, Replica, ReplicaLink
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, Connection, ConsumerConnections
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats, StatsSnapshot
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.detail_bodies import (
-    BrokerStats,
+from offsetguard.sources.rocketmq.clients import (
+    Connection,
+    ConsumerConnections,
     ConsumerRunningInfo,
     PopProcessQueueInfo,
-    StatsSnapshot,
+    consumer_running_info,
 )
-from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS

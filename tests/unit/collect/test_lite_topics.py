@@ -11,8 +11,8 @@ from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.group_rows import LiteFigures, lite_figures, lite_lag, offsets_out_of_sight
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.bodies import AllConsumerOffsets, ConsumeOffsets
-from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets, consume_stats
+from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets, all_consumer_offsets
+from offsetguard.sources.rocketmq.offsets import ConsumeOffsets, consume_stats
 
 BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
 COMMITTED = all_consumer_offsets((BODIES / "43_5.5.1-lite.json").read_bytes())

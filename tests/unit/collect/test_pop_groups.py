@@ -16,9 +16,10 @@ from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, Recognition, pop_retry_topics, recognise
 from offsetguard.collect.pop_figures import COUNTER_SETTLES, ClientTold, PopSources, consumption_of
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo, TopicConfig
-from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets, consumer_connections
-from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.broker_settings import TopicConfig
+from offsetguard.sources.rocketmq.clients import consumer_connections, consumer_running_info
+from offsetguard.sources.rocketmq.offset_table import all_consumer_offsets
 from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES = Path(__file__).parent / "pop_cases"
@@ -33,7 +34,7 @@ def cases() -> list[Any]:
 
 
 def topic_config(topic: str, queues: int) -> TopicConfig:
-    return TopicConfig(topic, queues, queues, 6, order=False, topic_sys_flag=0, topic_filter_type=None)
+    return TopicConfig(topic, queues, queues, 6, order=False)
 
 
 def queue_ends(max_offsets: list[int], min_offset: int = 0) -> QueueEnds:

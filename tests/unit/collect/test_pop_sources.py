@@ -17,9 +17,8 @@ from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import ClientTold, groups_for_proxies, pop_sources
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.errors import RequestTimedOut, RocketMQError
-from offsetguard.sources.rocketmq.bodies import Connection, ConsumerConnections
-from offsetguard.sources.rocketmq.detail_bodies import BrokerStats, StatsSnapshot
-from offsetguard.sources.rocketmq.detail_decoders import consumer_running_info
+from offsetguard.sources.rocketmq.broker_figures import BrokerStats, StatsSnapshot
+from offsetguard.sources.rocketmq.clients import Connection, ConsumerConnections, consumer_running_info
 from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList, Request
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.sources.rocketmq.bodies import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq import bodies, body_decoders
+from offsetguard.sources.rocketmq import broker_figures, broker_settings, clients, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard_peers.cases.running import examples, for_each
 from offsetguard_peers.fuzz.targets import BODY_DECODERS as DECODERS
@@ -49,17 +49,17 @@ def test_every_captured_body_is_read(file: Path) -> None:
 
 
 def test_cluster_info_gives_addresses_by_broker_id() -> None:
-    assert body_decoders.cluster_info(body("106_5.3.3")) == bodies.ClusterInfo(
-        (bodies.BrokerData("broker-a", "DefaultCluster", {0: "127.0.0.1:30110", 1: "127.0.0.1:30210"}),),
+    assert routes.cluster_info(body("106_5.3.3")) == routes.ClusterInfo(
+        (routes.BrokerData("broker-a", "DefaultCluster", {0: "127.0.0.1:30110", 1: "127.0.0.1:30210"}),),
         {"DefaultCluster": ("broker-a",)},
     )
-    brokers = {broker.broker_name: broker for broker in body_decoders.cluster_info(body("106_4.9.8")).brokers}
+    brokers = {broker.broker_name: broker for broker in routes.cluster_info(body("106_4.9.8")).brokers}
     assert brokers["broker-a"].master_address == "127.0.0.1:20110"
     assert 1 not in brokers["broker-b"].addresses
 
 
 def test_a_broker_without_master_has_no_master_address() -> None:
-    info = body_decoders.cluster_info(
+    info = routes.cluster_info(
         b'{"brokerAddrTable":{"b":{"brokerAddrs":{1:"h:1"},"brokerName":"b","cluster":"c"}},"clusterAddrTable":{}}'
     )
     assert info.brokers[0].master_address is None
@@ -67,110 +67,104 @@ def test_a_broker_without_master_has_no_master_address() -> None:
 
 @pytest.mark.parametrize("name", ["105_5.3.3", "105_5.3.3-before-401"])
 def test_a_route_is_the_same_in_both_dialects(name: str) -> None:
-    assert body_decoders.topic_route(body(name)) == bodies.TopicRoute(
-        (bodies.BrokerData("broker-a", "DefaultCluster", {0: "127.0.0.1:30110", 1: "127.0.0.1:30210"}),),
-        (bodies.QueueData("broker-a", 4, 4, 6),),
+    assert routes.topic_route(body(name)) == routes.TopicRoute(
+        (routes.BrokerData("broker-a", "DefaultCluster", {0: "127.0.0.1:30110", 1: "127.0.0.1:30210"}),),
+        (routes.QueueData("broker-a", 4, 4, 6),),
     )
 
 
 @pytest.mark.parametrize(("version", "topic"), [("4.9.8", "Healthy"), ("5.3.3", "orders"), ("5.5.1", "orders")])
 def test_topic_settings(version: str, topic: str) -> None:
-    settings = body_decoders.topic_config_table(body(f"21_{version}")).topics[topic]
-    assert (settings.topic, settings.read_queue_nums, settings.write_queue_nums, settings.perm) == (topic, 4, 4, 6)
-    assert settings.order is False
-    assert settings.topic_filter_type == "SINGLE_TAG"
+    configured = broker_settings.topic_config_table(body(f"21_{version}")).topics[topic]
+    assert (configured.topic, configured.read_queue_nums, configured.write_queue_nums, configured.perm) == (
+        topic,
+        4,
+        4,
+        6,
+    )
+    assert configured.order is False
 
 
-@pytest.mark.parametrize(
-    ("version", "group", "orderly"),
-    [("4.9.8", "G_HEALTHY", None), ("5.3.3", "ledger", False), ("5.5.1", "ledger", False)],
-)
-def test_group_settings_and_the_orderly_flag_that_4_x_does_not_have(
-    version: str, group: str, orderly: bool | None
-) -> None:
-    settings = body_decoders.subscription_group_table(body(f"201_{version}")).groups[group]
-    assert settings == bodies.SubscriptionGroupConfig(
+@pytest.mark.parametrize(("version", "group"), [("4.9.8", "G_HEALTHY"), ("5.3.3", "ledger"), ("5.5.1", "ledger")])
+def test_group_settings(version: str, group: str) -> None:
+    configured = broker_settings.subscription_group_table(body(f"201_{version}")).groups[group]
+    assert configured == broker_settings.SubscriptionGroupConfig(
         group_name=group,
         consume_enable=True,
-        consume_from_min_enable=True,
-        consume_broadcast_enable=True,
-        consume_message_orderly=orderly,
-        retry_queue_nums=1,
         retry_max_times=16,
         broker_id=0,
         which_broker_when_consume_slowly=1,
-        notify_consumer_ids_changed_enable=True,
     )
 
 
 def test_committed_offsets_by_topic_and_group() -> None:
-    table = body_decoders.all_consumer_offsets(body("43_4.9.8"))
+    table = offset_table.all_consumer_offsets(body("43_4.9.8"))
     assert table.offsets["NarrowTopic", "G_NARROW"] == {0: 100, 1: 100}
     assert table.offsets["%RETRY%G_WIDE", "G_WIDE"] == {0: 0}
     assert (table.broadcast_offsets, table.pull_offsets, table.unreadable_keys) == ({}, {}, ())
 
 
 def test_what_broadcasting_clients_pulled_is_not_mixed_with_commits() -> None:
-    table = body_decoders.all_consumer_offsets(body("43_5.5.1"))
+    table = offset_table.all_consumer_offsets(body("43_5.5.1"))
     assert table.broadcast_offsets == {("payments", "cache-refresh"): {0: 163, 1: 162}}
     assert table.offsets["payments", "ledger"] == {0: 163, 1: 162}
     assert {group for _, group in table.offsets} == {"billing", "ledger", "vip-mail"}
 
 
 def test_the_pull_offset_table_of_5_5_0_is_not_mixed_with_commits() -> None:
-    table = body_decoders.all_consumer_offsets(body("43_5.5.0"))
+    table = offset_table.all_consumer_offsets(body("43_5.5.0"))
     assert table.offsets == {("t1", "g1"): {0: 0, 1: 0}}
     assert table.pull_offsets == {("t1", "g1"): {0: 0}}
 
 
 def test_lite_topics_keep_their_names() -> None:
-    assert body_decoders.all_consumer_offsets(body("43_5.5.1-lite")).offsets[
+    assert offset_table.all_consumer_offsets(body("43_5.5.1-lite")).offsets[
         "%LMQ%$chat$session-10", "lite-readers"
     ] == {0: 3}
 
 
 def test_keys_that_are_not_topic_at_group_are_kept_apart_and_not_lost() -> None:
-    table = body_decoders.all_consumer_offsets(
+    table = offset_table.all_consumer_offsets(
         b'{"offsetTable":{"T":{0:1},"T@":{0:1},"@G":{},"T@G@else":{0:1},"T@G":{}}}'
     )
     assert table.unreadable_keys == ("T", "T@", "@G", "T@G@else")
     assert table.offsets == {("T", "G"): {}}
-    assert body_decoders.all_consumer_offsets(b'{"pullOffsetTable":{"T":{}}}').unreadable_keys == ("T",)
+    assert offset_table.all_consumer_offsets(b'{"pullOffsetTable":{"T":{}}}').unreadable_keys == ("T",)
 
 
 def test_consume_stats_before_5_1_know_no_pull_offset_and_0_is_no_time() -> None:
-    stats = body_decoders.consume_stats(body("208_4.9.8"))
+    stats = offsets.consume_stats(body("208_4.9.8"))
     assert stats.consume_tps == 0.0
     assert stats.queues == {
-        MessageQueue("NarrowTopic", "broker-a", 0): bodies.ConsumeOffsets(100, 100, None, utc(1795248010958)),
-        MessageQueue("NarrowTopic", "broker-a", 1): bodies.ConsumeOffsets(100, 100, None, utc(1795248010983)),
-        MessageQueue("%RETRY%G_NARROW", "broker-a", 0): bodies.ConsumeOffsets(0, 0, None, None),
+        MessageQueue("NarrowTopic", "broker-a", 0): offsets.ConsumeOffsets(100, 100, None, utc(1795248010958)),
+        MessageQueue("NarrowTopic", "broker-a", 1): offsets.ConsumeOffsets(100, 100, None, utc(1795248010983)),
+        MessageQueue("%RETRY%G_NARROW", "broker-a", 0): offsets.ConsumeOffsets(0, 0, None, None),
     }
 
 
 def test_consume_stats_since_5_1_know_the_pull_offset() -> None:
-    stats = body_decoders.consume_stats(body("208_5.5.1"))
-    assert stats.queues[MessageQueue("orders", "broker-a", 1)] == bodies.ConsumeOffsets(
+    stats = offsets.consume_stats(body("208_5.5.1"))
+    assert stats.queues[MessageQueue("orders", "broker-a", 1)] == offsets.ConsumeOffsets(
         249, 248, 249, utc(1795251137606)
     )
 
 
 def test_a_group_without_any_commit_has_no_queues() -> None:
-    assert body_decoders.consume_stats(b'{"consumeTps":0.0,"offsetTable":{}}').queues == {}
+    assert offsets.consume_stats(b'{"consumeTps":0.0,"offsetTable":{}}').queues == {}
 
 
 @pytest.mark.parametrize(("version", "topic"), [("4.9.8", "Healthy"), ("5.3.3", "orders"), ("5.5.1", "orders")])
 def test_topic_stats_of_every_queue(version: str, topic: str) -> None:
-    queues = body_decoders.topic_stats(body(f"202_{version}")).queues
+    queues = offsets.topic_stats(body(f"202_{version}")).queues
     assert set(queues) == {MessageQueue(topic, "broker-a", queue_id) for queue_id in range(4)}
     assert all(0 == offsets.min_offset < offsets.max_offset for offsets in queues.values())
 
 
 def test_the_time_of_an_empty_queue_is_unknown_and_not_1970() -> None:
-    stats = body_decoders.topic_stats(
+    stats = offsets.topic_stats(
         b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}}}'
     )
-    assert stats.queues == {MessageQueue("T", "b", 0): bodies.TopicOffsets(0, 0, None)}
+    assert stats.queues == {MessageQueue("T", "b", 0): offsets.TopicOffsets(0, 0, None)}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +172,7 @@ def test_the_time_of_an_empty_queue_is_unknown_and_not_1970() -> None:
     [("4.9.8", "Healthy", 409), ("5.3.3", "orders", 479), ("5.5.1", "orders", 513)],
 )
 def test_connections_of_a_group(version: str, topic: str, client_version: int) -> None:
-    group = body_decoders.consumer_connections(body(f"203_{version}"))
+    group = clients.consumer_connections(body(f"203_{version}"))
     assert [(client.language, client.version) for client in group.connections] == [("JAVA", client_version)] * 2
     assert all("@" in client.client_id and ":" in client.client_address for client in group.connections)
     assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
@@ -188,19 +182,18 @@ def test_connections_of_a_group(version: str, topic: str, client_version: int) -
 
 def test_the_age_of_the_first_unconsumed_message_and_the_one_that_is_none() -> None:
     """A queue that never was committed has delayTime = now: 56 years of lag, if one believed it."""
-    queues = body_decoders.consume_time_spans(body("303_4.9.8")).queues
+    queues = offsets.consume_time_spans(body("303_4.9.8")).queues
     assert queues[MessageQueue("NarrowTopic", "broker-a", 0)].delay_ms == 0
     never_committed = queues[MessageQueue("NarrowTopic", "broker-a", 2)]
     assert never_committed.delay_ms is None
-    assert never_committed.consume_timestamp == utc(1795248001401)
 
-    span = body_decoders.consume_time_spans(body("303_5.5.1")).queues[MessageQueue("orders", "broker-a", 1)]
-    assert span == bodies.ConsumeTimeSpan(utc(1795251137606), utc(1795250973949), utc(1795251138418), 549)
+    span = offsets.consume_time_spans(body("303_5.5.1")).queues[MessageQueue("orders", "broker-a", 1)]
+    assert span == offsets.ConsumeTimeSpan(utc(1795250973949), 549)
 
 
 @pytest.mark.parametrize(("version", "named"), [("4.9.8", "V4_9_8"), ("5.3.3", "V5_3_3"), ("5.5.1", "V5_5_1")])
 def test_runtime_info_has_typed_figures(version: str, named: str) -> None:
-    info = body_decoders.broker_runtime_info(body(f"28_{version}"))
+    info = broker_figures.broker_runtime_info(body(f"28_{version}"))
     assert info.broker_version_desc == named
     assert info.boot_at is not None
     assert info.boot_at.year == 2026
@@ -213,7 +206,7 @@ def test_runtime_info_has_typed_figures(version: str, named: str) -> None:
 
 
 def test_runtime_figures_that_are_none_are_none() -> None:
-    info = bodies.BrokerRuntimeInfo(
+    info = broker_figures.BrokerRuntimeInfo(
         {"commitLogDiskRatio": "-1.0", "putTps": "0.0  ", "a": "null", "bootTimestamp": "9" * 30}
     )
     assert (info.commit_log_disk_ratio, info.boot_at, info.number("a"), info.integer("b")) == (None, None, None, None)
@@ -223,14 +216,14 @@ def test_runtime_figures_that_are_none_are_none() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_broker_config_is_a_table_of_texts(version: str) -> None:
-    config = body_decoders.broker_config(body(f"26_{version}"))
+    config = broker_settings.broker_config(body(f"26_{version}"))
     assert config["brokerRole"] == "ASYNC_MASTER"
     assert config["messageDelayLevel"].endswith("1h 2h")
     assert config["slaveReadEnable"] == "true"
 
 
 def test_a_config_value_may_contain_equals_signs() -> None:
-    assert body_decoders.broker_config(b"a=b=c\nno value\nd=\n") == {"a": "b=c", "d": ""}
+    assert broker_settings.broker_config(b"a=b=c\nno value\nd=\n") == {"a": "b=c", "d": ""}
 
 
 QUEUE = '{"brokerName":"b","queueId":0,"topic":"T"}'
@@ -239,38 +232,38 @@ QUEUE = '{"brokerName":"b","queueId":0,"topic":"T"}'
 @for_each(
     "decoder, text, names",
     [
-        (body_decoders.all_consumer_offsets, '{"offsetTable":{"T@G":{0:"1"}}}', "T@G"),
+        (offset_table.all_consumer_offsets, '{"offsetTable":{"T@G":{0:"1"}}}', "T@G"),
         (
-            body_decoders.all_consumer_offsets,
+            offset_table.all_consumer_offsets,
             '{"offsetTable":{"T@G":{0:9223372036854775808}}}',
             "T@G: expected a 64-bit",
         ),
-        (body_decoders.all_consumer_offsets, '{"offsetTable":{"T@G":{"x":1}}}', "a number as key"),
-        (body_decoders.all_consumer_offsets, '{"offsetTable":{"T@G":{99999999999:1}}}', "a number as key"),
-        (body_decoders.all_consumer_offsets, '{"offsetTable":[]}', "offsetTable: expected an object"),
-        (body_decoders.all_consumer_offsets, '{"offsetTable":{"T@G":{0:true}}}', "found True"),
-        (body_decoders.all_consumer_offsets, f'{{"offsetTable":{{"T@G":{{0:{"9" * 4000}}}}}}}', "a number of"),
-        (body_decoders.topic_stats, f'{{"offsetTable":{{{QUEUE}:{{"maxOffset":1}}}}}}', "minOffset"),
-        (body_decoders.topic_stats, '{"offsetTable":{"T":{}}}', "no MessageQueue"),
+        (offset_table.all_consumer_offsets, '{"offsetTable":{"T@G":{"x":1}}}', "a number as key"),
+        (offset_table.all_consumer_offsets, '{"offsetTable":{"T@G":{99999999999:1}}}', "a number as key"),
+        (offset_table.all_consumer_offsets, '{"offsetTable":[]}', "offsetTable: expected an object"),
+        (offset_table.all_consumer_offsets, '{"offsetTable":{"T@G":{0:true}}}', "found True"),
+        (offset_table.all_consumer_offsets, f'{{"offsetTable":{{"T@G":{{0:{"9" * 4000}}}}}}}', "a number of"),
+        (offsets.topic_stats, f'{{"offsetTable":{{{QUEUE}:{{"maxOffset":1}}}}}}', "minOffset"),
+        (offsets.topic_stats, '{"offsetTable":{"T":{}}}', "no MessageQueue"),
         (
-            body_decoders.consume_stats,
+            offsets.consume_stats,
             f'{{"offsetTable":{{{QUEUE}:{{"brokerOffset":1.5,"consumerOffset":0}}}}}}',
             "brokerOffset",
         ),
         (
-            body_decoders.consume_stats,
+            offsets.consume_stats,
             f'{{"offsetTable":{{{QUEUE}:{{"brokerOffset":1,"consumerOffset":0,"lastTimestamp":9000000000000000}}}}}}',
             "lastTimestamp: expected a time",
         ),
         (
-            body_decoders.cluster_info,
+            routes.cluster_info,
             '{"brokerAddrTable":{"b":{"brokerAddrs":{0:5},"brokerName":"b","cluster":"c"}}}',
             "0",
         ),
-        (body_decoders.consumer_connections, '{"connectionSet":[{"clientId":null}]}', "clientId"),
-        (body_decoders.consumer_connections, '{"connectionSet":{}}', "connectionSet: expected a list"),
-        (body_decoders.broker_runtime_info, "[]", "expected an object"),
-        (body_decoders.consume_time_spans, '{"consumeTimeSpanSet":[{"delayTime":1}]}', "queueId"),
+        (clients.consumer_connections, '{"connectionSet":[{"clientId":null}]}', "clientId"),
+        (clients.consumer_connections, '{"connectionSet":{}}', "connectionSet: expected a list"),
+        (broker_figures.broker_runtime_info, "[]", "expected an object"),
+        (offsets.consume_time_spans, '{"consumeTimeSpanSet":[{"delayTime":1}]}', "queueId"),
     ],
 )
 def test_a_body_with_a_wrong_field_is_malformed_and_the_field_is_named(
@@ -320,4 +313,4 @@ def test_no_damaged_body_raises_anything_but_malformed(file: Path, data: st.Data
 @pytest.mark.parametrize("text", [None, "", "x", "1.5", "9223372036854775808", "9" * 5000])
 def test_an_offset_in_a_header_must_be_a_64_bit_number(text: str | None) -> None:
     with pytest.raises(MalformedBytes, match="offset"):
-        body_decoders.offset_field({} if text is None else {"offset": text})
+        offsets.offset_field({} if text is None else {"offset": text})

@@ -72,7 +72,6 @@ def test_a_quick_reader_that_reads_something_else_would_be_found() -> None:
 def test_every_body_that_we_ask_for_is_fuzzed() -> None:
     answered_by_header = {
         RequestCode.PULL_MESSAGE,
-        RequestCode.QUERY_CONSUMER_OFFSET,
         RequestCode.GET_MAX_OFFSET,
         RequestCode.GET_MIN_OFFSET,
         RequestCode.GET_EARLIEST_MSG_STORETIME,

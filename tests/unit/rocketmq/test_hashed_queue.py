@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq import body_decoders
-from offsetguard.sources.rocketmq.bodies import BrokerData, QueueData, TopicRoute
-from offsetguard.sources.rocketmq.hashed_queue import java_hash_code, position_of
-from offsetguard.sources.rocketmq.publish_route import queues_of_brokers, queues_to_write
+from offsetguard.sources.rocketmq import routes
+from offsetguard.sources.rocketmq.routes import (
+    BrokerData,
+    QueueData,
+    TopicRoute,
+    java_hash_code,
+    position_of,
+    queues_of_brokers,
+    queues_to_write,
+)
 
 SMALLEST_INT = -(2**31)
 
@@ -110,6 +116,6 @@ def test_the_order_configuration_and_logical_queues_are_read_from_the_route() ->
     body = (
         b'{"brokerDatas":[],"orderTopicConf":"broker-a:2","queueDatas":[],"topicQueueMappingByBroker":{"broker-a":{}}}'
     )
-    found = body_decoders.topic_route(body)
+    found = routes.topic_route(body)
     assert (found.order_topic_conf, found.static) == ("broker-a:2", True)
-    assert body_decoders.topic_route(b'{"brokerDatas":[],"orderTopicConf":"","queueDatas":[]}').order_topic_conf is None
+    assert routes.topic_route(b'{"brokerDatas":[],"orderTopicConf":"","queueDatas":[]}').order_topic_conf is None

@@ -22,7 +22,6 @@ ALL_REQUESTS: list[type[Request[Any]]] = [
 # Each was read in the broker's or name server's processor, 4.9.8 and 5.3.3: none writes anything that a user owns.
 READ_ONLY_CODES = {
     11: "PULL_MESSAGE: with bit 4, without the commit bit 1; may create our own consumer group",
-    14: "QUERY_CONSUMER_OFFSET",
     21: "GET_ALL_TOPIC_CONFIG",
     26: "GET_BROKER_CONFIG",
     28: "GET_BROKER_RUNTIME_INFO",
@@ -30,16 +29,13 @@ READ_ONLY_CODES = {
     30: "GET_MAX_OFFSET",
     31: "GET_MIN_OFFSET",
     32: "GET_EARLIEST_MSG_STORETIME",
-    38: "GET_CONSUMER_LIST_BY_GROUP",
     43: "GET_ALL_CONSUMER_OFFSET",
     105: "GET_ROUTEINFO_BY_TOPIC",
     106: "GET_BROKER_CLUSTER_INFO",
     201: "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
     202: "GET_TOPIC_STATS_INFO",
     203: "GET_CONSUMER_CONNECTION_LIST",
-    206: "GET_ALL_TOPIC_LIST_FROM_NAMESERVER",
     208: "GET_CONSUME_STATS",
-    300: "QUERY_TOPIC_CONSUME_BY_WHO",
     303: "QUERY_CONSUME_TIME_SPAN",
     305: "GET_SYSTEM_TOPIC_LIST_FROM_BROKER",
     307: "GET_CONSUMER_RUNNING_INFO: the broker asks the client; without thread stacks",
@@ -153,10 +149,6 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
         (requests.GetConsumerConnectionList("G"), {"consumerGroup": "G"}),
         (requests.GetBrokerRuntimeInfo(), {}),
         (requests.GetBrokerConfig(), {}),
-        (
-            requests.QueryConsumerOffset("G", "T", 3),
-            {"consumerGroup": "G", "topic": "T", "queueId": "3", "setZeroIfNotFound": "false"},
-        ),
         (requests.GetMaxOffset("T", 3), {"topic": "T", "queueId": "3"}),
         (requests.GetMinOffset("T", 3), {"topic": "T", "queueId": "3"}),
         (requests.GetEarliestMsgStoretime("T", 3), {"topic": "T", "queueId": "3"}),
@@ -169,10 +161,7 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
             requests.ViewBrokerStatsData("GROUP_GET_NUMS", "T@G"),
             {"statsName": "GROUP_GET_NUMS", "statsKey": "T@G"},
         ),
-        (requests.GetConsumerListByGroup("G"), {"consumerGroup": "G"}),
         (requests.GetSystemTopicListFromBroker(), {}),
-        (requests.GetAllTopicListFromNameServer(), {}),
-        (requests.QueryTopicConsumeByWho("T"), {"topic": "T"}),
     ],
 )
 def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], fields: dict[str, str]) -> None:

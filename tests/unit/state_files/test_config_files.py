@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq import offset_table
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
 from offsetguard_peers.cases.running import for_each
@@ -43,8 +43,8 @@ GROUP_TABLE = json.dumps({"subscriptionGroupTable": {"billing": {"groupName": "b
 
 
 def read_offsets(folder: Path):
-    reading = read_state_file(folder, CONSUMER_OFFSETS, body_decoders.all_consumer_offsets)
-    offsets = body_decoders.all_consumer_offsets(reading.whole.text).offsets if reading.whole else None
+    reading = read_state_file(folder, CONSUMER_OFFSETS, offset_table.all_consumer_offsets)
+    offsets = offset_table.all_consumer_offsets(reading.whole.text).offsets if reading.whole else None
     return reading, offsets and {pair: dict(queues) for pair, queues in offsets.items()}
 
 
@@ -133,7 +133,7 @@ def test_compressed_files_are_read_whatever_their_name(tmp_path: Path, name: str
 )
 def test_a_file_that_is_larger_than_the_limit_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / CONSUMER_OFFSETS).write_bytes(content)
-    reading = read_state_file(tmp_path, CONSUMER_OFFSETS, body_decoders.all_consumer_offsets, max_bytes=1000)
+    reading = read_state_file(tmp_path, CONSUMER_OFFSETS, offset_table.all_consumer_offsets, max_bytes=1000)
     assert reading.whole is None
     assert reason in reading.problems[0][1]
 

@@ -20,14 +20,14 @@ from offsetguard.sources.bundle.layout import (
     read_index_line,
     read_meta,
 )
-from offsetguard.sources.rocketmq.body_decoders import cluster_info
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+from offsetguard.sources.rocketmq.routes import cluster_info
 
 READ_TOGETHER_MS = 20_000  # between committed and max offsets
 Key = tuple[str, int, frozenset[tuple[str, str]]]  # label of the peer, request code, fields that matter
 
-CONSUMER_OFFSET_CODES = frozenset({RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.QUERY_CONSUMER_OFFSET})
+CONSUMER_OFFSET_CODES = frozenset({RequestCode.GET_ALL_CONSUMER_OFFSET})
 PULL_OFFSET_CODES = frozenset({RequestCode.GET_CONSUME_STATS})
 MAX_OFFSET_CODES = frozenset({RequestCode.GET_TOPIC_STATS_INFO, RequestCode.GET_MAX_OFFSET, RequestCode.GET_MIN_OFFSET})
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer
 from offsetguard.sources.bundle.writer import BundleWriter
-from offsetguard.sources.rocketmq.body_decoders import cluster_info
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
+from offsetguard.sources.rocketmq.routes import cluster_info
 from offsetguard.sources.rocketmq.transport import Exchanger, ExchangeTransport
 
 

@@ -39,7 +39,7 @@ SETTING_CODES = frozenset(
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
         RequestCode.GET_BROKER_CONFIG,
         RequestCode.PULL_MESSAGE,  # messages never change
-        305,  # GET_SYSTEM_TOPIC_LIST_FROM_BROKER
+        RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
     }
 )
 _ORDERED = (CONSUMER_OFFSET_CODES, PULL_OFFSET_CODES, MAX_OFFSET_CODES)

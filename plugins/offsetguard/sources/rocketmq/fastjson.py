@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -53,11 +52,12 @@ def decode(body: bytes) -> Json:
     is_usual = _is_usually_deep(body)
     if not is_usual:
         _check_depth(text)
-    with suppress(ValueError):  # not strict JSON: the usual case
-        return _loads(text)
-    if is_usual:  # no string has a bracket in it, so keys that are objects are found at once
-        with suppress(ValueError):
+    try:
+        if is_usual and "{{" in text:  # no string has a bracket in it, so keys that are objects are found at once
             return _loads(_PLAIN_OBJECT_KEY.sub(_as_text, text))
+        return _loads(text)
+    except ValueError:
+        pass  # no strict JSON: numbers as keys, for one
     try:
         return _loads(_KEYS.sub(_strict_key, text))
     except ValueError as error:

@@ -9,7 +9,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -48,9 +48,11 @@ def list_field(document: Mapping[str, Any], name: str) -> list[Any]:
 def int_field(document: Mapping[str, Any], name: str, default: int = _REQUIRED) -> int:
     """Return a 64-bit number."""
     value = document.get(name)
+    if type(value) is int and _INT64_START <= value < _INT64_END:  # at once: it is asked for each figure of each queue
+        return value
     if value is None and default is not _REQUIRED:
         return default
-    return as_int64(value, name)
+    raise _wrong(name, "a 64-bit number", value)
 
 
 def optional_int_field(document: Mapping[str, Any], name: str) -> int | None:
@@ -162,9 +164,10 @@ def int_key(key: str, name: str) -> int:
 def message_queue_key(key: str) -> MessageQueue:
     """Return a map key that was a MessageQueue object (`fastjson.decode` gives its text)."""
     if plain := _PLAIN_MESSAGE_QUEUE.fullmatch(key):
-        broker_name, queue_id, topic = plain.groups()
-        if -(2**31) <= int(queue_id) < 2**31:
-            return MessageQueue(topic, broker_name, int(queue_id))
+        broker_name, digits, topic = plain.groups()
+        queue_id = int(digits)
+        if -(2**31) <= queue_id < 2**31:
+            return MessageQueue(topic, broker_name, queue_id)
     try:
         return message_queue_of(json.loads(key))
     except (ValueError, RecursionError) as error:
@@ -178,6 +181,20 @@ def message_queue_of(value: object) -> MessageQueue:
     if not -(2**31) <= queue_id < 2**31:
         raise _wrong("queueId", "a 32-bit number", queue_id)
     return MessageQueue(text_field(document, "topic"), text_field(document, "brokerName"), queue_id)
+
+
+def texts(document: Mapping[str, Any], name: str) -> list[str]:
+    """Return a field that is a list of texts; [] when it is missing."""
+    values = list_field(document, name)
+    if all(isinstance(value, str) for value in values):
+        return values
+    raise MalformedBytes(f"body: {name}: expected a list of texts")
+
+
+def by_message_queue(document: Mapping[str, Any], name: str) -> Iterator[tuple[MessageQueue, dict[str, Any]]]:
+    """Yield the entries of a field that maps message queues to objects."""
+    for key, value in object_field(document, name).items():
+        yield message_queue_key(key), as_object(value, name)
 
 
 def _wrong(name: str, expected: str, value: object) -> MalformedBytes:

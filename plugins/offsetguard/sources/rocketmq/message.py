@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from offsetguard.sources.rocketmq.body_decoders import offset_field
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.fastjson import decode_text
 from offsetguard.sources.rocketmq.frame import decompress
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, timestamp_of
+from offsetguard.sources.rocketmq.offsets import offset_field
 
 
 class PullStatus(StrEnum):

@@ -1,15 +1,27 @@
-"""Offsets of many queues as columns, since a broker may have a million of them.
+"""All committed offsets of a broker (43), as columns, since it may have a million of them.
 
 An offset costs 12 bytes here and some 200 in a dict of dicts. Who asks for one group reads a table like a dict,
-`table[topic, group][queue_id]`; who wants everything takes `columns()`, whose arrays pyarrow takes over as they are.
+`table[topic, group][queue_id]`.
+
+Reading: maps in fastjson's form, `{0:7,1:9}`, are rewritten as lists, `[0,7,1,9]`, in one pass, and one `json.loads`
+does the rest: a million offsets in 0.44 s of CPU instead of 1.3, and 90 MiB more at the peak instead of 170. Whatever
+is not exactly so (other forms, names with escapes, ids that come twice, numbers out of range) is left to the general
+reader, which judges: a property test and a fuzz target hold that both read the same.
 """
 
 from __future__ import annotations
 
+import operator
+import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from sys import intern
+from typing import Any
+
+from offsetguard.sources.rocketmq import fastjson
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes, as_int64, as_object, int_key, object_field
 
 TopicAtGroup = tuple[str, str]  # (topic, consumer group)
 
@@ -18,18 +30,11 @@ INT64 = "q"
 INT32_RANGE, INT64_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 
 BROADCAST_SUFFIX = "broadcast"
+OFFSET_TABLES = ("offsetTable", "pullOffsetTable")
 
-
-@dataclass(frozen=True, slots=True)
-class OffsetColumns:
-    """One row for each (topic, group, queue). The arrays are equally long; names are positions in the two tuples."""
-
-    topics: tuple[str, ...]  # each name once
-    groups: tuple[str, ...]
-    topic_index: array[int]  # int32
-    group_index: array[int]  # int32
-    queue_ids: array[int]  # int32
-    offsets: array[int]  # int64; next message
+_STRING_OR_OFFSETS = re.compile(rb'("[^"]*+"\s*+:\s*+)\{([-0-9:,\s]++)\}|"[^"]*+"')  # strings are walked over whole
+_LIST_OF_NUMBERS = re.compile(rb"\[\s*+[-0-9]")
+_ALL_BUT_SEPARATORS = b"-0123456789 \t\r\n"
 
 
 class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
@@ -57,29 +62,8 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
         """How many offsets there are."""
         return len(self._offsets)
 
-    def columns(self, wanted: Callable[[str, str], bool] | None = None) -> OffsetColumns:
-        """Return all offsets, or those of the pairs for which `wanted(topic, group)` is true, in the broker's order."""
-        topics: dict[str, int] = {}
-        groups: dict[str, int] = {}
-        topic_index, group_index, queue_ids, offsets = array(INT32), array(INT32), array(INT32), array(INT64)
-        for position, (topic, group) in enumerate(self._pairs):
-            if wanted is not None and not wanted(topic, group):
-                continue
-            start, end = self._starts[position], self._starts[position + 1]
-            topic_index.extend(array(INT32, [topics.setdefault(topic, len(topics))]) * (end - start))
-            group_index.extend(array(INT32, [groups.setdefault(group, len(groups))]) * (end - start))
-            queue_ids.extend(self._queue_ids[start:end])
-            offsets.extend(self._offsets[start:end])
-        return OffsetColumns(tuple(topics), tuple(groups), topic_index, group_index, queue_ids, offsets)
-
-    def queues(self, pair: TopicAtGroup) -> tuple[array[int], array[int]]:
-        """Return queue ids (int32, ascending) and their offsets (int64); raises KeyError for an unknown pair."""
-        position = self._position_of()[pair]
-        start, end = self._starts[position], self._starts[position + 1]
-        return self._queue_ids[start:end], self._offsets[start:end]
-
     def queues_of(self, pair: TopicAtGroup) -> tuple[array[int], array[int]]:
-        """Return the same; for an unknown pair no queues."""
+        """Return queue ids (int32, ascending) and their offsets (int64); for an unknown pair no queues."""
         position = self._position_of().get(pair, -1)
         if position < 0:
             return array(INT32), array(INT64)
@@ -95,7 +79,9 @@ class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
         return pair in self._position_of()
 
     def __getitem__(self, pair: TopicAtGroup) -> dict[int, int]:
-        return dict(zip(*self.queues(pair), strict=True))
+        if pair not in self._position_of():
+            raise KeyError(pair)
+        return dict(zip(*self.queues_of(pair), strict=True))
 
     def __iter__(self) -> Iterator[TopicAtGroup]:
         return iter(self._pairs)
@@ -144,3 +130,86 @@ def _selected(table: KeyedOffsets, chosen: list[tuple[TopicAtGroup, int]]) -> Of
         offsets.extend(table.offsets[start:end])
         starts.append(len(offsets))
     return OffsetTable(pairs, starts, queue_ids, offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class AllConsumerOffsets:
+    """Answer of 43: every committed offset of one broker; a missing entry = never committed.
+
+    Each table reads as (topic, group) -> queue id -> offset. They are kept apart: `broadcast_offsets` is what
+    broadcasting clients *pulled* (5.1+, no commit), `pull_offsets` exists only in 5.5.0. LMQ offsets (lite topics) are
+    not read.
+    """
+
+    offsets: OffsetTable
+    broadcast_offsets: OffsetTable
+    pull_offsets: OffsetTable
+    unreadable_keys: tuple[str, ...] = ()  # keys that are not `topic@group`, kept so that nobody loses them silently
+
+
+def all_consumer_offsets(body: bytes) -> AllConsumerOffsets:
+    """43 GET_ALL_CONSUMER_OFFSET. Keys are split at the first `@`; `topic@group@broadcast` has a table of its own."""
+    tables = offset_tables(body)
+    committed, broadcast, unreadable = by_topic_and_group(tables["offsetTable"])
+    pulled, _, unreadable_pulled = by_topic_and_group(tables["pullOffsetTable"])
+    return AllConsumerOffsets(committed, broadcast, pulled, unreadable + unreadable_pulled)
+
+
+def offset_tables(body: bytes) -> dict[str, KeyedOffsets]:
+    """Return the tables `key -> {queue id: offset}` of a body; one that it does not have is empty."""
+    as_lists = _with_lists(body)
+    if as_lists is not None:
+        try:
+            return _read_tables(as_lists, has_lists=True)
+        except (MalformedBytes, OverflowError):
+            pass  # not as brokers write it: the general reader judges, and says what is wrong
+    return _read_tables(body, has_lists=False)
+
+
+def _with_lists(body: bytes) -> bytes | None:
+    """Rewrite `"key":{0:7,1:9}` as `"key":[0,7,1,9]`; None where a list could be taken for what was no list before."""
+    if b"\\" in body or len(body) > fastjson.MAX_DOCUMENT_BYTES or _LIST_OF_NUMBERS.search(body):
+        return None
+    return _STRING_OR_OFFSETS.sub(_with_list, body)
+
+
+def _with_list(match: re.Match[bytes]) -> bytes:
+    name, pairs = match.groups()
+    if pairs is None:
+        return match[0]
+    separators = pairs.translate(None, _ALL_BUT_SEPARATORS)
+    if separators + b"," != b":," * (len(separators) // 2 + 1):
+        return match[0]
+    return b"".join((name, b"[", pairs.replace(b":", b","), b"]"))
+
+
+def _read_tables(body: bytes, *, has_lists: bool) -> dict[str, KeyedOffsets]:
+    document = fastjson.decode_object(body)
+    return {name: _keyed_offsets(object_field(document, name), has_lists=has_lists) for name in OFFSET_TABLES}
+
+
+def _keyed_offsets(rows: Mapping[str, Any], *, has_lists: bool) -> KeyedOffsets:
+    table = KeyedOffsets(list(rows), array(INT32, [0]), array(INT32), array(INT64))
+    for key, row in rows.items():
+        is_ours = has_lists and isinstance(row, list) and type(next(iter(row), None)) is int
+        queue_ids, offsets = _from_list(row) if is_ours else _from_object(row, key)
+        table.queue_ids.extend(queue_ids)
+        table.offsets.extend(offsets)
+        table.starts.append(len(table.offsets))
+    return table
+
+
+def _from_list(numbers: Any) -> tuple[Iterable[int], Iterable[int]]:
+    queue_ids, offsets = numbers[::2], numbers[1::2]
+    if not all(map(operator.lt, queue_ids, islice(queue_ids, 1, None))):
+        by_queue_id = dict(zip(queue_ids, offsets, strict=True))
+        if len(by_queue_id) < len(queue_ids):
+            raise MalformedBytes("body: a queue id comes twice")
+        queue_ids, offsets = zip(*sorted(by_queue_id.items()), strict=True)
+    return array(INT32, queue_ids), array(INT64, offsets)  # in one piece: a third quicker than a list
+
+
+def _from_object(row: object, key: str) -> tuple[Iterable[int], Iterable[int]]:
+    by_queue_id = {int_key(queue_id, "queue id"): offset for queue_id, offset in as_object(row, key).items()}
+    queue_ids = sorted(by_queue_id)
+    return queue_ids, [as_int64(by_queue_id[queue_id], key) for queue_id in queue_ids]

@@ -7,15 +7,49 @@ Source: `RequestCode` and the `*RequestHeader` classes of apache/rocketmq 4.9.8 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from enum import IntEnum
 from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
-from offsetguard.sources.rocketmq import bodies, body_decoders, detail_bodies, detail_decoders
+from offsetguard.sources.rocketmq.broker_figures import (
+    BrokerRuntimeInfo,
+    BrokerStats,
+    broker_runtime_info,
+    broker_stats,
+)
+from offsetguard.sources.rocketmq.broker_settings import (
+    SubscriptionGroupTable,
+    TopicConfigTable,
+    TopicList,
+    broker_config,
+    subscription_group_table,
+    topic_config_table,
+    topic_list,
+)
+from offsetguard.sources.rocketmq.clients import (
+    ConsumerConnections,
+    ConsumerRunningInfo,
+    consumer_connections,
+    consumer_running_info,
+)
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.message import PullResult, decode_pull_result
+from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets, all_consumer_offsets
+from offsetguard.sources.rocketmq.offsets import (
+    ConsumeStats,
+    ConsumeTimeSpans,
+    TopicStats,
+    consume_stats,
+    consume_time_spans,
+    offset_field,
+    store_time_field,
+    topic_stats,
+)
+from offsetguard.sources.rocketmq.routes import ClusterInfo, TopicRoute, cluster_info, topic_route
 
 MONITOR_GROUP = "OFFSETGUARD_MONITOR"
 """The consumer group that we pull under. Pulling under a group of the users' would overwrite its pull offset."""
@@ -29,7 +63,7 @@ AnswerT = TypeVar("AnswerT")
 class Request(Generic[AnswerT]):
     """The shape of all requests."""
 
-    code: ClassVar[RequestCode]
+    code: ClassVar[IntEnum]
     success_codes: ClassVar[frozenset[int]] = frozenset({ResponseCode.SUCCESS})
 
     def ext_fields(self) -> dict[str, str]:
@@ -37,7 +71,7 @@ class Request(Generic[AnswerT]):
         names = _ext_names(type(self))  # type: ignore[arg-type]  # a class is hashable
         return {ext: _text(value) for name, ext in names if (value := getattr(self, name)) is not None}
 
-    def decode(self, answer: RemotingCommand) -> AnswerT:
+    def decode(self, answer: RemotingCommand, /) -> AnswerT:
         """Turn an answer with one of `success_codes` into its record; raises MalformedBytes."""
         raise NotImplementedError
 
@@ -48,108 +82,93 @@ class Request(Generic[AnswerT]):
         return f"{self.code.name}({shown})"
 
 
+def of_body(read: Callable[[bytes], AnswerT]) -> Callable[[Request[AnswerT], RemotingCommand], AnswerT]:
+    """Return the `decode` of a request whose answer stands in the body."""
+    return lambda _, answer: read(answer.body)
+
+
+def of_header(
+    read: Callable[[Mapping[str, str]], AnswerT],
+) -> Callable[[Request[AnswerT], RemotingCommand], AnswerT]:
+    """Return the `decode` of a request whose answer stands in the header's ext fields."""
+    return lambda _, answer: read(answer.ext_fields)
+
+
 @dataclass(frozen=True, slots=True)
-class GetBrokerClusterInfo(Request["bodies.ClusterInfo"]):
+class GetBrokerClusterInfo(Request[ClusterInfo]):
     """Name server: which brokers are registered."""
 
     code = RequestCode.GET_BROKER_CLUSTER_INFO
-
-    def decode(self, answer: RemotingCommand) -> bodies.ClusterInfo:
-        """Body of 106."""
-        return body_decoders.cluster_info(answer.body)
+    decode = of_body(cluster_info)
 
 
 @dataclass(frozen=True, slots=True)
-class GetRouteInfoByTopic(Request["bodies.TopicRoute"]):
+class GetRouteInfoByTopic(Request[TopicRoute]):
     """Name server: where a topic lives; refused with TOPIC_NOT_EXIST when nowhere."""
 
     code = RequestCode.GET_ROUTEINFO_BY_TOPIC
+    decode = of_body(topic_route)
     topic: str
-
-    def decode(self, answer: RemotingCommand) -> bodies.TopicRoute:
-        """Body of 105."""
-        return body_decoders.topic_route(answer.body)
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllTopicConfig(Request["bodies.TopicConfigTable"]):
+class GetAllTopicConfig(Request[TopicConfigTable]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
     code = RequestCode.GET_ALL_TOPIC_CONFIG
-
-    def decode(self, answer: RemotingCommand) -> bodies.TopicConfigTable:
-        """Body of 21."""
-        return body_decoders.topic_config_table(answer.body)
+    decode = of_body(topic_config_table)
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllSubscriptionGroupConfig(Request["bodies.SubscriptionGroupTable"]):
+class GetAllSubscriptionGroupConfig(Request[SubscriptionGroupTable]):
     """Every consumer group of a broker; all at once, as for topics."""
 
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-
-    def decode(self, answer: RemotingCommand) -> bodies.SubscriptionGroupTable:
-        """Body of 201."""
-        return body_decoders.subscription_group_table(answer.body)
+    decode = of_body(subscription_group_table)
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllConsumerOffset(Request["bodies.AllConsumerOffsets"]):
+class GetAllConsumerOffset(Request[AllConsumerOffsets]):
     """Every committed offset of a broker; the only request that shows "never committed" as such."""
 
     code = RequestCode.GET_ALL_CONSUMER_OFFSET
-
-    def decode(self, answer: RemotingCommand) -> bodies.AllConsumerOffsets:
-        """Body of 43."""
-        return body_decoders.all_consumer_offsets(answer.body)
+    decode = of_body(all_consumer_offsets)
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumeStats(Request["bodies.ConsumeStats"]):
+class GetConsumeStats(Request[ConsumeStats]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
     code = RequestCode.GET_CONSUME_STATS
+    decode = of_body(consume_stats)
     consumer_group: str
     topic: str | None = None
 
-    def decode(self, answer: RemotingCommand) -> bodies.ConsumeStats:
-        """Body of 208."""
-        return body_decoders.consume_stats(answer.body)
-
 
 @dataclass(frozen=True, slots=True)
-class GetTopicStatsInfo(Request["bodies.TopicStats"]):
+class GetTopicStatsInfo(Request[TopicStats]):
     """Min and max offset of every queue of a topic on one broker (write queues; 5.x: the larger number)."""
 
     code = RequestCode.GET_TOPIC_STATS_INFO
+    decode = of_body(topic_stats)
     topic: str
-
-    def decode(self, answer: RemotingCommand) -> bodies.TopicStats:
-        """Body of 202."""
-        return body_decoders.topic_stats(answer.body)
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumerConnectionList(Request["bodies.ConsumerConnections"]):
+class GetConsumerConnectionList(Request[ConsumerConnections]):
     """Who is connected for a group; refused with CONSUMER_NOT_ONLINE when nobody is."""
 
     code = RequestCode.GET_CONSUMER_CONNECTION_LIST
+    decode = of_body(consumer_connections)
     consumer_group: str
-
-    def decode(self, answer: RemotingCommand) -> bodies.ConsumerConnections:
-        """Body of 203."""
-        return body_decoders.consumer_connections(answer.body)
 
 
 @dataclass(frozen=True, slots=True)
-class GetBrokerRuntimeInfo(Request["bodies.BrokerRuntimeInfo"]):
+class GetBrokerRuntimeInfo(Request[BrokerRuntimeInfo]):
     """The broker's own figures: version, disk, rates."""
 
     code = RequestCode.GET_BROKER_RUNTIME_INFO
-
-    def decode(self, answer: RemotingCommand) -> bodies.BrokerRuntimeInfo:
-        """Body of 28."""
-        return body_decoders.broker_runtime_info(answer.body)
+    decode = of_body(broker_runtime_info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,29 +176,7 @@ class GetBrokerConfig(Request[dict[str, str]]):
     """Every effective setting of a broker, name -> text."""
 
     code = RequestCode.GET_BROKER_CONFIG
-
-    def decode(self, answer: RemotingCommand) -> dict[str, str]:
-        """Body of 26."""
-        return body_decoders.broker_config(answer.body)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryConsumerOffset(Request[int]):
-    """The committed offset of one queue; refused with QUERY_NOT_FOUND when the group never committed.
-
-    4.x brokers answer 0 instead while the queue still holds its first message in memory; 5.x obey
-    `set_zero_if_not_found`.
-    """
-
-    code = RequestCode.QUERY_CONSUMER_OFFSET
-    consumer_group: str
-    topic: str
-    queue_id: int
-    set_zero_if_not_found: bool = False
-
-    def decode(self, answer: RemotingCommand) -> int:
-        """Ext field of 14."""
-        return body_decoders.offset_field(answer.ext_fields)
+    decode = of_body(broker_config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +184,9 @@ class GetMaxOffset(Request[int]):
     """Number of the next message to be written to a queue."""
 
     code = RequestCode.GET_MAX_OFFSET
+    decode = of_header(offset_field)
     topic: str
     queue_id: int
-
-    def decode(self, answer: RemotingCommand) -> int:
-        """Ext field of 30."""
-        return body_decoders.offset_field(answer.ext_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,25 +194,19 @@ class GetMinOffset(Request[int]):
     """Number of the oldest message that a queue still holds."""
 
     code = RequestCode.GET_MIN_OFFSET
+    decode = of_header(offset_field)
     topic: str
     queue_id: int
-
-    def decode(self, answer: RemotingCommand) -> int:
-        """Ext field of 31."""
-        return body_decoders.offset_field(answer.ext_fields)
 
 
 @dataclass(frozen=True, slots=True)
-class GetEarliestMsgStoretime(Request["datetime | None"]):
+class GetEarliestMsgStoretime(Request[datetime | None]):
     """When the oldest message that a queue still holds was stored; None = it holds none (the broker says -1)."""
 
     code = RequestCode.GET_EARLIEST_MSG_STORETIME
+    decode = of_header(store_time_field)
     topic: str
     queue_id: int
-
-    def decode(self, answer: RemotingCommand) -> datetime | None:
-        """Ext field of 32."""
-        return body_decoders.store_time_field(answer.ext_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,30 +218,24 @@ class SearchOffsetByTimestamp(Request[int]):
     """
 
     code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
+    decode = of_header(offset_field)
     topic: str
     queue_id: int
     timestamp: int
 
-    def decode(self, answer: RemotingCommand) -> int:
-        """Ext field of 29."""
-        return body_decoders.offset_field(answer.ext_fields)
-
 
 @dataclass(frozen=True, slots=True)
-class QueryConsumeTimeSpan(Request["bodies.ConsumeTimeSpans"]):
+class QueryConsumeTimeSpan(Request[ConsumeTimeSpans]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
     code = RequestCode.QUERY_CONSUME_TIME_SPAN
+    decode = of_body(consume_time_spans)
     topic: str
     consumer_group: str = field(metadata={"ext": "group"})
 
-    def decode(self, answer: RemotingCommand) -> bodies.ConsumeTimeSpans:
-        """Body of 303."""
-        return body_decoders.consume_time_spans(answer.body)
-
 
 @dataclass(frozen=True, slots=True)
-class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
+class GetConsumerRunningInfo(Request[ConsumerRunningInfo]):
     """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
 
     Refused with 1 (NotThere) when the client is not connected to this broker, and with 207 when it does not answer;
@@ -261,72 +243,28 @@ class GetConsumerRunningInfo(Request["detail_bodies.ConsumerRunningInfo"]):
     """
 
     code = RequestCode.GET_CONSUMER_RUNNING_INFO
+    decode = of_body(consumer_running_info)
     consumer_group: str
     client_id: str
     jstack_enable: bool = False
 
-    def decode(self, answer: RemotingCommand) -> detail_bodies.ConsumerRunningInfo:
-        """Body of 307, written by the client."""
-        return detail_decoders.consumer_running_info(answer.body)
-
 
 @dataclass(frozen=True, slots=True)
-class ViewBrokerStatsData(Request["detail_bodies.BrokerStats"]):
+class ViewBrokerStatsData(Request[BrokerStats]):
     """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
 
     code = RequestCode.VIEW_BROKER_STATS_DATA
+    decode = of_body(broker_stats)
     stats_name: str
     stats_key: str
 
-    def decode(self, answer: RemotingCommand) -> detail_bodies.BrokerStats:
-        """Body of 315."""
-        return detail_decoders.broker_stats(answer.body)
-
 
 @dataclass(frozen=True, slots=True)
-class GetConsumerListByGroup(Request["detail_bodies.ConsumerList"]):
-    """The members of a group as this broker gives them to each other; refused with 1 (NotThere) when it has none."""
-
-    code = RequestCode.GET_CONSUMER_LIST_BY_GROUP
-    consumer_group: str
-
-    def decode(self, answer: RemotingCommand) -> detail_bodies.ConsumerList:
-        """Body of 38."""
-        return detail_decoders.consumer_list(answer.body)
-
-
-@dataclass(frozen=True, slots=True)
-class GetSystemTopicListFromBroker(Request["detail_bodies.TopicList"]):
+class GetSystemTopicListFromBroker(Request[TopicList]):
     """The topics that this broker takes for RocketMQ's own."""
 
     code = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
-
-    def decode(self, answer: RemotingCommand) -> detail_bodies.TopicList:
-        """Body of 305."""
-        return detail_decoders.topic_list(answer.body)
-
-
-@dataclass(frozen=True, slots=True)
-class GetAllTopicListFromNameServer(Request["detail_bodies.TopicList"]):
-    """Name server: every topic of every broker."""
-
-    code = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
-
-    def decode(self, answer: RemotingCommand) -> detail_bodies.TopicList:
-        """Body of 206."""
-        return detail_decoders.topic_list(answer.body)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTopicConsumeByWho(Request["detail_bodies.GroupList"]):
-    """Which groups consume a topic: those that are online for it, and those with offsets of it."""
-
-    code = RequestCode.QUERY_TOPIC_CONSUME_BY_WHO
-    topic: str
-
-    def decode(self, answer: RemotingCommand) -> detail_bodies.GroupList:
-        """Body of 300."""
-        return detail_decoders.group_list(answer.body)
+    decode = of_body(topic_list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +298,7 @@ class PullMessage(Request[PullResult]):
     suspend_timeout_millis: int = 0
     expression_type: str = "TAG"
 
-    def decode(self, answer: RemotingCommand) -> PullResult:
+    def decode(self, answer: RemotingCommand, /) -> PullResult:
         """Ext fields and messages of 11."""
         return decode_pull_result(answer)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq import broker_settings, offset_table
 from offsetguard.sources.state_files.config_file import Reading, StateFile, StateNote, read_state_file
 
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
@@ -20,10 +20,10 @@ LMQ_OFFSETS = "lmqConsumerOffset.json"
 ROCKSDB_FOLDERS = {CONSUMER_OFFSETS: "consumerOffsets", TOPICS: "topics", GROUPS: "subscriptionGroups"}
 
 _DECODERS: dict[str, Callable[[bytes], object]] = {
-    CONSUMER_OFFSETS: body_decoders.all_consumer_offsets,
-    LMQ_OFFSETS: body_decoders.all_consumer_offsets,
-    TOPICS: body_decoders.topic_config_table,
-    GROUPS: body_decoders.subscription_group_table,
+    CONSUMER_OFFSETS: offset_table.all_consumer_offsets,
+    LMQ_OFFSETS: offset_table.all_consumer_offsets,
+    TOPICS: broker_settings.topic_config_table,
+    GROUPS: broker_settings.subscription_group_table,
 }
 _LABEL = re.compile(r"(.{1,255})-(\d{1,18})")
 _INHERIT = 1  # PermName.PERM_INHERIT: a broker's own topics have it
@@ -108,7 +108,7 @@ def _split(label: str) -> tuple[str, int] | None:
 
 def _name_from_topics(config: Path) -> str | None:
     """Return the broker's name as its own topic tells it: of those that no user made, the one with one queue."""
-    reading = read_state_file(config, TOPICS, body_decoders.topic_config_table)
+    reading = read_state_file(config, TOPICS, broker_settings.topic_config_table)
     own = [name for name, queues in _own_topics(reading.whole).items() if queues == 1]
     return own[0] if len(own) == 1 else None
 
@@ -120,7 +120,7 @@ def _own_topics(file: StateFile | None) -> dict[str, int]:
     """
     if file is None:
         return {}
-    topics = body_decoders.topic_config_table(file.text).topics
+    topics = broker_settings.topic_config_table(file.text).topics
     return {
         name: settings.read_queue_nums
         for name, settings in topics.items()

@@ -15,7 +15,7 @@ from pathlib import Path
 from offsetguard.model.errors import NotRecorded
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.rounds import Damage, RecordedRound
-from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq import broker_settings
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
 from offsetguard.sources.rocketmq.requests import AnswerT, GetTopicStatsInfo, Request
@@ -25,7 +25,7 @@ from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, TOP
 
 ORIGIN = "state_file"
 _QUEUE_TYPE, _SIMPLE_QUEUES = "queue.type", "SimpleCQ"  # TopicAttributes, 5.3.3
-_FILE_OF = {
+_FILE_OF: dict[int, str] = {
     RequestCode.GET_ALL_CONSUMER_OFFSET: CONSUMER_OFFSETS,
     RequestCode.GET_ALL_TOPIC_CONFIG: TOPICS,
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: GROUPS,
@@ -92,16 +92,16 @@ class StateFolderTransport(ExchangeTransport):
         topics = broker.files.get(TOPICS)
         if broker.store is None or topics is None:
             raise NotRecorded(address, f"{request}: the store with its consumequeue and commitlog is not there")
-        settings = body_decoders.topic_config_table(topics.text).topics.get(request.topic)
-        if settings is None:
+        configured = broker_settings.topic_config_table(topics.text).topics.get(request.topic)
+        if configured is None:
             return _response(b"", ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
-        if settings.attributes.get(_QUEUE_TYPE, _SIMPLE_QUEUES) != _SIMPLE_QUEUES:
+        if configured.attributes.get(_QUEUE_TYPE, _SIMPLE_QUEUES) != _SIMPLE_QUEUES:
             raise NotRecorded(address, f"{request}: {_QUEUE_TYPE} is not {_SIMPLE_QUEUES}; its queues lie elsewhere")
         try:
             queues = {queue.queue_id: queue for queue in read_topic(broker.store, request.topic)}
         except (OSError, ValueError) as error:
             raise NotRecorded(address, f"{request}: {error}") from error
-        count = max(settings.read_queue_nums, settings.write_queue_nums, 0)
+        count = max(configured.read_queue_nums, configured.write_queue_nums, 0)
         self._now[address] = max([self.now(address), *(queue.written_at for queue in queues.values())])
         return _response(_stats_body(broker.broker_name, request.topic, count, queues))
 

@@ -10,16 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from offsetguard.model.errors import BrokerRefused
-from offsetguard.sources.rocketmq.requests import (
-    GetMaxOffset,
-    GetMinOffset,
-    GetRouteInfoByTopic,
-    QueryConsumerOffset,
-    Request,
-)
+from offsetguard.sources.rocketmq.requests import GetMaxOffset, GetMinOffset, GetRouteInfoByTopic, Request
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.rocketmq.extra_requests import QueryConsumerOffset
 from offsetguard_peers.rocketmq.jvm import class_path, java_command
 from offsetguard_peers.rocketmq.requests import AnswerT, ChangingCode, ask, change, create_account
 

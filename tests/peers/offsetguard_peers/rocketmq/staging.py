@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from offsetguard.sources.rocketmq.body_decoders import all_consumer_offsets
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+from offsetguard.sources.rocketmq.offset_table import all_consumer_offsets
 from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce

@@ -14,7 +14,6 @@ from offsetguard.sources.rocketmq.requests import (
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
     GetConsumerConnectionList,
-    GetConsumerListByGroup,
     GetConsumerRunningInfo,
     GetConsumeStats,
     GetEarliestMsgStoretime,
@@ -25,6 +24,7 @@ from offsetguard.sources.rocketmq.requests import (
     SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
+from offsetguard_peers.rocketmq.extra_requests import GetConsumerListByGroup
 from offsetguard_peers.source_matrix.sources import MASTER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
 from offsetguard_peers.source_matrix.stage import (
     ABSENT_AFTER_S,
@@ -121,9 +121,7 @@ async def members(probes: Probes) -> dict[str, Cells]:
             GetConsumerConnectionList(ORDERLY),
             lambda group: [one.client_id for one in group.connections] == [client_id] and ORDERS in group.subscriptions,
         ),
-        "member_list": await probes.both_in_time(
-            GetConsumerListByGroup(ORDERLY), lambda members: client_id in members.client_ids
-        ),
+        "member_list": await probes.both_in_time(GetConsumerListByGroup(ORDERLY), lambda members: client_id in members),
         "running_info": await probes.both_in_time(
             running_info, lambda info: info.thread_count and info.subscriptions and info.queues
         ),

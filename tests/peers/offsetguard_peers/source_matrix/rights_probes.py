@@ -15,7 +15,6 @@ from offsetguard.sources.rocketmq.requests import (
     GetBrokerConfig,
     GetBrokerRuntimeInfo,
     GetConsumerConnectionList,
-    GetConsumerListByGroup,
     GetConsumerRunningInfo,
     GetConsumeStats,
     GetEarliestMsgStoretime,
@@ -24,15 +23,18 @@ from offsetguard.sources.rocketmq.requests import (
     GetSystemTopicListFromBroker,
     GetTopicStatsInfo,
     PullMessage,
-    QueryConsumerOffset,
     QueryConsumeTimeSpan,
-    QueryTopicConsumeByWho,
     Request,
     SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.extra_requests import (
+    GetConsumerListByGroup,
+    QueryConsumerOffset,
+    QueryTopicConsumeByWho,
+)
 from offsetguard_peers.rocketmq.security import NEWCOMER
 from offsetguard_peers.source_matrix.sources import ANY_ACCOUNT, MASTER, SUB_RIGHT
 from offsetguard_peers.source_matrix.stage import ANSWERED_WITHIN_MS, BILLING, ORDERLY, ORDERS, Cells, Probes

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard_peers.rocketmq.extra_requests import PeerRequestCode
 
 YES, NO = "yes", "no"
 OWN = "own counters only"
@@ -50,9 +51,12 @@ class Section:
         return source.only or self.roles
 
 
+_CODES = {**RequestCode.__members__, **PeerRequestCode.__members__}
+
+
 def _section(said: dict[str, Any]) -> Section:
     """Read one; of rights it names the requests, each of which is a source."""
-    requests = {name: f"{name} ({RequestCode[name]})" for name in said.get("requests", ())}
+    requests = {name: f"{name} ({_CODES[name]})" for name in said.get("requests", ())}
     found: dict[str, dict[str, Any]] = {name: {"title": title} for name, title in requests.items()}
     for name, fields in said.get("sources", {}).items():
         found[name] = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from offsetguard.model.errors import BrokerRefused, RocketMQError
-from offsetguard.sources.rocketmq import body_decoders
+from offsetguard.sources.rocketmq import broker_settings, offset_table
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
-    GetAllTopicListFromNameServer,
     GetBrokerClusterInfo,
     GetBrokerConfig,
     GetMinOffset,
@@ -25,6 +24,7 @@ from offsetguard.sources.rocketmq.requests import (
     Request,
     ViewBrokerStatsData,
 )
+from offsetguard_peers.rocketmq.extra_requests import GetAllTopicListFromNameServer
 from offsetguard_peers.rocketmq.security import READER
 from offsetguard_peers.source_matrix.sources import (
     CLIENT,
@@ -116,12 +116,12 @@ async def files(probes: Probes) -> dict[str, Cells]:
     files: Mapping[str, tuple[str, Callable[[bytes], object]]] = {
         "consumer_offset_file": (
             "consumerOffset.json",
-            lambda text: (ORDERS, BILLING) in body_decoders.all_consumer_offsets(text).offsets,
+            lambda text: (ORDERS, BILLING) in offset_table.all_consumer_offsets(text).offsets,
         ),
-        "topics_file": ("topics.json", lambda text: ORDERS in body_decoders.topic_config_table(text).topics),
+        "topics_file": ("topics.json", lambda text: ORDERS in broker_settings.topic_config_table(text).topics),
         "groups_file": (
             "subscriptionGroup.json",
-            lambda text: BILLING in body_decoders.subscription_group_table(text).groups,
+            lambda text: BILLING in broker_settings.subscription_group_table(text).groups,
         ),
     }
     cells = {source: {role: tells(role, name, found) for role in REPLICAS} for source, (name, found) in files.items()}
@@ -220,7 +220,7 @@ async def name_servers(probes: Probes) -> dict[str, Cells]:
             GetBrokerClusterInfo(), lambda info: [dict(data.addresses) for data in info.brokers] == [listed]
         ),
         "route": await cell(GetRouteInfoByTopic(ORDERS), lambda route: route.queues),
-        "all_topics": await cell(GetAllTopicListFromNameServer(), lambda answer: ORDERS in answer.topics),
+        "all_topics": await cell(GetAllTopicListFromNameServer(), lambda answer: ORDERS in answer),
     }
 
 

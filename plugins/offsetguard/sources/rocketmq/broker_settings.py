@@ -1,0 +1,110 @@
+"""What is set on a broker: its topics (21, 305), consumer groups (201) and its own settings (26).
+
+Source of the forms: bodies of 4.9.8, 5.3.3 and 5.5.1, and `TopicConfig`, `SubscriptionGroupConfig` of apache/rocketmq.
+Fields that a version does not have are None or their Java default; unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from offsetguard.model.offsets import MASTER_ID
+from offsetguard.sources.rocketmq import fastjson
+from offsetguard.sources.rocketmq.json_fields import (
+    as_object,
+    bool_field,
+    int_field,
+    object_field,
+    texts,
+    texts_field,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Settings of one topic on one broker."""
+
+    topic: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    order: bool
+    attributes: Mapping[str, str] = field(default_factory=dict)  # 5.x, e.g. message.type
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigTable:
+    """Answer of 21: every topic of one broker."""
+
+    topics: Mapping[str, TopicConfig]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionGroupConfig:
+    """Settings of one consumer group on one broker."""
+
+    group_name: str
+    consume_enable: bool
+    retry_max_times: int
+    broker_id: int
+    which_broker_when_consume_slowly: int
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionGroupTable:
+    """Answer of 201: every consumer group of one broker."""
+
+    groups: Mapping[str, SubscriptionGroupConfig]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicList:
+    """Answer of 305: the topics that a broker takes for RocketMQ's own."""
+
+    topics: tuple[str, ...]
+
+
+def topic_config_table(body: bytes) -> TopicConfigTable:
+    """21 GET_ALL_TOPIC_CONFIG."""
+    table = object_field(fastjson.decode_object(body), "topicConfigTable")
+    return TopicConfigTable({topic: _topic_config(topic, as_object(value, topic)) for topic, value in table.items()})
+
+
+def subscription_group_table(body: bytes) -> SubscriptionGroupTable:
+    """201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
+    table = object_field(fastjson.decode_object(body), "subscriptionGroupTable")
+    return SubscriptionGroupTable({name: _group_config(name, as_object(value, name)) for name, value in table.items()})
+
+
+def topic_list(body: bytes) -> TopicList:
+    """305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
+    return TopicList(tuple(texts(fastjson.decode_object(body), "topicList")))
+
+
+def broker_config(body: bytes) -> dict[str, str]:
+    """26 GET_BROKER_CONFIG: lines `key=value` as MixAll.properties2String writes them, without any escapes."""
+    lines = (line for line in fastjson.decode_text(body).split("\n") if "=" in line)
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def _topic_config(topic: str, document: Mapping[str, Any]) -> TopicConfig:
+    return TopicConfig(
+        topic=topic,
+        read_queue_nums=int_field(document, "readQueueNums"),
+        write_queue_nums=int_field(document, "writeQueueNums"),
+        perm=int_field(document, "perm"),
+        order=bool_field(document, "order", default=False),
+        attributes=texts_field(document, "attributes"),
+    )
+
+
+def _group_config(name: str, document: Mapping[str, Any]) -> SubscriptionGroupConfig:
+    return SubscriptionGroupConfig(
+        group_name=name,
+        consume_enable=bool_field(document, "consumeEnable", default=True),
+        retry_max_times=int_field(document, "retryMaxTimes", default=16),
+        broker_id=int_field(document, "brokerId", default=MASTER_ID),
+        which_broker_when_consume_slowly=int_field(document, "whichBrokerWhenConsumeSlowly", default=1),
+    )
