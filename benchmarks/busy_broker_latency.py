@@ -21,11 +21,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from many_groups import (
-    SEND_MESSAGE,
     OnlineGroups,
     Pipeline,
     commit_offsets,
     create_topics,
+    send,
     send_messages,
     subscriptions,
 )
@@ -38,30 +38,14 @@ WARM_S = 15.0
 ALLOWED = 1.05
 BUSY_TOPIC, PROBE_TOPIC = "busy", "probe"
 PAUSE_S = 0.002
-
-
-def send(topic: str, queue_id: int) -> tuple[int, dict[str, str], bytes]:
-    fields = {
-        "producerGroup": "benchmark",
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": "4",
-        "queueId": str(queue_id),
-        "sysFlag": "0",
-        "bornTimestamp": str(time.time_ns() // 1_000_000),
-        "flag": "0",
-        "properties": "",
-        "reconsumeTimes": "0",
-        "unitMode": "false",
-    }
-    return SEND_MESSAGE, fields, b"x" * 500
+BODY = b"x" * 500
 
 
 def keep_busy(address: str, stop: threading.Event) -> None:
     """About 1,000 messages per second, so that neither the broker nor this machine is saturated."""
     with Pipeline(address) as pipeline:
         while not stop.wait(0.01):
-            pipeline.ask_all([send(BUSY_TOPIC, number % 4) for number in range(10)])
+            pipeline.ask_all([send(BUSY_TOPIC, number % 4, BODY) for number in range(10)])
 
 
 def probe(address: str, seconds: float) -> tuple[list[float], list[float]]:
@@ -70,10 +54,10 @@ def probe(address: str, seconds: float) -> tuple[list[float], list[float]]:
     ends_at = time.perf_counter() + seconds
     pull = PullMessage(topic=PROBE_TOPIC, queue_id=0, queue_offset=0, max_msg_nums=8)
     with Pipeline(address) as pipeline:
-        pipeline.ask_all([send(PROBE_TOPIC, 0)] * 8)
+        pipeline.ask_all([send(PROBE_TOPIC, 0, BODY)] * 8)
         while time.perf_counter() < ends_at:
             started = time.perf_counter()
-            pipeline.ask_all([send(PROBE_TOPIC, 0)])
+            pipeline.ask_all([send(PROBE_TOPIC, 0, BODY)])
             sent = time.perf_counter()
             pipeline.ask_all([(int(pull.code), pull.ext_fields(), b"")])
             sends.append((sent - started) * 1000)

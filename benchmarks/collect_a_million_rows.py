@@ -35,7 +35,7 @@ from offsetguard_peers.scripted.peer import Conversation
 Answer = tuple[int, str | None, "Mapping[str, str] | None", bytes]
 
 GROUPS, TOPICS, MESSAGES = 1000, 200, 20
-MEMORY_LIMIT_MIB = 300
+MEMORY_LIMIT_MIB = 400
 
 
 class _Kept:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
@@ -44,9 +43,7 @@ class Pipeline:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.socket.close()
 
     def ask_all(self, asks: Iterable[Ask]) -> None:
@@ -104,13 +101,11 @@ class OnlineGroups:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
         for pipeline in self._pipelines:
-            pipeline.__exit__(kind, error, trace)
+            pipeline.socket.close()
 
     def _keep_online(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -165,28 +160,29 @@ def create_topics(address: str, topics: Sequence[str], *, queues: int = QUEUES) 
             pipeline.ask_all([(ChangingCode.UPDATE_AND_CREATE_TOPIC, fields, b"")])
 
 
+def send(topic: str, queue_id: int, body: bytes) -> Ask:
+    """Return the request that writes one message."""
+    fields = {
+        "producerGroup": "benchmark",
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "defaultTopicQueueNums": "4",
+        "queueId": str(queue_id),
+        "sysFlag": "0",
+        "bornTimestamp": str(time.time_ns() // 1_000_000),
+        "flag": "0",
+        "properties": "",
+        "reconsumeTimes": "0",
+        "unitMode": "false",
+    }
+    return SEND_MESSAGE, fields, body
+
+
 def send_messages(address: str, topics: Sequence[str], per_queue: int) -> None:
     """Write `per_queue` small messages into every queue."""
-    now_ms = str(time.time_ns() // 1_000_000)
     with Pipeline(address) as pipeline:
         pipeline.ask_all(
-            (
-                SEND_MESSAGE,
-                {
-                    "producerGroup": "benchmark",
-                    "topic": topic,
-                    "defaultTopic": "TBW102",
-                    "defaultTopicQueueNums": "4",
-                    "queueId": str(queue_id),
-                    "sysFlag": "0",
-                    "bornTimestamp": now_ms,
-                    "flag": "0",
-                    "properties": "",
-                    "reconsumeTimes": "0",
-                    "unitMode": "false",
-                },
-                b"x" * 100,
-            )
+            send(topic, queue_id, b"x" * 100)
             for _ in range(per_queue)
             for topic in topics
             for queue_id in range(QUEUES)
