@@ -15,10 +15,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from offsetguard.sources.logs.layouts import LAYOUTS
+from offsetguard.sources.logs.events import CAUSES, MOVE
 from offsetguard.sources.logs.matching import PATTERNS, beginnings
-from offsetguard.sources.logs.moves import CAUSES, MOVE
 from offsetguard.sources.logs.pattern import Pattern
+from offsetguard.sources.logs.records import LAYOUTS
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.log_fields import FIRST_TEXT, replacement, with_pattern
 
@@ -74,7 +74,7 @@ def log_event_rows(events: DataFrame) -> DataFrame:
 
 
 def offset_move_rows(events: DataFrame) -> DataFrame:
-    """Return rows of `offset_moves`, origin `log` (`sources.logs.moves`). `events`: as for `log_event_rows`."""
+    """Return rows of `offset_moves`, origin `log` (`sources.logs.events`). `events`: as for `log_event_rows`."""
     of_pulls = events.where(F.col("pattern.kind").isin(MOVE, *CAUSES))
     line_before = Window.partitionBy("path", "thread").orderBy("position")
     before = of_pulls.withColumn("before", F.lag("pattern").over(line_before))

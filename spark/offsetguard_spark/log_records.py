@@ -5,7 +5,7 @@ lines that no pattern is meant for at the cost of reading them.
 
 1. Of each line two regexes (`logs.matching`) say whether it may be a wanted head. Of all others only the size counts.
 2. Spark says neither where a line begins nor what the other blocks of the file hold (a block = what one task reads).
-   Where a block's first line begins was looked up (`logs.blocks`); running sums of the sizes give all others. The sums
+   Where a block's first line begins was looked up (`log_stream`); running sums of the sizes give all others. The sums
    need the lines of a block in one place and in order: a shuffle of little more than numbers.
 3. Continuation lines are kept behind heads of patterns that read them, and lines before a file's first record. Those
    that stand beyond the block's end were looked up, too, so no record needs two blocks.
@@ -27,11 +27,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from offsetguard.sources.logs.blocks import blocks_of
-from offsetguard.sources.logs.layouts import RECORD_START
+from offsetguard.sources.logs.log_stream import blocks_of
 from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, wanted_head
 from offsetguard.sources.logs.pattern import Pattern
-from offsetguard.sources.logs.records import MAX_RECORD_BYTES
+from offsetguard.sources.logs.records import MAX_RECORD_BYTES, RECORD_START
 
 BLOCK_BYTES = 32 * 1024 * 1024
 _GLOB_CHARACTERS = frozenset("{}[]*?\\")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from offsetguard.config import LogSource
-from offsetguard.sources.logs.cursor import LogCursor
-from offsetguard.sources.logs.moves import moves_from
+from offsetguard.sources.logs.events import moves_from
+from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.rocketmq.admin import Admin

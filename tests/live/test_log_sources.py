@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from offsetguard.config import LogSource
-from offsetguard.sources.logs.cursor import LogCursor
-from offsetguard.sources.logs.events import LogEvent
-from offsetguard.sources.logs.moves import Direction, direction, moves_from
+from offsetguard.sources.logs.events import Direction, LogEvent, direction, moves_from
+from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.rocketmq.admin import Admin

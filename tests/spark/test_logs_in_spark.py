@@ -12,10 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.model.time_zones import zone_of
-from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row
+from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, moves_from
 from offsetguard.sources.logs.events import read_records as outcomes_of
 from offsetguard.sources.logs.log_stream import LogStream
-from offsetguard.sources.logs.moves import moves_from
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
 from offsetguard_spark.log_records import read_records

@@ -12,8 +12,7 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.config import LogSource
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.logs.events import event_row
-from offsetguard.sources.logs.moves import moves_from
+from offsetguard.sources.logs.events import event_row, moves_from
 from offsetguard.sources.logs.tailing import LogReading
 
 

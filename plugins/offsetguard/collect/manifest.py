@@ -23,7 +23,7 @@ from offsetguard.model.errors import (
     UndecodableResponse,
 )
 from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
-from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.log_files import LogCursor
 
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
 

@@ -35,8 +35,7 @@ from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row, with_plain_texts
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.logs.events import LogEvent
-from offsetguard.sources.logs.moves import MOVE
+from offsetguard.sources.logs.events import MOVE, LogEvent
 from offsetguard.sources.logs.tailing import LogReading
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS

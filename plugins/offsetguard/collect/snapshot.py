@@ -29,7 +29,7 @@ from offsetguard.collect.snapshot_rows import SnapshotRows
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import LogReading
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,

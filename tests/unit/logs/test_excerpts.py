@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from offsetguard.model.time_zones import zone_of
-from offsetguard.sources.logs.events import LogEvent, LogOrigin, Skipped, read_records
-from offsetguard.sources.logs.moves import Direction, direction, moves_from
+from offsetguard.sources.logs.events import Direction, LogEvent, LogOrigin, Skipped, direction, moves_from, read_records
 from offsetguard.tables import OFFSET_MOVES
 
 FOLDER = Path(__file__).parent / "excerpts"

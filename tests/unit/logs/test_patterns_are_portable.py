@@ -10,10 +10,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.sources.logs.pattern import FieldType
-from offsetguard.sources.logs.records import MAX_RECORD_BYTES
+from offsetguard.sources.logs.records import LAYOUTS, MAX_RECORD_BYTES, RECORD_START
 from offsetguard_peers.cases.running import examples, for_each
 
 REGEXES = sorted(

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.sources.logs.blocks import blocks_of
 from offsetguard.sources.logs.events import LogEvent, Skipped, read_records
-from offsetguard.sources.logs.layouts import LAYOUTS, RECORD_START
+from offsetguard.sources.logs.log_stream import blocks_of
 from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, beginnings, wanted_head
 from offsetguard.sources.logs.pattern import END, Pattern
-from offsetguard.sources.logs.records import RecordReader
+from offsetguard.sources.logs.records import LAYOUTS, RECORD_START, RecordReader
 from offsetguard_peers.cases.running import examples, for_each
 
 EXCERPTS = sorted((Path(__file__).parent / "excerpts").glob("*.log"))

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.config import LogSource
-from offsetguard.sources.logs.cursor import LogCursor
+from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import LogLimits, LogReading, read_logs
 from offsetguard_peers.cases.running import examples
 

@@ -1,210 +1,291 @@
-"""broker.log: pulls outside of the queue, offsets, slaves. What it says about the members of groups is in `members.py`.
+"""broker.log: pulls outside of the queue, offsets, slaves, the members of consumer groups and what they subscribe to.
 
 Source: PullMessageProcessor and DefaultPullMessageResultHandler, ConsumerOffsetManager, AdminBrokerProcessor,
-Broker2Client, SlaveSynchronize, BrokerController of 4.9.7, 4.9.8, 5.3.3 and 5.5.0.
+Broker2Client, SlaveSynchronize, BrokerController, ConsumerGroupInfo, ConsumerManager, ClientManageProcessor of 4.9.7,
+4.9.8, 5.3.3 and 5.5.0.
 A corrected pull prints two lines of one thread: INFO says what was wrong, WARN (PULL_OFFSET_MOVED) what became of it.
 """
 
 from __future__ import annotations
 
-from offsetguard.sources.logs.pattern import ADDRESS, INT, NAME, REST, LogKind, Pattern, integers, text
+from functools import partial
 
-_LOGS = (LogKind.BROKER,)
+from offsetguard.sources.logs.pattern import LogKind, Part, pattern
+
+_line = partial(pattern, (LogKind.BROKER,))
 _PULL = "PullMessageProcessor 4.9.7, 4.9.8, 5.3.3, 5.5.0"
+_CHANNEL = Part("client_address", "channel", r"R:/?([^\] \n]{1,255})")
+_GROUP_INFO = "ConsumerGroupInfo 4.9.7, 4.9.8, 5.3.3, 5.5.0"
+_EXPRESSION_TYPE = r"expressionType=([A-Za-z0-9_]{1,50})"
+_TOPIC_PART = r"topic=([^,\n]{1,512}), subString="
+_SUB_STRING_PART = r"subString=([^\n]*), tagsSet=\["
 
 _PULLS = (
-    Pattern(
-        kind="offset_too_small",
-        log_kinds=_LOGS,
-        must_contain="the request offset too small",
-        regex=f"^the request offset too small\\. group={NAME}, topic={NAME}, requestOffset={INT}, "
-        + f"brokerMinOffset={INT}, clientIp={ADDRESS}",
-        fields=(
-            *text("consumer_group", "topic"),
-            *integers("requested_offset", "min_offset"),
-            *text("client_address"),
-        ),
+    _line(
+        "offset_too_small",
+        "the request offset too small",
+        r"^the request offset too small\. group=<consumer_group>, topic=<topic>, "
+        "requestOffset=<requested_offset:int>, brokerMinOffset=<min_offset:int>, "
+        "clientIp=<client_address:address>",
         meaning="a client asked for an offset below the oldest message: what lies between was deleted",
         source=_PULL,
     ),
-    Pattern(
-        kind="offset_beyond_end",
-        log_kinds=_LOGS,
-        must_contain="over flow badly",
-        regex=f"^the request offset: {INT} over flow badly, (?:fix to {INT}, )?broker max offset: {INT}, "
-        + f"consumer: {ADDRESS}",
-        fields=(
-            *integers("requested_offset", "corrected_offset", "max_offset"),
-            *text("client_address"),
-        ),
+    _line(
+        "offset_beyond_end",
+        "over flow badly",
+        "^the request offset: <requested_offset:int> over flow badly, (?:fix to <corrected_offset:int>, "
+        ")?broker max offset: <max_offset:int>, consumer: <client_address:address>",
         meaning="a client asked for an offset beyond the end: the queue was recreated or truncated, or it was reset "
         "too far; the corrected offset stands here since 5.x",
         source=_PULL,
     ),
-    Pattern(
-        kind="no_queue_data",
-        log_kinds=_LOGS,
-        must_contain="no queue data, fix the request offset",
-        regex=f"^the broker stores? no queue data, fix the request offset {INT} to {INT}, "
-        + f"Topic: {NAME} QueueId: {INT} Consumer Group: {NAME}",
-        fields=(
-            *integers("requested_offset", "corrected_offset"),
-            *text("topic"),
-            *integers("queue_id"),
-            *text("consumer_group"),
-        ),
+    _line(
+        "no_queue_data",
+        "no queue data, fix the request offset",
+        "^the broker stores? no queue data, fix the request offset <requested_offset:int> to "
+        "<corrected_offset:int>, Topic: <topic> QueueId: <queue_id:int> Consumer Group: <consumer_group>",
         meaning="a client asked for an offset of a queue that holds nothing",
         source=_PULL,
     ),
-    Pattern(
-        kind="offset_corrected",
-        log_kinds=_LOGS,
-        must_contain="PULL_OFFSET_MOVED:correction offset",
-        regex=f"^PULL_OFFSET_MOVED:correction offset\\. topic={NAME}, groupId={NAME}, requestOffset={INT}, "
-        + f"newOffset={INT}, suggestBrokerId={INT}",
-        fields=(
-            *text("topic", "consumer_group"),
-            *integers("requested_offset", "corrected_offset", "suggested_broker_id"),
-        ),
+    _line(
+        "offset_corrected",
+        "PULL_OFFSET_MOVED:correction offset",
+        r"^PULL_OFFSET_MOVED:correction offset\. topic=<topic>, groupId=<consumer_group>, "
+        "requestOffset=<requested_offset:int>, newOffset=<corrected_offset:int>, "
+        "suggestBrokerId=<suggested_broker_id:int>",
         meaning="the client was sent to another offset; 5.x prints it for a reset by an operator, too",
         source="PullMessageProcessor 4.9.7, 4.9.8; DefaultPullMessageResultHandler 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="offset_not_corrected",
-        log_kinds=_LOGS,
-        must_contain="PULL_OFFSET_MOVED:none correction",
-        regex=f"^PULL_OFFSET_MOVED:none correction\\. topic={NAME}, groupId={NAME}, requestOffset={INT}, "
-        + f"suggestBrokerId={INT}",
-        fields=(*text("topic", "consumer_group"), *integers("requested_offset", "suggested_broker_id")),
+    _line(
+        "offset_not_corrected",
+        "PULL_OFFSET_MOVED:none correction",
+        r"^PULL_OFFSET_MOVED:none correction\. topic=<topic>, groupId=<consumer_group>, "
+        "requestOffset=<requested_offset:int>, suggestBrokerId=<suggested_broker_id:int>",
         meaning="a slave was asked for an offset outside of its queue and left it to the master",
         source="PullMessageProcessor 4.9.7, 4.9.8; DefaultPullMessageResultHandler 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="queue_was_reset",
-        log_kinds=_LOGS,
-        must_contain="The queue under pulling was previously reset",
-        regex=f"^The queue under pulling was previously reset to start from {INT}",
-        fields=integers("corrected_offset"),
+    _line(
+        "queue_was_reset",
+        "The queue under pulling was previously reset",
+        "^The queue under pulling was previously reset to start from <corrected_offset:int>",
         meaning="a pull met an offset that an operator had reset on the broker",
         source="PullMessageProcessor 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="subscription_not_latest",
-        log_kinds=_LOGS,
-        must_contain="The broker's subscription is not latest",
-        regex=f"^The broker's subscription is not latest, group: {NAME} {REST}",
-        fields=text("consumer_group", "sub_string"),
+    _line(
+        "subscription_not_latest",
+        "The broker's subscription is not latest",
+        "^The broker's subscription is not latest, group: <consumer_group> <sub_string:rest>",
         meaning="a pull came with a newer subscription than the last heartbeat: normal for seconds after a change",
         source=_PULL,
     ),
-    Pattern(
-        kind="group_not_online",
-        log_kinds=_LOGS,
-        must_contain="the consumer's group info not exist",
-        regex=f"^the consumer's group info not exist, group: {NAME}",
-        fields=text("consumer_group"),
+    _line(
+        "group_not_online",
+        "the consumer's group info not exist",
+        "^the consumer's group info not exist, group: <consumer_group>",
         meaning="a pull of a group that no client is registered for: normal for 15 s after the last one closed",
         source=_PULL,
     ),
-    Pattern(
-        kind="topic_not_subscribed",
-        log_kinds=_LOGS,
-        must_contain="the consumer's subscription not exist",
-        regex=f"^the consumer's subscription not exist, group: {NAME}, topic:{NAME}",
-        fields=text("consumer_group", "topic"),
+    _line(
+        "topic_not_subscribed",
+        "the consumer's subscription not exist",
+        "^the consumer's subscription not exist, group: <consumer_group>, topic:<topic>",
         meaning="a pull of a topic that the group's registered subscriptions do not hold",
         source=_PULL,
     ),
 )
 
 _OFFSETS = (
-    Pattern(
-        kind="commit_moved_back",
-        log_kinds=_LOGS,
-        must_contain="[NOTIFYME]update consumer offset less than store",
-        regex=r"^\[NOTIFYME\]update consumer offset less than store\. "
-        + f"clientHost={ADDRESS}, key=([^@,\\n]{{1,512}})@{NAME}, queueId={INT}, "
-        + f"requestOffset={INT}, storeOffset={INT}",
-        fields=(
-            *text("client_address", "topic", "consumer_group"),
-            *integers("queue_id", "requested_offset", "stored_offset"),
-        ),
+    _line(
+        "commit_moved_back",
+        "[NOTIFYME]update consumer offset less than store",
+        r"^\[NOTIFYME\]update consumer offset less than store\. clientHost=<client_address:address>, "
+        r"key=<topic:[^@,\n]{1,512}>@<consumer_group>, queueId=<queue_id:int>, "
+        "requestOffset=<requested_offset:int>, storeOffset=<stored_offset:int>",
         meaning="a commit below the committed offset; one less is normal now and then (commits overtake each other)",
         source="ConsumerOffsetManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="offsets_removed",
-        log_kinds=_LOGS,
-        must_contain="remove topic offset, ",
-        regex=f"^remove topic offset, ([^@,\\n]{{1,512}})@{NAME}",
-        fields=text("topic", "consumer_group"),
+    _line(
+        "offsets_removed",
+        "remove topic offset, ",
+        r"^remove topic offset, <topic:[^@,\n]{1,512}>@<consumer_group>",
         meaning="the committed offsets of a group in a topic were dropped",
         source="ConsumerOffsetManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="offset_reset_started",
-        log_kinds=_LOGS,
-        must_contain="[reset-offset] reset offset started by",
-        regex=r"^\[reset-offset\] reset offset started by "
-        + f"{ADDRESS}\\. topic={NAME}, group={NAME}, timestamp={INT}, isForce=(true|false)",
-        fields=(
-            *text("caller_address", "topic", "consumer_group"),
-            *integers("target_timestamp_ms"),
-            *text("forced"),
-        ),
+    _line(
+        "offset_reset_started",
+        "[reset-offset] reset offset started by",
+        r"^\[reset-offset\] reset offset started by <caller_address:address>\. topic=<topic>, "
+        "group=<consumer_group>, timestamp=<target_timestamp_ms:int>, isForce=<forced:true|false>",
         meaning="an operator reset the group's offsets to a moment (-1: to the end)",
         source="AdminBrokerProcessor 4.9.7, 5.5.0",
     ),
-    Pattern(
-        kind="offset_reset_sent",
-        log_kinds=_LOGS,
-        must_contain="[reset-offset] reset offset success",
-        regex=f"^\\[reset-offset\\] reset offset success\\. topic={NAME}, group={NAME}, clientId={REST}",
-        fields=text("topic", "consumer_group", "client_id"),
+    _line(
+        "offset_reset_sent",
+        "[reset-offset] reset offset success",
+        r"^\[reset-offset\] reset offset success\. topic=<topic>, group=<consumer_group>, "
+        "clientId=<client_id:rest>",
         meaning="the reset was sent to a client of the group",
         source="Broker2Client 4.9.7, 5.5.0",
     ),
-    Pattern(
-        kind="offset_reset_stored",
-        log_kinds=_LOGS,
-        must_contain="Reset offset OK. Topic=",
-        regex=f"^Reset offset OK\\. Topic={NAME}, group={NAME}, queueId={INT}, resetOffset={INT}",
-        fields=(*text("topic", "consumer_group"), *integers("queue_id", "corrected_offset")),
+    _line(
+        "offset_reset_stored",
+        "Reset offset OK. Topic=",
+        r"^Reset offset OK\. Topic=<topic>, group=<consumer_group>, queueId=<queue_id:int>, "
+        "resetOffset=<corrected_offset:int>",
         meaning="the broker itself keeps the reset for the next pull of the queue",
         source="ConsumerOffsetManager 5.3.3, 5.5.0",
     ),
 )
 
 _SLAVES = (
-    Pattern(
-        kind="slave_behind",
-        log_kinds=_LOGS,
-        must_contain="lave fall behind master",
-        regex=f"^(?:CommitLog: slave|Slave) fall behind master:? {INT} ?bytes",
-        fields=integers("behind_bytes"),
+    _line(
+        "slave_behind",
+        "lave fall behind master",
+        "^(?:CommitLog: slave|Slave) fall behind master:? <behind_bytes:int> ?bytes",
         meaning="how far a slave's commit log is behind its master's",
         source="BrokerController 4.9.7, 4.9.8, 5.3.3, 5.5.0",
         routine=True,
     ),
-    Pattern(
-        kind="slave_synchronized",
-        log_kinds=_LOGS,
-        must_contain="Update slave ",
-        regex=f"^Update slave ([A-Za-z][A-Za-z ]{{1,40}}) from master, {ADDRESS}",
-        fields=text("what", "master_address"),
+    _line(
+        "slave_synchronized",
+        "Update slave ",
+        "^Update slave <what:[A-Za-z][A-Za-z ]{1,40}> from master, <master_address:address>",
         meaning="a slave took over its master's topics, groups or offsets: every 10 s in 4.x, 60 s in 5.x",
         source="SlaveSynchronize 4.9.7, 4.9.8, 5.3.3, 5.5.0",
         routine=True,
     ),
-    Pattern(
-        kind="slave_not_synchronized",
-        log_kinds=_LOGS,
-        must_contain="Exception, ",
-        regex=f"^Sync([A-Za-z]{{1,40}}) Exception, {ADDRESS}",
-        fields=text("what", "master_address"),
+    _line(
+        "slave_not_synchronized",
+        "Exception, ",
+        "^Sync<what:[A-Za-z]{1,40}> Exception, <master_address:address>",
         meaning="a slave could not take something over from its master: what it answers grows old",
         source="SlaveSynchronize 4.9.7, 5.5.0",
     ),
 )
 
-PATTERNS = (*_PULLS, *_OFFSETS, *_SLAVES)
+_MEMBERS = (
+    _line(
+        "consumer_connected",
+        "new consumer connected, group: ",
+        "^new consumer connected, group: <consumer_group> <consume_type:[A-Z_]{1,30}> "
+        "<message_model:[A-Z_]{1,30}> channel: <CHANNEL_INFO>",
+        meaning="a client joined its group on this broker",
+        source=_GROUP_INFO,
+        parts=(_CHANNEL,),
+    ),
+    _line(
+        "consumer_unregistered",
+        "unregister a consumer[",
+        r"^unregister a consumer\[<consumer_group:[^\]\n]{1,512}>\] from consumerGroupInfo <CHANNEL_INFO>",
+        meaning="a client left its group as it should: with shutdown()",
+        source=_GROUP_INFO,
+        parts=(_CHANNEL,),
+    ),
+    _line(
+        "channel_removed",
+        "remove not active channel[",
+        r"^NETTY EVENT: remove not active channel\[<CHANNEL_INFO>, lastUpdateTimestamp=[0-9]{1,20}\]\] from "
+        "ConsumerGroupInfo groupChannelTable, consumer group: <consumer_group>",
+        meaning="a client's connection broke: it died, or it stopped without shutdown()",
+        source=_GROUP_INFO,
+        parts=(_CHANNEL,),
+    ),
+    _line(
+        "channel_expired",
+        "SCAN: remove expired channel from ConsumerManager consumerTable. channel=",
+        r"^SCAN: remove expired channel from ConsumerManager consumerTable\. channel=<channel:client>, "
+        "consumerGroup=<consumer_group>",
+        meaning="a client sent no heartbeat for 120 s",
+        source="ConsumerManager 4.9.7, 5.5.0",
+        parts=(_CHANNEL,),
+    ),
+    _line(
+        "group_offline",
+        "unregister consumer ok, no any connection",
+        "^unregister consumer ok, no any connection, and remove consumer group, <consumer_group>",
+        meaning="the last client of the group left this broker",
+        source="ConsumerManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+    ),
+    _line(
+        "client_id_changed",
+        "consumer channel exist",
+        r"^(?:\[BUG\]|ConsumerGroupInfo:) consumer channel exists? in broker, but clientId (?:not equal\. "
+        "GROUP: |is not the same one, group=)<consumer_group>,? <detail:rest>",
+        meaning="one connection registered a second client id for the group",
+        source=_GROUP_INFO,
+    ),
+    _line(
+        "subscription_added",
+        "subscription changed, add new topic, group: ",
+        "^subscription changed, add new topic, group: <consumer_group> "
+        r"<subscription:SubscriptionData \[[^\n]*>",
+        meaning="the group subscribed to a topic",
+        source=_GROUP_INFO,
+        parts=(
+            Part("topic", "subscription", _TOPIC_PART),
+            Part("sub_string", "subscription", _SUB_STRING_PART),
+            Part("expression_type", "subscription", _EXPRESSION_TYPE),
+        ),
+    ),
+    _line(
+        # `\3` and `\4` say that nothing but subVersion differs; it rises with every rebalance of a healthy group.
+        "subscription_refreshed",
+        "subscription changed, group: ",
+        r"^subscription changed, group: <consumer_group> OLD: SubscriptionData \[classFilterMode=[a-z]{4,5}, "
+        r"topic=<topic:[^,\n]{1,512}>, <expression:rest>, subVersion=-?[0-9]{1,20}, "
+        r"expressionType=<expression_type:[A-Za-z0-9_]{1,50}>\] NEW: SubscriptionData "
+        r"\[classFilterMode=[a-z]{4,5}, topic=\2, \3, subVersion=-?[0-9]{1,20}, expressionType=\4\]",
+        meaning="the same subscription with a newer version: printed for healthy groups at every rebalance",
+        source=_GROUP_INFO,
+        parts=(Part("sub_string", "expression", _SUB_STRING_PART),),
+    ),
+    _line(
+        "subscription_changed",
+        "subscription changed, group: ",
+        r"^subscription changed, group: <consumer_group> OLD: <old_subscription:SubscriptionData \[[^\n]*> "
+        r"NEW: <new_subscription:SubscriptionData \[[^\n]*>",
+        meaning="the expression itself changed: a release, or two clients of one group that differ and lose messages",
+        source=_GROUP_INFO,
+        parts=(
+            Part("topic", "new_subscription", _TOPIC_PART),
+            Part("old_sub_string", "old_subscription", _SUB_STRING_PART),
+            Part("new_sub_string", "new_subscription", _SUB_STRING_PART),
+            Part("old_expression_type", "old_subscription", _EXPRESSION_TYPE),
+            Part("new_expression_type", "new_subscription", _EXPRESSION_TYPE),
+        ),
+    ),
+    _line(
+        "subscription_removed",
+        " remove topic ",
+        "^subscription changed, group: <consumer_group> remove topic <topic> "
+        r"<subscription:SubscriptionData \[[^\n]*>",
+        meaning="no client of the group subscribes to the topic any more",
+        source=_GROUP_INFO,
+        parts=(
+            Part("sub_string", "subscription", _SUB_STRING_PART),
+            Part("expression_type", "subscription", _EXPRESSION_TYPE),
+        ),
+    ),
+    _line(
+        "consumer_info_changed",
+        "registerConsumer info changed",
+        r"^registerConsumer info changed ConsumerData \[groupName=<consumer_group>, "
+        "consumeType=<consume_type:[A-Z_]{1,30}>, messageModel=<message_model:[A-Z_]{1,30}>, <detail:rest>",
+        meaning="a heartbeat changed what the broker knows about a group",
+        source="ClientManageProcessor 4.9.7, 4.9.8",
+        parts=(Part("client_address", "detail", r"\]\] ([^ \]\n]{1,255})(?![^\n])"),),
+        routine=True,
+    ),
+    _line(
+        "consumer_info_changed",
+        "ClientManageProcessor: registerConsumer info changed",
+        "^(?:heartBeatV2 )?ClientManageProcessor: registerConsumer info changed, SDK "
+        r"address=<client_address:address>, consumerData=ConsumerData \[groupName=<consumer_group>, "
+        "consumeType=<consume_type:[A-Z_]{1,30}>, messageModel=<message_model:[A-Z_]{1,30}>, <detail:rest>",
+        meaning="a heartbeat changed what the broker knows about a group",
+        source="ClientManageProcessor 5.3.3, 5.5.0",
+        routine=True,
+    ),
+)
+
+PATTERNS = (*_PULLS, *_OFFSETS, *_SLAVES, *_MEMBERS)

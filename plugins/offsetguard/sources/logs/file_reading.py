@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from offsetguard.config import LogSource
-from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, Unreadable, message_of, outcome_of
-from offsetguard.sources.logs.log_files import LogFile, looked_at, sha256_of
+from offsetguard.sources.logs.log_files import LogCursor, LogFile, looked_at, sha256_of
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.matching import ALL
 from offsetguard.sources.logs.records import Record, RecordReader
@@ -47,12 +46,6 @@ class FilePart:
         """An estimate of what is unread; logs are compressed to about a tenth."""
         size = self.file.size * 10 if self.file.compressed else self.file.size
         return max(0, size - self.cursor.next_position)
-
-    def leave(self) -> None:
-        """Leave all of it for the next rounds."""
-        seen_bytes = self.cursor.seen_bytes if self.file.compressed else self.file.size
-        note = f"{self.waiting_bytes} bytes left for the next rounds"
-        self.cursor = replace(self.cursor, note=note, seen_bytes=seen_bytes)
 
     def read(self, share: Share) -> None:
         """Read on, up to the share. Raises OSError where nothing could be read; the cursor then stays where it was."""

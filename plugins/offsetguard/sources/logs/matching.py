@@ -21,9 +21,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from offsetguard.sources.logs import broker, client, lock, members, stats, store, watermark
-from offsetguard.sources.logs.layouts import LAYOUTS, SECOND
+from offsetguard.sources.logs import broker, client, lock, stats, store
 from offsetguard.sources.logs.pattern import FieldType, Pattern
+from offsetguard.sources.logs.records import LAYOUTS, SECOND
 
 Value = str | int | float | None
 _INT64 = range(-(2**63), 2**63)
@@ -31,11 +31,9 @@ _INT64 = range(-(2**63), 2**63)
 
 PATTERNS = (
     *broker.PATTERNS,
-    *members.PATTERNS,
     *lock.PATTERNS,
     *stats.PATTERNS,
     *store.PATTERNS,
-    *watermark.PATTERNS,
     *client.PATTERNS,
 )
 

@@ -2,7 +2,7 @@ r"""What a pattern is: one line of a log, as data that Python's `re` and Java's 
 
 Goal: both engines find the same lines and the same fields. So a regex here uses only what they share:
 - it starts with `^` and is searched in a record's message: the text behind the layout's ` - `, continuation lines
-  included, joined by line feeds; `END` (and never `$`, which differs) says that a line must end;
+  included, joined by line feeds; `<END>` (and never `$`, which differs) says that a line must end;
 - no `.`, `\d`, `\w`, `\s`, `\b`: their meaning differs between the engines (line separators, Unicode digits);
 - groups by position: `fields` names them in order. An empty or absent group is NULL in both;
 - an `int` beyond 64 bits is NULL, a `float` that is no finite number is NULL;
@@ -13,6 +13,7 @@ The first pattern (in the order of `patterns.PATTERNS`) that matches names the r
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -75,29 +76,56 @@ class Pattern:
         return (*(field.name for field in self.fields), *(part.name for part in self.parts))
 
 
-def text(*names: str) -> tuple[Field, ...]:
-    """Fields that are taken as they are."""
-    return tuple(Field(name) for name in names)
-
-
-def integers(*names: str) -> tuple[Field, ...]:
-    """Whole numbers of 64 bits."""
-    return tuple(Field(name, FieldType.INT) for name in names)
-
-
-def floats(*names: str) -> tuple[Field, ...]:
-    """Numbers as Java prints doubles."""
-    return tuple(Field(name, FieldType.FLOAT) for name in names)
-
-
 END = r"(?![^\n])"  # here the line ends
-REST = r"([^\n]*)"  # everything to the end of the line
-NAME = r"([^ ,\n]{1,512})"  # a topic, group, broker name or address: no space, no comma
-ADDRESS = r"/?([^ ,/\n]{1,255})"  # ip:port; 4.x writes a slash before it
-INT = r"(-?[0-9]{1,20})"
-FLOAT = r"([0-9A-Za-z.+-]{0,40})"  # Double.toString, "NaN" included; empty right after a start
-# A client id holds whatever the application called its instance; two of them at most in one regex, or it is not linear.
-CLIENT = r"([^\n]{1,512}?)"
-# As MessageQueue.toString prints it; MESSAGE_QUEUE_FIELDS names the groups.
-MESSAGE_QUEUE = r"MessageQueue \[topic=([^,\n]{1,512}), brokerName=([^,\n]{1,512}), queueId=(-?[0-9]{1,10})\]"
-MESSAGE_QUEUE_FIELDS = (*text("topic", "broker_name"), *integers("queue_id"))
+_NAME = r"[^ ,\n]{1,512}"  # a topic, group, broker name or address: no space, no comma
+_GROUPS: dict[str, tuple[str, FieldType]] = {
+    "": (f"({_NAME})", FieldType.TEXT),
+    "rest": (r"([^\n]*)", FieldType.TEXT),  # everything to the end of the line
+    "address": (r"/?([^ ,/\n]{1,255})", FieldType.TEXT),  # ip:port; 4.x writes a slash before it
+    # whatever the application called its instance; two of them at most in one line, or the regex is not linear
+    "client": (r"([^\n]{1,512}?)", FieldType.TEXT),
+    "int": (r"(-?[0-9]{1,20})", FieldType.INT),
+    "queue": (r"(-?[0-9]{1,10})", FieldType.INT),
+    "unsigned": (r"([0-9]{1,10})", FieldType.INT),
+    "float": (r"([0-9A-Za-z.+-]{0,40})", FieldType.FLOAT),  # Double.toString, "NaN" included; empty after a start
+}
+_FRAGMENTS = {  # what stands in many lines: mostly what toString of some classes prints
+    "END": END,
+    "MESSAGE_QUEUE": r"MessageQueue \[topic=<topic:[^,\n]{1,512}>, brokerName=<broker_name:[^,\n]{1,512}>, "
+    r"queueId=<queue_id:queue>\]",
+    "PULL_REQUEST": r"PullRequest \[consumerGroup=<consumer_group>, messageQueue=<MESSAGE_QUEUE>, nextOffset=",
+    "CHANNEL_INFO": r"ClientChannelInfo \[channel=<channel:client>, clientId=<client_id:client>, "
+    r"language=<language:[A-Z_]{1,20}>, version=<client_version:int>",
+}
+_FRAGMENT = re.compile(r"<([A-Z_]+)>")
+_FIELD = re.compile(r"<([a-z_]+)(?::([^>]*))?>")
+
+
+def pattern(
+    log_kinds: tuple[LogKind, ...],
+    kind: str,
+    must_contain: str,
+    line: str,
+    *,
+    meaning: str,
+    source: str,
+    parts: tuple[Part, ...] = (),
+    spans_lines: bool = False,
+    routine: bool = False,
+) -> Pattern:
+    """Return the pattern of a line: a regex in which `<name>`, `<name:int>` and the like stand for fields.
+
+    Types are those of `_GROUPS`; anything else behind the colon is the regex of a text. `<END>`: the line must end.
+    """
+    while fragment := _FRAGMENT.search(line):
+        line = line.replace(fragment[0], _FRAGMENTS[fragment[1]])
+    fields = []
+
+    def group(found: re.Match[str]) -> str:
+        name, form = found[1], found[2] or ""
+        regex, field_type = _GROUPS.get(form, (f"({form})", FieldType.TEXT))
+        fields.append(Field(name, field_type))
+        return regex
+
+    regex = _FIELD.sub(group, line)
+    return Pattern(kind, log_kinds, must_contain, regex, meaning, source, tuple(fields), parts, spans_lines, routine)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from offsetguard.sources.logs.layouts import LAYOUTS
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.sources.logs.pattern import Field, FieldType, LogKind, Part, Pattern
+from offsetguard.sources.logs.records import LAYOUTS
 
 _HEAD = """\
 # Logs

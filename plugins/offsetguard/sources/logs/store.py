@@ -1,141 +1,143 @@
-"""store.log: speed of the store, slow writes, deletion of old files, a disk that fills up.
+"""store.log: speed of the store, slow writes, deletion of old files, a disk that fills up; requests that wait.
 
-Source: StoreStatsService, CommitLog, DefaultMessageStore, MappedFile of 4.9.7, 4.9.8, 5.3.3 and 5.5.0.
+watermark.log has every queue of requests each second, protection.log the groups that the broker switched off.
+Source: StoreStatsService, CommitLog, DefaultMessageStore, MappedFile, BrokerController of 4.9.7, 4.9.8, 5.3.3, 5.5.0.
 """
 
 from __future__ import annotations
 
-from offsetguard.sources.logs.pattern import FLOAT, INT, NAME, REST, LogKind, Pattern, floats, integers, text
+from functools import partial
 
-_LOGS = (LogKind.STORE,)
+from offsetguard.sources.logs.pattern import LogKind, pattern
 
-PATTERNS = (
-    Pattern(
-        kind="store_tps",
-        log_kinds=_LOGS,
-        must_contain="[STORETPS] put_tps",
-        regex=r"^\[STORETPS\] put_tps "
-        + f"{FLOAT} get_found_tps {FLOAT} get_miss_tps {FLOAT} get_transferr?ed_tps {FLOAT}",
-        fields=floats("put_tps", "get_found_tps", "get_miss_tps", "get_transferred_tps"),
+_line = partial(pattern, (LogKind.STORE,))
+_watermark = partial(pattern, (LogKind.WATERMARK,))
+
+_STORE = (
+    _line(
+        "store_tps",
+        "[STORETPS] put_tps",
+        r"^\[STORETPS\] put_tps <put_tps:float> get_found_tps <get_found_tps:float> get_miss_tps "
+        "<get_miss_tps:float> get_transferr?ed_tps <get_transferred_tps:float>",
         meaning="messages per second, over a minute; NULL right after a start",
         source="StoreStatsService 4.9.7, 4.9.8 (transfered), 5.3.3, 5.5.0 (transferred)",
         routine=True,
     ),
-    Pattern(
-        kind="page_cache_time",
-        log_kinds=_LOGS,
-        must_contain="[PAGECACHERT] TotalPut",
-        regex=r"^\[PAGECACHERT\] TotalPut " + f"{INT}, PutMessageDistributeTime {REST}",
-        fields=(*integers("put_count"), *text("distribution")),
+    _line(
+        "page_cache_time",
+        "[PAGECACHERT] TotalPut",
+        r"^\[PAGECACHERT\] TotalPut <put_count:int>, PutMessageDistributeTime <distribution:rest>",
         meaning="how many writes took how long, over a minute",
         source="StoreStatsService 4.9.7, 4.9.8, 5.3.3, 5.5.0",
         routine=True,
     ),
-    Pattern(
-        kind="put_latency",
-        log_kinds=_LOGS,
-        must_contain="findPutMessageEntireTimePX",
-        regex=f"^findPutMessageEntireTimePX {FLOAT}={FLOAT}ms cost {INT}ms",
-        fields=(*floats("quantile", "put_ms"), *integers("cost_ms")),
+    _line(
+        "put_latency",
+        "findPutMessageEntireTimePX",
+        "^findPutMessageEntireTimePX <quantile:float>=<put_ms:float>ms cost <cost_ms:int>ms",
         meaning="a quantile of the time that a write takes",
         source="StoreStatsService 4.9.7, 4.9.8, 5.3.3, 5.5.0",
         routine=True,
     ),
-    Pattern(
-        kind="put_slow",
-        log_kinds=_LOGS,
-        must_contain="in lock cost time(ms)=",
-        regex=r"^\[NOTIFYME\]putMessages? in lock cost time\(ms\)="
-        + f"{INT}, bodyLength={INT} AppendMessageResult={REST}",
-        fields=(*integers("elapsed_ms", "body_bytes"), *text("append_result")),
+    _line(
+        "put_slow",
+        "in lock cost time(ms)=",
+        r"^\[NOTIFYME\]putMessages? in lock cost time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int> "
+        "AppendMessageResult=<append_result:rest>",
         meaning="a write held the commit log's lock for more than 500 ms: the disk is slow",
         source="CommitLog 4.9.7, 5.5.0",
     ),
-    Pattern(
-        kind="put_slow",
-        log_kinds=_LOGS,
-        must_contain="not in lock elapsed time(ms)=",
-        regex=r"^(?:putMessage )?not in lock elapsed time\(ms\)=" + f"{INT}, bodyLength={INT}",
-        fields=integers("elapsed_ms", "body_bytes"),
+    _line(
+        "put_slow",
+        "not in lock elapsed time(ms)=",
+        r"^(?:putMessage )?not in lock elapsed time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int>",
         meaning="a write took more than 500 ms, waiting included",
         source="DefaultMessageStore 4.9.7",
     ),
-    Pattern(
-        kind="put_slow",
-        log_kinds=_LOGS,
-        must_contain="CommitLog#putMessage cost ",
-        regex=f"^DefaultMessageStore#putMessage: CommitLog#putMessage cost {INT}ms, topic={NAME}, bodyLength={INT}",
-        fields=(*integers("elapsed_ms"), *text("topic"), *integers("body_bytes")),
+    _line(
+        "put_slow",
+        "CommitLog#putMessage cost ",
+        "^DefaultMessageStore#putMessage: CommitLog#putMessage cost <elapsed_ms:int>ms, topic=<topic>, "
+        "bodyLength=<body_bytes:int>",
         meaning="a write took more than 500 ms, waiting included",
         source="DefaultMessageStore 5.5.0",
     ),
-    Pattern(
-        kind="deletion_started",
-        log_kinds=_LOGS,
-        must_contain="begin to delete before",
-        regex=f"^begin to delete before {INT} hours file\\. "
-        + r"(?:timeup|isTimeUp): (true|false) (?:spacefull|isUsageExceedsThreshold): (true|false) "
-        + f"manualDeleteFileSeveralTimes: {INT} cleanAtOnce: (true|false)",
-        fields=(
-            *integers("file_reserved_hours"),
-            *text("time_is_up", "space_is_full"),
-            *integers("manual_rounds_left"),
-            *text("clean_at_once"),
-        ),
+    _line(
+        "deletion_started",
+        "begin to delete before",
+        r"^begin to delete before <file_reserved_hours:int> hours file\. (?:timeup|isTimeUp): "
+        "<time_is_up:true|false> (?:spacefull|isUsageExceedsThreshold): <space_is_full:true|false> "
+        "manualDeleteFileSeveralTimes: <manual_rounds_left:int> cleanAtOnce: <clean_at_once:true|false>",
         meaning="the broker begins to delete old commit log files: min offsets move",
         source="DefaultMessageStore 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="file_deleted",
-        log_kinds=_LOGS,
-        must_contain="delete file[REF:",
-        regex=r"^delete file\[REF:-?[0-9]{1,10}\] " + f"([^\\n]{{1,4096}}?) (OK|Failed), W:{INT} M:{INT}, ",
-        fields=(*text("path", "outcome"), *integers("wrote_position", "flushed_position")),
+    _line(
+        "file_deleted",
+        "delete file[REF:",
+        r"^delete file\[REF:-?[0-9]{1,10}\] <path:[^\n]{1,4096}?> <outcome:OK|Failed>, W:<wrote_position:int> "
+        "M:<flushed_position:int>, ",
         meaning="one file of the store was deleted",
         source="MappedFile 4.9.7, 4.9.8; DefaultMappedFile 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="queue_file_deleted",
-        log_kinds=_LOGS,
-        must_contain="logics in current mappedFile max offset",
-        regex=f"^physic min offset {INT}, logics in current mappedFile max offset {INT}, delete it",
-        fields=integers("commit_log_min_offset", "file_max_offset"),
+    _line(
+        "queue_file_deleted",
+        "logics in current mappedFile max offset",
+        "^physic min offset <commit_log_min_offset:int>, logics in current mappedFile max offset "
+        "<file_max_offset:int>, delete it",
         meaning="a consume queue file points to deleted messages only and goes, too",
         source="MappedFileQueue 4.9.7, 4.9.8",
     ),
-    Pattern(
-        kind="disk_filling_up",
-        log_kinds=_LOGS,
-        must_contain="maybe full soon",
-        regex=r"^(physic|logics|commitLog|consumeQueue) disk (?:of commitLog )?maybe full soon"
-        + f"(?:, so reclaim space,|, used)? {FLOAT}",
-        fields=(*text("disk"), *floats("used_ratio")),
+    _line(
+        "disk_filling_up",
+        "maybe full soon",
+        "^<disk:physic|logics|commitLog|consumeQueue> disk (?:of commitLog )?maybe full soon(?:, so reclaim "
+        "space,|, used)? <used_ratio:float>",
         meaning="the disk is nearly full: files are deleted early, and above 0.9 nothing is written any more",
         source="DefaultMessageStore$CleanCommitLogService 4.9.7, 5.5.0",
     ),
-    Pattern(
-        kind="deletion_failed",
-        log_kinds=_LOGS,
-        must_contain="disk space will be full soon, but delete file failed",
-        regex=r"^disk space will be full soon, but delete file failed",
+    _line(
+        "deletion_failed",
+        "disk space will be full soon, but delete file failed",
+        "^disk space will be full soon, but delete file failed",
         meaning="the disk is nearly full and there is no file that may go",
         source="DefaultMessageStore$CleanCommitLogService 4.9.7, 5.5.0",
     ),
-    Pattern(
-        kind="queues_truncated",
-        log_kinds=_LOGS,
-        must_contain="truncate dirty logic files",
-        regex=f"^maxPhyOffsetOfConsumeQueue\\({INT}\\) >= processOffset\\({INT}\\), truncate dirty logic files",
-        fields=integers("queue_max_position", "commit_log_end"),
+    _line(
+        "queues_truncated",
+        "truncate dirty logic files",
+        r"^maxPhyOffsetOfConsumeQueue\(<queue_max_position:int>\) >= processOffset\(<commit_log_end:int>\), "
+        "truncate dirty logic files",
         meaning="at its start the broker cut its queues back to the end of the commit log: max offsets may fall",
         source="CommitLog 4.9.7, 5.3.3, 5.5.0",
     ),
-    Pattern(
-        kind="commit_log_lost",
-        log_kinds=_LOGS,
-        must_contain="The commitlog files are deleted",
-        regex=r"^The commitlog files are deleted, and delete the consume queue files",
+    _line(
+        "commit_log_lost",
+        "The commitlog files are deleted",
+        "^The commitlog files are deleted, and delete the consume queue files",
         meaning="the broker started without its commit log: all queues begin at 0 again (normal at the first start)",
         source="CommitLog 4.9.7, 5.3.3, 5.5.0",
     ),
 )
+
+_WATERMARKS = (
+    _watermark(
+        "request_queue",
+        "[WATERMARK] ",
+        r"^\[WATERMARK\] <request_kind:[A-Za-z][A-Za-z ]{0,60}> Queue Size: <waiting_count:int> "
+        "SlowTimeMills: <oldest_wait_ms:int>",
+        meaning="how many requests of a kind wait for a thread, and how long the oldest has waited",
+        source="BrokerController 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+        routine=True,
+    ),
+    pattern(
+        (LogKind.WATERMARK, LogKind.BROKER),
+        "consumer_disabled",
+        "[PROTECT_BROKER] the consumer[",
+        r"^\[PROTECT_BROKER\] the consumer\[<consumer_group:[^\]\n]{1,512}>\] consume slowly, "
+        "<behind_bytes:int> bytes, disable it",
+        meaning="the broker switched a slow group off (disableConsumeIfConsumerReadSlowly)",
+        source="BrokerController 4.9.7, 5.5.0",
+    ),
+)
+
+PATTERNS = (*_STORE, *_WATERMARKS)

@@ -6,7 +6,7 @@ has read nothing. So nothing is stored here, and nothing depends on the clock:
   next record begins, or until its file has not grown for a round;
 - a round reads at most so many bytes, shared among the files so that a flood in one does not starve the others;
 - what cannot be read is a gap that names the path and what to do; what is gone before it was read is told with it.
-How files are found again: `placement.py`. How logs rotate: `log_files.py`.
+How logs rotate, and how files are found again: `log_files.py`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from datetime import tzinfo
 from offsetguard.config import LogSource
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.time_zones import zone_of
-from offsetguard.sources.logs.cursor import LogCursor
 from offsetguard.sources.logs.events import LogEvent, Unreadable
 from offsetguard.sources.logs.file_reading import FilePart, Share, new_cursor
-from offsetguard.sources.logs.log_files import Family, LogFile, family_of, identity_of
-from offsetguard.sources.logs.placement import Placement, place
+from offsetguard.sources.logs.log_files import Family, LogCursor, LogFile, Placement, family_of, identity_of, place
 
 MISSING_ROUNDS = 3  # rounds for which the cursor of a file is kept that is found nowhere
 
