@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 from offsetguard_peers.databases import postgresql_binaries
+from offsetguard_peers.pictures.chromium import NoBrowser, chromium_path
 from offsetguard_peers.rocketmq.jvm import java
 
 _CLUSTERS = frozenset({"rocketmq_4", "rocketmq_5"})
@@ -76,8 +77,6 @@ def _java() -> str | None:
 
 @cache
 def _browser() -> str | None:
-    from offsetguard_peers.pictures.chromium import NoBrowser, chromium_path  # noqa: PLC0415 Playwright takes a while to load
-
     try:
         chromium_path()
     except NoBrowser as none:

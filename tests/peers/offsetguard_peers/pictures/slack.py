@@ -11,6 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from PIL import Image
+
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.decide.incidents.lifecycle import opened_by
@@ -27,6 +29,7 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.model.views import LagPoint, MessageView, NotificationReason
+from offsetguard_peers.pictures.chromium import open_page
 from offsetguard_peers.slack.server import SlackServer
 
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
@@ -150,10 +153,6 @@ def tell(slack: SlackServer, view: MessageView) -> None:
 
 
 def _photograph(url: str, png: Path) -> None:
-    from PIL import Image  # noqa: PLC0415 the story is told without a browser, too
-
-    from offsetguard_peers.pictures.chromium import open_page  # noqa: PLC0415
-
     with open_page(width=WIDTH, height=600) as page:
         page.goto(url)
         page.screenshot(path=png, full_page=True)
