@@ -35,7 +35,7 @@ from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, catalog_
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
-from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
+from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.tables import table_name
 from offsetguard_spark.tags import tagged

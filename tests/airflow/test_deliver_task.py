@@ -10,9 +10,9 @@ from sqlalchemy import Engine
 
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
-from offsetguard.store import outbox, outbox_claims
+from offsetguard.store import outbox
 from offsetguard.store.database import current_time, open_database, reading, writing
-from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.outbox import Lane
 from offsetguard_airflow.operators import deliver
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.world import RESOLVED, VIEW
@@ -48,7 +48,7 @@ def test_a_host_whose_clock_is_off_sends_nothing_twice_and_nothing_late(
     with reading(engine) as session:
         now = current_time(session)
     _put(engine, "held elsewhere", VIEW, now)
-    assert outbox_claims.claim_next(engine, OPS, now=now)  # by a host whose clock is right
+    assert outbox.claim_next(engine, OPS, now=now)  # by a host whose clock is right
     written_at = now + max(off_by, timedelta())  # by a judge that is ahead, too
     _put(engine, "due", RESOLVED.model_copy(update={"thread_key": "thread 2"}), written_at)
 

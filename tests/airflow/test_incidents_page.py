@@ -16,7 +16,7 @@ from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEv
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
-from offsetguard.store import acknowledgements, incident_events, incidents, notifications, silences
+from offsetguard.store import incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import AirflowStandalone
@@ -65,7 +65,7 @@ def stored(engine: Engine, name: str, *, group: str | None = None, **more: objec
     with writing(engine) as session:
         incidents.save(session, [incident])
         opened = IncidentEvent(incident.incident_id, NOW, EventKind.OPENED, f"critical: {incident.evidence.summary}")
-        incident_events.record(session, [opened])
+        incidents.record_events(session, [opened])
     return incident
 
 
@@ -120,7 +120,7 @@ def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStanda
 def test_names_from_brokers_are_text_and_nothing_else(airflow: AirflowStandalone, engine: Engine) -> None:
     incident = stored(engine, "hostile", group=HOSTILE)
     with writing(engine) as session:
-        acknowledgements.acknowledge(session, incident, author=HOSTILE, comment=HOSTILE, now=NOW)
+        silences.acknowledge(session, incident, author=HOSTILE, comment=HOSTILE, now=NOW)
     with client(airflow) as browser:
         for path in (LIST, LIST + incident.incident_id):
             page = browser.get(path).text
@@ -257,7 +257,7 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
         frame.get_by_text("Silenced by").wait_for()
         page.screenshot(path=tmp_path / "incident.png", full_page=True)
     with reading(engine) as session:
-        given = acknowledgements.of(session, [incident.incident_id])[incident.incident_id]
+        given = silences.acknowledgements_of(session, [incident.incident_id])[incident.incident_id]
         (silence,) = [one for one in silences.newest(session, limit=100) if one.matches(incident)]
     assert (given.author, given.comment) == ("admin", "restarting the consumers")
     assert (silence.author, silence.comment) == ("admin", "known, <b>deployment</b>")
@@ -293,4 +293,4 @@ def test_a_silence_can_be_ended_on_the_page_of_what_it_mutes(airflow: AirflowSta
 
 def acknowledged(engine: Engine, incident: Incident) -> bool:
     with reading(engine) as session:
-        return bool(acknowledgements.of(session, [incident.incident_id]))
+        return bool(silences.acknowledgements_of(session, [incident.incident_id]))

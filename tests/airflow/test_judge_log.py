@@ -11,7 +11,7 @@ from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules.consumer_offline import RULE
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell, Explained, Severity
-from offsetguard.store.judged_intervals import Mode
+from offsetguard.store.models import Mode
 from offsetguard_airflow.operators.judge import LINES_PER_LIST, report_lines
 
 HOSTILE = "billing\x1b[2J\r\nERROR all is lost\u202e\0"

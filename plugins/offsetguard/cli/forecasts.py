@@ -12,9 +12,9 @@ from offsetguard.cli.output import Duration, wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.store import forecasts as store
+from offsetguard.store import judge_memory as store
 from offsetguard.store.database import open_database
-from offsetguard.store.forecasts import Coverage
+from offsetguard.store.judge_memory import Coverage
 
 _TEXT_LIMIT = 1_000
 

@@ -21,8 +21,8 @@ from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Figure
-from offsetguard.store import acknowledgements, incident_events, notifications, silences
 from offsetguard.store import incidents as store
+from offsetguard.store import notifications, silences
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard.store.notifications import Recipient
 
@@ -205,7 +205,7 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, output_fo
         chosen = store.newest_resolved if resolved else store.worst_open
         found = chosen(session, cluster=cluster, limit=limit + 1)
         shown = found[:limit]
-        acknowledged = acknowledgements.of(session, [one.incident_id for one in shown])
+        acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in shown])
         active = silences.active(session, now)
     for one in shown:
         told = (acknowledged.get(one.incident_id), [silence for silence in active if silence.matches(one)])
@@ -226,8 +226,8 @@ def show(*, incident_id: str, output_format: str) -> None:
     now = datetime.now(UTC)
     with reading(_engine()) as session:
         one = find_incident(session, incident_id)
-        history = incident_events.of_incident(session, one.incident_id)
-        acknowledged = acknowledgements.of(session, [one.incident_id]).get(one.incident_id)
+        history = store.events_of(session, one.incident_id)
+        acknowledged = silences.acknowledgements_of(session, [one.incident_id]).get(one.incident_id)
         muting = [silence for silence in silences.active(session, now) if silence.matches(one)]
         concerned = notifications.recipients_of(session, one)
     if wants_json(output_format):
@@ -250,7 +250,7 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, out
     now = datetime.now(UTC)
     with writing(_engine()) as session:
         chosen = [find_incident(session, one) for one in incident_ids]
-        given = [acknowledgements.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
+        given = [silences.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
     for incident, one in zip(chosen, given, strict=True):
         if wants_json(output_format):
             click.echo(json.dumps({"incident_id": one.incident_id, "author": one.author, "at": one.at.isoformat()}))

@@ -14,6 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
 from offsetguard.store.database import open_database
+from offsetguard.store.models import Status
 from offsetguard.store.outbox import OutboxMessage
 
 _TEXT_LIMIT = 500
@@ -38,14 +39,14 @@ def outbox() -> None:
 @outbox.command("list")
 @click.option(
     "--status",
-    type=click.Choice([status.value for status in store.Status]),
+    type=click.Choice([status.value for status in Status]),
     help="Only rows of this status. Without it: pending and failed ones.",
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many rows.")
 @format_option("message")
 def list_messages(*, status: str | None, limit: int, output_format: str) -> None:
     """Show messages, newest first, with the reason of each that was not accepted."""
-    wanted = [store.Status(status)] if status else [store.Status.PENDING, store.Status.FAILED]
+    wanted = [Status(status)] if status else [Status.PENDING, Status.FAILED]
     engine = _engine()
     rows = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
     as_json = wants_json(output_format)

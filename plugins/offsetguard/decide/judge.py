@@ -30,10 +30,11 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell
-from offsetguard.store import absences, broker_marks, incident_events, judged_intervals, notifications, outbox
+from offsetguard.store import incidents, judge_memory, judged_intervals, notifications, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import reading, serialize, writing
-from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard.store.judged_intervals import JudgedInterval
+from offsetguard.store.models import Mode
 
 EVERY_GROUP = "*"
 LOOKED_BACK = timedelta(hours=2)
@@ -98,8 +99,8 @@ def judge_interval(
     with reading(engine) as session:
         facts = replace(
             facts,
-            broker_marks=broker_marks.before(session, facts.cluster, facts.now),
-            absences=absences.before(session, facts.cluster, facts.interval.start),
+            broker_marks=judge_memory.marks_before(session, facts.cluster, facts.now),
+            absences=judge_memory.absences_before(session, facts.cluster, facts.interval.start),
         )
     facts = judge_queues(facts, config)
     judgement = judge_facts(facts, config)
@@ -127,8 +128,8 @@ def judge_interval(
             _write(session, report, complete=pattern is None, now=now)
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
-                broker_marks.record(session, facts.cluster, facts.brokers, facts.broker_marks)
-                absences.record(session, facts.cluster, facts.interval, facts.groups, facts.absences)
+                judge_memory.record_marks(session, facts.cluster, facts.brokers, facts.broker_marks)
+                judge_memory.record_absences(session, facts.cluster, facts.interval, facts.groups, facts.absences)
     return replace(report, dry_run=dry_run)
 
 
@@ -203,7 +204,7 @@ def _write(session: Session, report: JudgeReport, *, complete: bool, now: dateti
     incident_store.save(session, report.changes.all)
     incident_store.save(session, report.planned.escalated)
     incident_store.forget(session, [one.incident_id for one in report.changes.vanished])
-    incident_events.record(session, report.history)
+    incidents.record_events(session, report.history)
     notifications.save(session, report.planned.notified)
     for message in report.messages:
         outbox.enqueue(

@@ -25,7 +25,7 @@ from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_ne
 from offsetguard.model.forecast import Kind, Stated
 from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.model.views import LAG_POINTS, LagPoint
-from offsetguard.store import forecasts as store
+from offsetguard.store import judge_memory as store
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.queue_state import QueueState
 
@@ -120,20 +120,20 @@ def keep_score(session: Session, facts: IntervalFacts) -> None:
     """
     shown = _shown(facts)
     standing: defaultdict[tuple[Pair, Kind], list[Stated]] = defaultdict(list)
-    for row_id, stated in store.still_open(session, facts.cluster).items():
+    for row_id, stated in store.open_forecasts(session, facts.cluster).items():
         pair = stated.consumer_group, stated.topic
         became = outcome(stated, shown.get(pair), facts.now)
         if became is None:
             standing[pair, stated.kind].append(stated)
         else:
-            store.score(session, row_id, became, now=facts.now)
+            store.score_forecast(session, row_id, became, now=facts.now)
     for pair, of_group in shown.items():
         for kind, forecast in ((Kind.DRAIN, of_group.drain), (Kind.LOSS, of_group.loss)):
             stand = standing[pair, kind]
             if forecast is None or len(stand) >= _OPEN_PER_SUBJECT:
                 continue
             if says_something_new(stand[-1] if stand else None, forecast, facts.now):
-                store.state(session, facts.cluster, Stated(*pair, kind, facts.now, forecast))
+                store.state_forecast(session, facts.cluster, Stated(*pair, kind, facts.now, forecast))
 
 
 def _shown(facts: IntervalFacts) -> Mapping[Pair, Seen]:

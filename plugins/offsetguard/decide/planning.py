@@ -36,7 +36,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident, Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DigestView, MessageView, NotificationReason
-from offsetguard.store import acknowledgements, notifications, silences
+from offsetguard.store import notifications, silences
 
 _MAY_BE_ESCALATIONS = frozenset(
     {NotificationReason.FIRST, NotificationReason.NEW_FIRING, NotificationReason.WORSE, NotificationReason.GROUP_WAIT}
@@ -96,7 +96,7 @@ def plan(
         interval=interval,
         now=now,
         silences=silences.active(session, now),
-        acknowledged=acknowledgements.of(session, {one.incident_id for one in all_open}),
+        acknowledged=silences.acknowledgements_of(session, {one.incident_id for one in all_open}),
         notified=notifications.of_cluster(session, cluster),
     )
     audience = Audience(config, given, all_open)

@@ -39,7 +39,7 @@ from offsetguard.model.views import (
 from offsetguard.store import day_figures, outbox
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.day_figures import CycleSums, JudgedMoments, Span
-from offsetguard.store.outbox import Status
+from offsetguard.store.models import Status
 
 LATEST = timedelta(hours=12)
 FORECAST_DAYS = 7  # one day has few forecasts whose outcome became known
@@ -113,9 +113,9 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
         muted_count=len(ids & day_figures.muted_incidents(session, span)),
         acknowledged_count=len(ids & day_figures.acknowledged_incidents(session, span)),
         silence_count=day_figures.silences_in_force(session, span),
-        sent_count=messages[Status.SENT.value],
-        waiting_count=messages[Status.PENDING.value],
-        failed_count=messages[Status.FAILED.value],
+        sent_count=messages[Status.SENT],
+        waiting_count=messages[Status.PENDING],
+        failed_count=messages[Status.FAILED],
         forecast_days=FORECAST_DAYS,
         forecasts=tuple(_forecasts(session, span, config)),
         data=tuple(data[:CLUSTERS_LISTED]),

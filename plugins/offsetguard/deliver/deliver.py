@@ -21,9 +21,9 @@ from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
 from offsetguard.deliver.sending import Channels
 from offsetguard.model.notification import Channel
-from offsetguard.store import outbox_claims
+from offsetguard.store import outbox
 from offsetguard.store.database import current_time, reading
-from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.outbox import Lane
 
 # receivers served at the same time: mail goes through one server, webhooks lead to as many places as there are
 LANES = {Channel.MAIL: 8, Channel.SLACK: 8, Channel.SLACK_WEBHOOK: 16}
@@ -39,7 +39,7 @@ def deliver_due(
     channels: Channels,
     *,
     now: datetime | None = None,
-    claim_ms: int = outbox_claims.CLAIM_MS,
+    claim_ms: int = outbox.CLAIM_MS,
     sweep_s: float = SWEEP_S,
 ) -> DeliveryReport:
     """Claim and send everything that is due from now on; several deliverers may run at once, on several hosts.
@@ -89,8 +89,8 @@ class _Sweep:
             return
         now = service.clock.now()
         try:
-            lanes = outbox_claims.due_lanes(service.engine, now=now)
-            outbox_claims.say_what_waits_for_whom(service.engine, now=now)
+            lanes = outbox.due_lanes(service.engine, now=now)
+            outbox.say_what_waits_for_whom(service.engine, now=now)
         except SQLAlchemyError as error:
             self._stop_looking(error)
             return

@@ -23,9 +23,8 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.deliver.sending import LONGEST_HASTE_S, CannotRender, Way, send, wait_before_retry
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
-from offsetguard.store import outbox_claims
-from offsetguard.store.outbox import OutboxMessage
-from offsetguard.store.outbox_claims import Lane
+from offsetguard.store import outbox
+from offsetguard.store.outbox import Lane, OutboxMessage
 
 
 class Result(StrEnum):
@@ -169,7 +168,7 @@ class LaneService:
 
     def _claim(self, lane: Lane, before: list[Delivery]) -> OutboxMessage | None:
         try:
-            return outbox_claims.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)
+            return outbox.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)
         except SQLAlchemyError:
             if not before:
                 raise
@@ -212,9 +211,7 @@ class LaneService:
         try:
             self._insist(
                 f"message {message.id} was accepted ({receipt.text})",
-                lambda: outbox_claims.mark_accepted(
-                    self.engine, message, accepted_at=accepted_at, receipt=receipt.text
-                ),
+                lambda: outbox.mark_accepted(self.engine, message, accepted_at=accepted_at, receipt=receipt.text),
                 until=claim_ends_at,
             )
         except SQLAlchemyError as error:
@@ -225,13 +222,13 @@ class LaneService:
         return replace(self._delivery(message, Result.SENT, receipt.text), remark=receipt.remark)
 
     def _give_back(self, message: OutboxMessage, reason: str, again_at: datetime) -> Delivery:
-        lane = outbox_claims.Lane(message.channel, message.receiver)
+        lane = outbox.Lane(message.channel, message.receiver)
         behind = 0
 
         def give_back() -> None:
             nonlocal behind
-            outbox_claims.mark_retry(self.engine, message, next_attempt_at=again_at, error=reason)
-            behind = outbox_claims.postpone(
+            outbox.mark_retry(self.engine, message, next_attempt_at=again_at, error=reason)
+            behind = outbox.postpone(
                 self.engine,
                 lane,
                 now=self.clock.now(),
@@ -253,7 +250,7 @@ class LaneService:
         try:
             self._insist(
                 f"message {message.id} was refused for good",
-                lambda: outbox_claims.mark_failed(self.engine, message, error=reason),
+                lambda: outbox.mark_failed(self.engine, message, error=reason),
                 until=time.monotonic() + GIVING_BACK_S,
             )
         except SQLAlchemyError as error:

@@ -20,8 +20,7 @@ from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import notifications
-from offsetguard.store.outbox import OutboxMessage
-from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.outbox import Lane, OutboxMessage
 
 Way = MailChannel | SlackChannel | SlackWebhookChannel | Unavailable
 

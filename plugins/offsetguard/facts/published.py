@@ -23,8 +23,7 @@ from offsetguard.facts.interval import (
 )
 from offsetguard.lake.catalog import open_catalog
 from offsetguard.lake.reading import read_interval
-from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
 from offsetguard.tables import (
     BROKER_FACTS,
     CLUSTER_FACTS,

@@ -31,8 +31,7 @@ from offsetguard.lake.catalog import NO_SNAPSHOT, load_table, local_path, open_c
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, QUARANTINE, Table
 from offsetguard.tables.arrow import arrow_schema
 

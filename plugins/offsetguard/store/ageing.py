@@ -1,6 +1,6 @@
 """What is over long enough is deleted: resolved incidents, sent messages and silences, with all that belongs to them.
 
-What somebody may still need stays however old it is: what a receiver was told and whose end it was not told, messages
+What somebody may still need stays however old it is: what a receiver was notified of, and not of its end, messages
 that wait or were refused, the threads of both, and the newest receipt of each receiver. Each batch is a transaction of
 its own, so that no judgement waits for long.
 """
@@ -26,8 +26,8 @@ from offsetguard.store.models import (
     NotificationLogRow,
     OutboxRow,
     SilenceRow,
+    Status,
 )
-from offsetguard.store.outbox import Status
 
 _Id = TypeVar("_Id", int, str)
 
@@ -79,7 +79,7 @@ def _notified_incidents(session: Session) -> set[str]:
     return {incident_id for row in rows for document in row for incident_id in json.loads(document)}
 
 
-_OVER = (Status.SENT.value, Status.DISMISSED.value)  # nobody will do anything about them any more
+_OVER = (Status.SENT, Status.DISMISSED)  # nobody will do anything about them any more
 
 
 def _messages(session: Session, moment: datetime, after: int | None) -> tuple[int, int | None]:

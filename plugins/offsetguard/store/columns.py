@@ -1,13 +1,14 @@
-"""What repositories share: column types, keys in portions, counts of changed rows, figures as JSON.
+"""What repositories share: column types, rows as records, keys in portions, counts of changed rows, figures as JSON.
 
 A moment is `{"moment": "..."}`, a sentence `{"said": key, "figures": [...], "text": English}`, several are a list.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import CursorResult, DateTime, Delete, Dialect, Update
 from sqlalchemy.orm import Session
@@ -15,6 +16,19 @@ from sqlalchemy.types import TypeDecorator
 
 from offsetguard.catalogue import Sentence
 from offsetguard.model.verdicts import Figure
+
+_Record = TypeVar("_Record")
+
+
+def record_of(kind: type[_Record], row: object, **given: Any) -> _Record:
+    """Return a record (a dataclass) of a row: each field that is not given is the column of its name."""
+    names = {one.name for one in dataclasses.fields(kind)} - given.keys()  # type: ignore[arg-type]
+    return kind(**{name: getattr(row, name) for name in names}, **given)
+
+
+def values_of(record: Any, *left_out: str) -> dict[str, Any]:
+    """Return the fields of a record (a dataclass) as the values of columns of the same names."""
+    return {one.name: getattr(record, one.name) for one in dataclasses.fields(record) if one.name not in left_out}
 
 
 def count_changed(session: Session, statement: Update | Delete) -> int:
@@ -68,35 +82,27 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 def figures_to_json(figures: Mapping[str, Any]) -> list[list[Any]]:
     """Keep names, order and kinds: `[name, value]`."""
-    return [[name, _to_json(figure)] for name, figure in figures.items()]
+    return [[name, figure_to_json(figure)] for name, figure in figures.items()]
 
 
 def figures_from_json(figures: Iterable[tuple[str, Any]]) -> dict[str, Figure]:
     """Return what `figures_to_json` kept."""
-    return {name: _from_json(figure) for name, figure in figures}
+    return {name: figure_from_json(figure) for name, figure in figures}
 
 
-def said_to_json(text: str | None) -> Any:
-    """Keep a sentence with its key and figures, any other text as it is."""
-    return _to_json(text)
-
-
-def said_from_json(kept: Any) -> Any:
-    """Return a sentence, or a text as releases before kept them."""
-    return _from_json(kept)
-
-
-def _to_json(figure: Any) -> Any:
+def figure_to_json(figure: Any) -> Any:
+    """Keep a sentence with its key and figures, a moment as such, anything else as it is."""
     if isinstance(figure, datetime):
         return {"moment": figure.astimezone(UTC).isoformat()}
     if isinstance(figure, Sentence):
         return {"said": figure.key, "figures": figures_to_json(figure.figures), "text": str(figure)}
-    return [_to_json(one) for one in figure] if isinstance(figure, tuple) else figure
+    return [figure_to_json(one) for one in figure] if isinstance(figure, tuple) else figure
 
 
-def _from_json(kept: Any) -> Any:
+def figure_from_json(kept: Any) -> Any:
+    """Return what `figure_to_json` kept."""
     if isinstance(kept, list):
-        return tuple(_from_json(one) for one in kept)
+        return tuple(figure_from_json(one) for one in kept)
     if not isinstance(kept, dict):
         return kept
     if "moment" in kept:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, delete, select
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
-from offsetguard.store.columns import count_changed
+from offsetguard.store.columns import count_changed, record_of, values_of
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import CycleRow
 
@@ -51,25 +51,10 @@ class Cycle:
 
 def record(engine: Engine, cycle: Cycle) -> None:
     """Keep a cycle; the same run again replaces its row."""
+    values = values_of(cycle, "interval", "error")
+    error = None if cycle.error is None else cycle.error[:_MAX_ERROR_LENGTH]
     with writing(engine) as session:
-        session.merge(
-            CycleRow(
-                cluster=cycle.cluster,
-                interval_start=cycle.interval.start,
-                run_id=cycle.run_id,
-                started_at=cycle.started_at,
-                finished_at=cycle.finished_at,
-                verdict=cycle.verdict,
-                error=None if cycle.error is None else cycle.error[:_MAX_ERROR_LENGTH],
-                failed_step=cycle.failed_step,
-                seconds=cycle.seconds,
-                row_counts=cycle.rows,
-                file_counts=cycle.files,
-                violations=cycle.violations,
-                duplicates=cycle.duplicates,
-                quarantined=cycle.quarantined,
-            )
-        )
+        session.merge(CycleRow(**values, interval_start=cycle.interval.start, error=error))
 
 
 def newest(
@@ -92,28 +77,9 @@ def newest(
     if failed:
         query = query.where(CycleRow.verdict.is_(None))
     with reading(engine) as session:
-        return [_from_row(row) for row in session.scalars(query)]
+        return [record_of(Cycle, row, interval=Interval(row.interval_start)) for row in session.scalars(query)]
 
 
 def delete_older(session: Session, moment: datetime) -> int:
     """Delete the cycles that began before a moment; returns how many."""
     return count_changed(session, delete(CycleRow).where(CycleRow.started_at < moment))
-
-
-def _from_row(row: CycleRow) -> Cycle:
-    return Cycle(
-        cluster=row.cluster,
-        interval=Interval(row.interval_start),
-        run_id=row.run_id,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        verdict=row.verdict,
-        error=row.error,
-        failed_step=row.failed_step,
-        seconds=dict(row.seconds),
-        rows=dict(row.row_counts),
-        files=dict(row.file_counts),
-        violations=dict(row.violations),
-        duplicates=row.duplicates,
-        quarantined=row.quarantined,
-    )

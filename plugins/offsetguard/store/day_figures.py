@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from offsetguard.model.forecast import Kind
 from offsetguard.model.incident import EventKind, Incident
 from offsetguard.store import incidents
-from offsetguard.store.judged_intervals import Mode
 from offsetguard.store.models import (
     AcknowledgementRow,
     CycleRow,
@@ -20,8 +19,10 @@ from offsetguard.store.models import (
     IncidentEventRow,
     IncidentRow,
     JudgedIntervalRow,
+    Mode,
     OutboxRow,
     SilenceRow,
+    Status,
 )
 
 
@@ -79,7 +80,7 @@ def incidents_of(session: Session, span: Span) -> list[Incident]:
 def muted_incidents(session: Session, span: Span) -> set[str]:
     """Return the ids of the incidents that something began to mute."""
     row = IncidentEventRow
-    query = select(row.incident_id).where(row.kind == EventKind.MUTED.value, row.at >= span.start, row.at < span.end)
+    query = select(row.incident_id).where(row.kind == EventKind.MUTED, row.at >= span.start, row.at < span.end)
     return set(session.scalars(query))
 
 
@@ -97,8 +98,8 @@ def silences_in_force(session: Session, span: Span) -> int:
     return session.scalar(query) or 0
 
 
-def messages_by_status(session: Session, team: str, span: Span, *, without: str) -> Counter[str]:
-    """Return how many messages to a team were written, by what became of them (`outbox.Status`).
+def messages_by_status(session: Session, team: str, span: Span, *, without: str) -> Counter[Status]:
+    """Return how many messages to a team were written, by what became of them (`models.Status`).
 
     `without`: the rule id of those that do not count.
     """
@@ -108,10 +109,7 @@ def messages_by_status(session: Session, team: str, span: Span, *, without: str)
         .where(row.team == team, row.created_at >= span.start, row.created_at < span.end, row.rule_id != without)
         .group_by(row.status)
     )
-    counts = Counter[str]()
-    for status, count in session.execute(query):
-        counts[status] = count
-    return counts
+    return Counter({status: count for status, count in session.execute(query)})  # noqa: C416 rows are no pairs to mypy
 
 
 def forecast_outcomes(session: Session, span: Span) -> dict[tuple[str, Kind], Outcomes]:
@@ -124,7 +122,7 @@ def forecast_outcomes(session: Session, span: Span) -> dict[tuple[str, Kind], Ou
         .group_by(row.cluster, row.kind)
         .order_by(row.cluster, row.kind)
     )
-    return {(cluster, Kind(kind)): Outcomes(*map(int, counts)) for cluster, kind, *counts in session.execute(query)}
+    return {(cluster, kind): Outcomes(*map(int, counts)) for cluster, kind, *counts in session.execute(query)}
 
 
 def cycle_sums(session: Session, span: Span) -> dict[str, CycleSums]:
@@ -148,12 +146,12 @@ def judged_moments(session: Session, span: Span) -> dict[str, JudgedMoments]:
     row = JudgedIntervalRow
     query = (
         select(row.cluster, row.interval_start, row.mode)
-        .where(row.interval_start >= span.start, row.interval_start < span.end, row.mode != Mode.HISTORY.value)
+        .where(row.interval_start >= span.start, row.interval_start < span.end, row.mode != Mode.HISTORY)
         .order_by(row.interval_start)
     )
     starts: dict[str, list[datetime]] = defaultdict(list)
     late = Counter[str]()
     for cluster, start, mode in session.execute(query):
         starts[cluster].append(start)
-        late[cluster] += mode == Mode.LATE.value
+        late[cluster] += mode is Mode.LATE
     return {cluster: JudgedMoments(tuple(moments), late[cluster]) for cluster, moments in starts.items()}

@@ -1,21 +1,33 @@
-"""Incidents in the database: the columns that queries need, and the evidence as JSON."""
+"""Incidents in the database: the columns that queries need, the evidence as JSON, and the history of each.
+
+The history is added in the transaction of what happened, and never changed.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Engine, Select, case, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
-from offsetguard.store.columns import chunks, figures_from_json, figures_to_json, said_from_json, said_to_json
+from offsetguard.store.columns import (
+    NAME_LIMIT,
+    chunks,
+    figure_from_json,
+    figure_to_json,
+    figures_from_json,
+    figures_to_json,
+    record_of,
+    storable,
+)
 from offsetguard.store.database import reading
-from offsetguard.store.models import IncidentRow
+from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 
@@ -98,6 +110,28 @@ def beginning_with(session: Session, start: str, *, limit: int) -> list[Incident
     return [_from_row(row) for row in session.scalars(query)]
 
 
+def record_events(session: Session, events: Iterable[IncidentEvent]) -> None:
+    """Add to the history of incidents, in the order in which the events are given."""
+    rows = [
+        {
+            "incident_id": event.incident_id,
+            "at": event.at,
+            "kind": event.kind,
+            "text": storable(event.text),
+            "by": None if event.by is None else storable(event.by)[:NAME_LIMIT],
+        }
+        for event in events
+    ]
+    if rows:
+        session.execute(insert(IncidentEventRow), rows)
+
+
+def events_of(session: Session, incident_id: str) -> list[IncidentEvent]:
+    """Return what happened to an incident, first things first."""
+    query = select(IncidentEventRow).where(IncidentEventRow.incident_id == incident_id).order_by(IncidentEventRow.id)
+    return [record_of(IncidentEvent, row) for row in session.scalars(query)]
+
+
 def _shown(cluster: str | None) -> Select[IncidentRow]:
     query = select(IncidentRow).where(IncidentRow.is_pending.is_(False))
     return query if cluster is None else query.where(IncidentRow.cluster == cluster)
@@ -137,9 +171,9 @@ def _from_row(row: IncidentRow) -> Incident:
         peak_figure=record["peak_figure"],
         peak=record["peak"],
         unknown_since=row.unknown_since,
-        unknown_because=said_from_json(record["unknown_because"]),
+        unknown_because=figure_from_json(record["unknown_because"]),
         resolved_at=row.resolved_at,
-        resolution=said_from_json(record.get("resolution", row.resolution)),
+        resolution=figure_from_json(record.get("resolution", row.resolution)),
         is_pending=row.is_pending,
         good_count=record.get("good_count", 0),  # earlier releases kept neither this nor the next ones
         counted_at=datetime.fromisoformat(record["counted_at"]) if record.get("counted_at") else None,
@@ -152,8 +186,8 @@ def _record(incident: Incident) -> dict[str, Any]:
     return {
         "peak_figure": incident.peak_figure,
         "peak": incident.peak,
-        "unknown_because": said_to_json(incident.unknown_because),
-        "resolution": said_to_json(incident.resolution),
+        "unknown_because": figure_to_json(incident.unknown_because),
+        "resolution": figure_to_json(incident.resolution),
         "good_count": incident.good_count,
         "counted_at": None if incident.counted_at is None else incident.counted_at.astimezone(UTC).isoformat(),
         "escalation_level": incident.escalation_level,
@@ -181,7 +215,7 @@ def _record(incident: Incident) -> dict[str, Any]:
             ],
             "explained_count": evidence.explained_count,
             "cannot_tell": [
-                [one.rule_id, one.consumer_group, sorted(one.broker_names), said_to_json(one.because)]
+                [one.rule_id, one.consumer_group, sorted(one.broker_names), figure_to_json(one.because)]
                 for one in evidence.cannot_tell
             ],
             "cannot_tell_count": evidence.cannot_tell_count,
@@ -211,7 +245,7 @@ def _evidence(record: dict[str, Any], severity: Severity) -> Evidence:
         explains=tuple(_explained(one) for one in record.get("explains", ())),  # earlier releases kept none
         explained_count=record.get("explained_count", 0),
         cannot_tell=tuple(
-            CannotTell(rule_id, group, frozenset(brokers), said_from_json(because))
+            CannotTell(rule_id, group, frozenset(brokers), figure_from_json(because))
             for rule_id, group, brokers, because in record.get("cannot_tell", ())
         ),
         cannot_tell_count=record.get("cannot_tell_count", 0),

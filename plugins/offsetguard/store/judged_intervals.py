@@ -1,32 +1,22 @@
 """Judged intervals: a row here makes judging the interval again a no-op, and orders intervals in time.
 
 A row ahead of the present was written by a host whose clock was wrong. It must not outrank the present, or nobody would
-be told anything until its minute comes: the first judge of a present interval marks it, and it counts for nothing.
+be notified of anything until its minute comes: the first judge of a present interval marks it, and it counts for
+nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
-from sqlalchemy import Engine, delete, false, func, or_, select, update
+from sqlalchemy import ColumnElement, Engine, delete, false, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
-from offsetguard.store.columns import count_changed
+from offsetguard.store.columns import count_changed, record_of, values_of
 from offsetguard.store.database import reading
-from offsetguard.store.models import JudgedIntervalRow
-
-
-class Mode(StrEnum):
-    """What judging an interval was allowed to do."""
-
-    LIVE = "live"  # changed incidents and could send messages
-    LATE = "late"  # changed incidents; older than notify_within_ms: nothing was sent, unless it was asked for
-    HISTORY = "history"  # a newer interval had been judged: nothing but this row
-    AHEAD = "ahead"  # lay ahead of an interval that was judged later: counts as not judged
-
+from offsetguard.store.models import JudgedIntervalRow, Mode
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """By so much a row may lie ahead of a clock without either being called wrong."""
@@ -50,68 +40,47 @@ def record(session: Session, judged: JudgedInterval) -> None:
     """Add the row, in place of one that lay ahead; raises IntegrityError when the interval was judged already."""
     row = JudgedIntervalRow
     this = (row.cluster == judged.cluster) & (row.interval_start == judged.interval.start)
-    session.execute(delete(row).where(this, row.mode == Mode.AHEAD.value))
-    session.add(
-        JudgedIntervalRow(
-            cluster=judged.cluster,
-            interval_start=judged.interval.start,
-            judged_at=judged.judged_at,
-            mode=judged.mode.value,
-            finding_count=judged.finding_count,
-            opened_count=judged.opened_count,
-            resolved_count=judged.resolved_count,
-            message_count=judged.message_count,
-        )
-    )
+    session.execute(delete(row).where(this, row.mode == Mode.AHEAD))
+    session.add(row(**values_of(judged, "interval"), interval_start=judged.interval.start))
     session.flush()
 
 
 def is_judged(session: Session, cluster: str, interval: Interval) -> bool:
     """Tell whether an interval was judged."""
     row = session.get(JudgedIntervalRow, (cluster, interval.start))
-    return row is not None and row.mode != Mode.AHEAD.value
+    return row is not None and row.mode is not Mode.AHEAD
 
 
 def newest_interval(session: Session, cluster: str, now: datetime) -> Interval | None:
     """Return the newest interval of a cluster that was judged and does not lie ahead of `now`."""
     row = JudgedIntervalRow
-    query = select(func.max(row.interval_start)).where(
-        row.cluster == cluster, row.mode != Mode.AHEAD.value, row.interval_start <= now + CLOCKS_DIFFER
-    )
-    start = session.scalar(query)
-    return None if start is None else Interval(start)
+    return _newest_of(session, cluster, (row.mode != Mode.AHEAD) & (row.interval_start <= now + CLOCKS_DIFFER))
 
 
 def newest_ahead(session: Session, cluster: str, now: datetime) -> Interval | None:
     """Return the newest interval of a cluster that was judged although it lies ahead of `now`, marked or not."""
+    return _newest_of(session, cluster, JudgedIntervalRow.interval_start > now + CLOCKS_DIFFER)
+
+
+def _newest_of(session: Session, cluster: str, which: ColumnElement[bool]) -> Interval | None:
     row = JudgedIntervalRow
-    query = select(func.max(row.interval_start)).where(row.cluster == cluster, row.interval_start > now + CLOCKS_DIFFER)
-    start = session.scalar(query)
+    start = session.scalar(select(func.max(row.interval_start)).where(row.cluster == cluster, which))
     return None if start is None else Interval(start)
 
 
 def mark_ahead(session: Session, cluster: str, now: datetime) -> int:
     """Let what lies ahead of `now` count as not judged; returns how many intervals that are."""
     row = JudgedIntervalRow
-    lying_ahead = (
-        update(row)
-        .where(row.cluster == cluster, row.interval_start > now + CLOCKS_DIFFER, row.mode != Mode.AHEAD.value)
-        .values(mode=Mode.AHEAD.value)
-        .execution_options(synchronize_session=False)
-    )
-    return count_changed(session, lying_ahead)
+    lying_ahead = (row.cluster == cluster, row.interval_start > now + CLOCKS_DIFFER, row.mode != Mode.AHEAD)
+    return count_changed(session, update(row).where(*lying_ahead).values(mode=Mode.AHEAD))
 
 
 def newest(engine: Engine, *, cluster: str, limit: int = 100) -> list[JudgedInterval]:
     """Return judged intervals of a cluster, newest first: for pages, and to see that judging goes on."""
-    query = (
-        select(JudgedIntervalRow)
-        .where(JudgedIntervalRow.cluster == cluster)
-        .order_by(JudgedIntervalRow.interval_start.desc())
-        .limit(limit)
-    )
+    row = JudgedIntervalRow
+    query = select(row).where(row.cluster == cluster).order_by(row.interval_start.desc()).limit(limit)
     with reading(engine) as session:
-        return [_from_row(row) for row in session.scalars(query)]
+        return [record_of(JudgedInterval, one, interval=Interval(one.interval_start)) for one in session.scalars(query)]
 
 
 def delete_older(session: Session, moment: datetime) -> int:
@@ -120,16 +89,3 @@ def delete_older(session: Session, moment: datetime) -> int:
     kept = session.execute(select(row.cluster, func.max(row.interval_start)).group_by(row.cluster))
     newest_ones = [(row.cluster == cluster) & (row.interval_start == start) for cluster, start in kept]
     return count_changed(session, delete(row).where(row.interval_start < moment, ~or_(false(), *newest_ones)))
-
-
-def _from_row(row: JudgedIntervalRow) -> JudgedInterval:
-    return JudgedInterval(
-        cluster=row.cluster,
-        interval=Interval(row.interval_start),
-        judged_at=row.judged_at,
-        mode=Mode(row.mode),
-        finding_count=row.finding_count,
-        opened_count=row.opened_count,
-        resolved_count=row.resolved_count,
-        message_count=row.message_count,
-    )

@@ -6,12 +6,36 @@ Changing a table = changing it here and adding a file to `migrations/versions/`;
 
 from __future__ import annotations
 
+import enum
 from datetime import datetime
+from enum import StrEnum
 
-from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import JSON, BigInteger, Double, Enum, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from offsetguard.model.forecast import Basis, Kind, Outcome
+from offsetguard.model.incident import EventKind
+from offsetguard.model.notification import Channel
 from offsetguard.store.columns import NAME_LIMIT, UtcDateTime
+
+
+class Mode(StrEnum):
+    """What judging an interval was allowed to do."""
+
+    LIVE = "live"  # changed incidents and could send messages
+    LATE = "late"  # changed incidents; older than notify_within_ms: nothing was sent, unless it was asked for
+    HISTORY = "history"  # a newer interval had been judged: nothing but this row
+    AHEAD = "ahead"  # lay ahead of an interval that was judged later: counts as not judged
+
+
+class Status(StrEnum):
+    """What became of a message in the outbox."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"  # sending the same again cannot help; kept until it is re-driven or dismissed
+    DISMISSED = "dismissed"  # failed, and an operator has looked: nobody will get it
+
 
 # SQLite counts rows by itself only in a column of type INTEGER
 _RowNumber = BigInteger().with_variant(Integer(), "sqlite")
@@ -27,7 +51,14 @@ class Base(DeclarativeBase):
             "fk": "fk_%(table_name)s_%(column_0_name)s",
         }
     )
-    type_annotation_map = {datetime: UtcDateTime(), str: String(NAME_LIMIT), int: BigInteger()}  # noqa: RUF012 SQLAlchemy's form
+    type_annotation_map = {  # noqa: RUF012 SQLAlchemy's form
+        datetime: UtcDateTime(),
+        str: String(NAME_LIMIT),
+        int: BigInteger(),
+        enum.Enum: Enum(
+            enum.Enum, native_enum=False, length=NAME_LIMIT, values_callable=lambda kind: [one.value for one in kind]
+        ),
+    }
 
 
 class PublishedIntervalRow(Base):
@@ -47,7 +78,7 @@ class PublishedIntervalRow(Base):
 
 
 class SettledSnapshotsRow(Base):
-    """The one row of the snapshots that hold every settled interval; see `store.settled_intervals`."""
+    """The one row of the snapshots that hold every settled interval; see `store.published_intervals`."""
 
     __tablename__ = "settled_snapshots"
 
@@ -71,8 +102,8 @@ class CycleRow(Base):
     error: Mapped[str | None] = mapped_column(Text)
     failed_step: Mapped[str | None]
     seconds: Mapped[dict[str, float]] = mapped_column(JSON)  # step -> seconds
-    row_counts: Mapped[dict[str, int]] = mapped_column(JSON)  # table -> rows of the interval
-    file_counts: Mapped[dict[str, int]] = mapped_column(JSON)  # table -> data files of all intervals
+    rows: Mapped[dict[str, int]] = mapped_column("row_counts", JSON)  # table -> rows of the interval
+    files: Mapped[dict[str, int]] = mapped_column("file_counts", JSON)  # table -> data files of all intervals
     violations: Mapped[dict[str, int]] = mapped_column(JSON)  # invariant -> violations
     duplicates: Mapped[int | None]
     quarantined: Mapped[int | None]
@@ -88,7 +119,7 @@ class JudgedIntervalRow(Base):
     cluster: Mapped[str] = mapped_column(primary_key=True)
     interval_start: Mapped[datetime] = mapped_column(primary_key=True)
     judged_at: Mapped[datetime]
-    mode: Mapped[str]  # judged_intervals.Mode
+    mode: Mapped[Mode]
     finding_count: Mapped[int]
     opened_count: Mapped[int]
     resolved_count: Mapped[int]
@@ -115,7 +146,7 @@ class IncidentRow(Base):
     resolved_at: Mapped[datetime | None]
     resolution: Mapped[str | None] = mapped_column(Text)
     is_pending: Mapped[bool] = mapped_column(default=False)  # nobody was notified yet
-    record_json: Mapped[str] = mapped_column(Text)  # incidents.incident.Evidence and counts: see `store.incidents`
+    record_json: Mapped[str] = mapped_column(Text)  # evidence and counts: see `store.incidents`
 
     __table_args__ = (
         Index("ix_incidents_cluster_opened_at", "cluster", "opened_at"),
@@ -135,7 +166,7 @@ class IncidentEventRow(Base):
     id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
     incident_id: Mapped[str] = mapped_column(String(32))
     at: Mapped[datetime]
-    kind: Mapped[str]  # incidents.history.EventKind
+    kind: Mapped[EventKind]
     text: Mapped[str] = mapped_column(Text)
     by: Mapped[str | None]
 
@@ -176,16 +207,16 @@ class OutboxRow(Base):
 
     id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
     idempotency_key: Mapped[str] = mapped_column(String(64), unique=True)
-    channel: Mapped[str]  # outbox.Channel
+    channel: Mapped[Channel]
     receiver: Mapped[str]  # mail address or Slack channel
     team: Mapped[str]
     cluster: Mapped[str]
     rule_id: Mapped[str]
     thread_key: Mapped[str]
     interval_start: Mapped[datetime]
-    view_json: Mapped[str] = mapped_column(Text)  # messages.view.MessageView
+    view_json: Mapped[str] = mapped_column(Text)  # model.views.AnyView
     created_at: Mapped[datetime]
-    status: Mapped[str]  # outbox.Status
+    status: Mapped[Status]
     attempts: Mapped[int]
     next_attempt_at: Mapped[datetime]
     claimed_until: Mapped[datetime | None]
@@ -207,7 +238,7 @@ class NotificationLogRow(Base):
 
     id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
     outbox_id: Mapped[int] = mapped_column(_RowNumber, ForeignKey("outbox.id"), unique=True)
-    channel: Mapped[str]
+    channel: Mapped[Channel]
     receiver: Mapped[str]
     thread_key: Mapped[str]
     accepted_at: Mapped[datetime]
@@ -229,7 +260,7 @@ class LastNotificationRow(Base):
     team: Mapped[str]
     cluster: Mapped[str]
     rule_id: Mapped[str]
-    channel: Mapped[str]  # receivers.Channel
+    channel: Mapped[Channel]
     receiver: Mapped[str] = mapped_column(Text)
     notified_at: Mapped[datetime | None]  # start of the interval of the last message
     thread_key: Mapped[str]
@@ -240,7 +271,7 @@ class LastNotificationRow(Base):
 
 
 class ForecastRow(Base):
-    """One forecast of a (consumer group, topic); see `forecast_scoring.Stated`. Open until its outcome is known."""
+    """One forecast of a (consumer group, topic); see `model.forecast.Stated`. Open until its outcome is known."""
 
     __tablename__ = "forecasts"
     __table_args__ = (Index("ix_forecasts_open", "cluster", "outcome"), Index("ix_forecasts_made_at", "made_at"))
@@ -249,12 +280,12 @@ class ForecastRow(Base):
     cluster: Mapped[str]
     consumer_group: Mapped[str]
     topic: Mapped[str]
-    kind: Mapped[str]  # forecast_scoring.Kind
+    kind: Mapped[Kind]
     made_at: Mapped[datetime]  # end of the interval that it was made of
     low_ms: Mapped[int]
     high_ms: Mapped[int]
-    basis: Mapped[str]  # model.forecast.Basis
-    outcome: Mapped[str | None]  # forecast_scoring.Outcome; None: not known yet
+    basis: Mapped[Basis]
+    outcome: Mapped[Outcome | None]  # None: not known yet
     known_at: Mapped[datetime | None]  # end of the interval that showed it
 
 
@@ -265,8 +296,8 @@ class ForecastScoresRow(Base):
 
     cluster: Mapped[str] = mapped_column(primary_key=True)
     day: Mapped[datetime] = mapped_column(primary_key=True)
-    kind: Mapped[str] = mapped_column(primary_key=True)
-    basis: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[Kind] = mapped_column(primary_key=True)
+    basis: Mapped[Basis] = mapped_column(primary_key=True)
     inside_count: Mapped[int]
     early_count: Mapped[int]
     late_count: Mapped[int]
@@ -274,7 +305,7 @@ class ForecastScoresRow(Base):
 
 
 class BrokerMarkRow(Base):
-    """How far a master's commit log reached at a moment; see `facts.BrokerMark`."""
+    """How far a master's commit log reached at a moment; see `model.remembered.BrokerMark`."""
 
     __tablename__ = "broker_marks"
 
@@ -288,7 +319,7 @@ class BrokerMarkRow(Base):
 
 
 class AbsenceRow(Base):
-    """A time in which no client of a consumer group was online; see `store.absences`."""
+    """A time in which no client of a consumer group was online; see `store.judge_memory`."""
 
     __tablename__ = "absences"
 

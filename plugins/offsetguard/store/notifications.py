@@ -4,7 +4,7 @@ The judge writes the last notification of each (team, cluster, rule) and receive
 long as something that the receiver knows of still fires, something that fires is muted for it, or the last message of a
 spell is so young that the next spell has to wait.
 
-The notification log is written by `outbox_claims.mark_accepted` only, and only once the receiver has accepted.
+The notification log is written by `outbox.mark_accepted` only, and only once the receiver has accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import chunks
+from offsetguard.store.columns import chunks, record_of
 from offsetguard.store.database import reading
 from offsetguard.store.models import LastNotificationRow, NotificationLogRow
 
@@ -38,9 +38,7 @@ def of_cluster(session: Session, cluster: str) -> dict[NotificationKey, Notified
     """Return the last notifications of a cluster."""
     row = LastNotificationRow
     return {
-        NotificationKey(GroupKey(one.team, one.cluster, one.rule_id), Channel(one.channel), one.receiver): _notified(
-            one
-        )
+        NotificationKey(GroupKey(one.team, one.cluster, one.rule_id), one.channel, one.receiver): _notified(one)
         for one in session.scalars(select(row).where(row.cluster == cluster))
     }
 
@@ -108,17 +106,17 @@ def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) 
     row = NotificationLogRow
     query = (
         select(row)
-        .where(row.thread_key == thread_key, row.receiver == receiver, row.channel == channel.value)
+        .where(row.thread_key == thread_key, row.receiver == receiver, row.channel == channel)
         .order_by(row.id)
     )
     with reading(engine) as session:
-        return [_acceptance(one) for one in session.scalars(query)]
+        return [record_of(Acceptance, one) for one in session.scalars(query)]
 
 
 def newest_receipt(engine: Engine, *, channel: Channel, receiver: str) -> str | None:
     """Return the receipt of what a receiver accepted last, in whatever thread."""
     row = NotificationLogRow
-    query = select(row.receipt).where(row.channel == channel.value, row.receiver == receiver).order_by(row.id.desc())
+    query = select(row.receipt).where(row.channel == channel, row.receiver == receiver).order_by(row.id.desc())
     with reading(engine) as session:
         return session.scalar(query.limit(1))
 
@@ -127,11 +125,7 @@ def newest_accepted(engine: Engine, *, limit: int = 100) -> list[Acceptance]:
     """Return the newest entries of the notification log, newest first."""
     query = select(NotificationLogRow).order_by(NotificationLogRow.id.desc()).limit(limit)
     with reading(engine) as session:
-        return [_acceptance(row) for row in session.scalars(query)]
-
-
-def _acceptance(row: NotificationLogRow) -> Acceptance:
-    return Acceptance(row.outbox_id, Channel(row.channel), row.receiver, row.thread_key, row.accepted_at, row.receipt)
+        return [record_of(Acceptance, row) for row in session.scalars(query)]
 
 
 def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
@@ -149,7 +143,7 @@ def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
         "team": key.group.team,
         "cluster": key.group.cluster,
         "rule_id": key.group.rule_id,
-        "channel": key.channel.value,
+        "channel": key.channel,
         "receiver": key.receiver,
         "notified_at": last.at,
         "thread_key": last.thread_key,

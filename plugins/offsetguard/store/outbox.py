@@ -1,33 +1,38 @@
-"""The outbox: one row per message and receiver, written in the transaction of the verdict.
+"""The outbox: one row per message and receiver, written in the transaction of the verdict; who sends which, and when.
 
-`store.outbox_claims` says who sends a row, and what becomes of it.
+    pending --claim_next--> pending, claimed --mark_accepted--> sent (and notification_log, same transaction)
+       ^                        |---mark_retry---> pending, later
+       |                        |---mark_failed--> failed: kept with its reason
+       |                        '---deliverer died: the claim ends at claimed_until
+       '--redrive-- failed
+
+A lane is one receiver. Within it the oldest message goes first, and no message of a thread goes before an earlier one
+of it is sent or failed: never "resolved" before the warning that it resolves. A digest is of many threads, so it waits
+for everything before it, and everything after it waits for it.
+A claim is a compare-and-set on (status, claimed_until), with row locks that others skip on PostgreSQL: two deliverers
+never hold one row at once. `now` is by the database's clock: hosts need not agree on the time. A deliverer that dies
+between the receiver's acceptance and `mark_accepted` leaves a row that is sent once more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Engine, func, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import AnyView, read_view
-from offsetguard.store.columns import count_changed
+from offsetguard.model.views import DIGEST, AnyView, read_view
+from offsetguard.store.columns import count_changed, record_of
 from offsetguard.store.database import current_time, reading, writing
-from offsetguard.store.models import OutboxRow
+from offsetguard.store.models import NotificationLogRow, OutboxRow, Status
 
-
-class Status(StrEnum):
-    """What became of a row."""
-
-    PENDING = "pending"
-    SENT = "sent"
-    FAILED = "failed"  # sending the same again cannot help; kept until it is re-driven or dismissed
-    DISMISSED = "dismissed"  # failed, and an operator has looked: nobody will get it
+CLAIM_MS = 120_000  # longer than any channel's time-outs together
+MAX_ERROR_LENGTH = 2_000
+WAITS_FOR_EARLIER = "not tried: an earlier message of the same thread, or a digest, has to go first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def enqueue(
     session.add(
         OutboxRow(
             idempotency_key=idempotency_key,
-            channel=channel.value,
+            channel=channel,
             receiver=receiver,
             team=view.team,
             cluster=view.cluster,
@@ -80,7 +85,7 @@ def enqueue(
             interval_start=view.interval_start,
             view_json=view.model_dump_json(),
             created_at=written_at,
-            status=Status.PENDING.value,
+            status=Status.PENDING,
             attempts=0,
             next_attempt_at=written_at,
         )
@@ -108,12 +113,12 @@ def backlog(session: Session) -> Backlog:
     """Return how much waits, and since when."""
     query = (
         select(OutboxRow.status, func.count(), func.min(OutboxRow.created_at))
-        .where(OutboxRow.status.in_([Status.PENDING.value, Status.FAILED.value]))  # few; all the others were sent
+        .where(OutboxRow.status.in_([Status.PENDING, Status.FAILED]))  # few; all the others were sent
         .group_by(OutboxRow.status)
     )
     found = {status: (count, oldest) for status, count, oldest in session.execute(query)}
-    waiting, oldest = found.get(Status.PENDING.value, (0, None))
-    return Backlog(waiting, oldest, found.get(Status.FAILED.value, (0, None))[0])
+    waiting, oldest = found.get(Status.PENDING, (0, None))
+    return Backlog(waiting, oldest, found.get(Status.FAILED, (0, None))[0])
 
 
 def redrive(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
@@ -121,7 +126,7 @@ def redrive(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
 
     They count as tried once, so that Slack is asked for what it may have before it is posted again.
     """
-    return _change_failed(engine, ids, status=Status.PENDING.value, attempts=1)
+    return _change_failed(engine, ids, status=Status.PENDING, attempts=1)
 
 
 def dismiss(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
@@ -129,11 +134,11 @@ def dismiss(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
 
     They keep their reason and are trouble no more.
     """
-    return _change_failed(engine, ids, status=Status.DISMISSED.value)
+    return _change_failed(engine, ids, status=Status.DISMISSED)
 
 
 def _change_failed(engine: Engine, ids: Sequence[int] | None, **values: Any) -> int:
-    where: list[ColumnElement[bool]] = [OutboxRow.status == Status.FAILED.value]
+    where: list[ColumnElement[bool]] = [OutboxRow.status == Status.FAILED]
     if ids is not None:
         where.append(OutboxRow.id.in_(ids))
     with writing(engine) as session:
@@ -144,28 +149,161 @@ def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000
     """Return rows, newest first, for people who want to know what became of them."""
     query = select(OutboxRow).order_by(OutboxRow.id.desc()).limit(limit)
     if status is not None:
-        query = query.where(OutboxRow.status == status.value)
+        query = query.where(OutboxRow.status == status)
     with reading(engine) as session:
-        return [from_row(row) for row in session.scalars(query)]
+        return [record_of(OutboxMessage, row) for row in session.scalars(query)]
 
 
-def from_row(row: OutboxRow) -> OutboxMessage:
-    """Return a row as plain values."""
-    return OutboxMessage(
-        id=row.id,
-        idempotency_key=row.idempotency_key,
-        channel=Channel(row.channel),
-        receiver=row.receiver,
-        team=row.team,
-        cluster=row.cluster,
-        rule_id=row.rule_id,
-        thread_key=row.thread_key,
-        interval_start=row.interval_start,
-        view_json=row.view_json,
-        created_at=row.created_at,
-        status=Status(row.status),
-        attempts=row.attempts,
-        next_attempt_at=row.next_attempt_at,
-        claimed_until=row.claimed_until,
-        last_error=row.last_error,
+class Lane(NamedTuple):
+    """One receiver, whom messages reach one after the other."""
+
+    channel: Channel
+    receiver: str
+
+
+def due_lanes(engine: Engine, *, now: datetime) -> list[Lane]:
+    """Return the receivers for whom a message can be claimed at `now`, whoever waits longest first."""
+    query = (
+        select(OutboxRow.channel, OutboxRow.receiver)
+        .where(_free_at(now), _is_first_of_its_thread())
+        .group_by(OutboxRow.channel, OutboxRow.receiver)
+        .order_by(func.min(OutboxRow.id))
     )
+    with reading(engine) as session:
+        return [Lane(Channel(channel), receiver) for channel, receiver in session.execute(query)]
+
+
+def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLAIM_MS) -> OutboxMessage | None:
+    """Begin an attempt at the oldest message of a lane whose time has come; nobody else gets it for `claim_ms`."""
+    due = (
+        select(OutboxRow.id)
+        .where(_of(lane), _free_at(now), _is_first_of_its_thread())
+        .order_by(OutboxRow.id)
+        .limit(1)
+        .with_for_update(skip_locked=True, of=OutboxRow)
+    )
+    with writing(engine) as session:
+        row_id = session.scalar(due)
+        if row_id is None or not _change(
+            session,
+            (OutboxRow.id == row_id, _free_at(now)),
+            claimed_until=now + timedelta(milliseconds=claim_ms),
+            attempts=OutboxRow.attempts + 1,
+        ):
+            return None
+        return record_of(OutboxMessage, session.get_one(OutboxRow, row_id))
+
+
+def mark_accepted(engine: Engine, message: OutboxMessage, *, accepted_at: datetime, receipt: str) -> bool:
+    """Record that the receiver accepted: status and notification log in one transaction.
+
+    `receipt`: the mail's Message-ID or the Slack message's `channel ts`. False when it was recorded before.
+    """
+    with writing(engine) as session:
+        sent = _change(
+            session,
+            (OutboxRow.id == message.id, OutboxRow.status != Status.SENT),
+            status=Status.SENT,
+            claimed_until=None,
+            last_error=None,
+        )
+        if sent:
+            session.add(
+                NotificationLogRow(
+                    outbox_id=message.id,
+                    channel=message.channel,
+                    receiver=message.receiver,
+                    thread_key=message.thread_key,
+                    accepted_at=accepted_at,
+                    receipt=receipt,
+                )
+            )
+    return sent
+
+
+def mark_retry(engine: Engine, message: OutboxMessage, *, next_attempt_at: datetime, error: str) -> bool:
+    """Give the row back for a later attempt; False when the claim had ended and somebody else holds it."""
+    with writing(engine) as session:
+        return _change(
+            session,
+            _held_by(message),
+            claimed_until=None,
+            next_attempt_at=next_attempt_at,
+            last_error=error[:MAX_ERROR_LENGTH],
+        )
+
+
+def mark_failed(engine: Engine, message: OutboxMessage, *, error: str) -> bool:
+    """Keep the row as undeliverable with its reason; False when the claim had ended and somebody else holds it."""
+    with writing(engine) as session:
+        return _change(
+            session,
+            _held_by(message),
+            status=Status.FAILED,
+            claimed_until=None,
+            last_error=error[:MAX_ERROR_LENGTH],
+        )
+
+
+def postpone(engine: Engine, lane: Lane, *, now: datetime, until: datetime, reason: str) -> int:
+    """Let everything that is due in a lane wait with the reason, untried; returns how many messages wait."""
+    with writing(engine) as session:
+        where = (_of(lane), _free_at(now), OutboxRow.next_attempt_at < until)
+        return _count_changed(session, where, next_attempt_at=until, last_error=reason[:MAX_ERROR_LENGTH])
+
+
+def say_what_waits_for_whom(engine: Engine, *, now: datetime) -> int:
+    """Write the reason to messages that are due and may not go yet, since an earlier one of their thread waits."""
+    where = (_free_at(now), OutboxRow.last_error.is_(None), ~_is_first_of_its_thread())
+    with reading(engine) as session:
+        if session.scalar(select(OutboxRow.id).where(*where).limit(1)) is None:  # nearly always: no write lock for it
+            return 0
+    with writing(engine) as session:
+        return _count_changed(session, where, last_error=WAITS_FOR_EARLIER)
+
+
+def _of(lane: Lane) -> ColumnElement[bool]:
+    return (OutboxRow.channel == lane.channel) & (OutboxRow.receiver == lane.receiver)
+
+
+def _free_at(now: datetime) -> ColumnElement[bool]:
+    unclaimed = or_(OutboxRow.claimed_until.is_(None), OutboxRow.claimed_until <= now)
+    return (OutboxRow.status == Status.PENDING) & (OutboxRow.next_attempt_at <= now) & unclaimed
+
+
+def _is_first_of_its_thread() -> ColumnElement[bool]:
+    of_the_thread, digest = aliased(OutboxRow), aliased(OutboxRow)
+    # two questions, since each has an index of its own
+    return ~_earlier(of_the_thread, of_the_thread.thread_key == OutboxRow.thread_key) & ~_earlier(
+        digest, or_(digest.rule_id == DIGEST, OutboxRow.rule_id == DIGEST)
+    )
+
+
+def _earlier(other: type[OutboxRow], related: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return whether another message to the same receiver that is related was written before and waits."""
+    found = select(other.id).where(
+        other.status == Status.PENDING,
+        other.channel == OutboxRow.channel,
+        other.receiver == OutboxRow.receiver,
+        other.id < OutboxRow.id,
+        related,
+    )
+    return found.correlate(OutboxRow).exists()
+
+
+def _held_by(message: OutboxMessage) -> tuple[ColumnElement[bool], ...]:
+    # attempts grows with each claim, so it tells claims apart even when they end at the same moment
+    return (
+        OutboxRow.id == message.id,
+        OutboxRow.status == Status.PENDING,
+        OutboxRow.claimed_until == message.claimed_until,
+        OutboxRow.attempts == message.attempts,
+    )
+
+
+def _change(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> bool:
+    return _count_changed(session, where, **values) == 1
+
+
+def _count_changed(session: Session, where: tuple[ColumnElement[bool], ...], **values: Any) -> int:
+    return count_changed(session, update(OutboxRow).where(*where).values(**values))

@@ -1,31 +1,31 @@
-"""Silences in the database; one that is over stays, so that people can see why they heard nothing."""
+"""What people say of incidents: silences, and acknowledgements.
+
+A silence that is over stays, so that people can see why they heard nothing. Of the acknowledgements of an incident the
+newest one counts, and earlier ones are kept.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.errors import SilenceError
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
+from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import NAME_LIMIT, count_changed, storable
-from offsetguard.store.models import SilenceRow
+from offsetguard.store.columns import NAME_LIMIT, chunks, count_changed, record_of, storable, values_of
+from offsetguard.store.incidents import record_events
+from offsetguard.store.models import AcknowledgementRow, SilenceRow
 
 
 def add(session: Session, silence: Silence) -> Silence:
     """Keep a new silence and return it as it was kept, with its id."""
     silence = replace(silence, author=storable(silence.author)[:NAME_LIMIT], comment=storable(silence.comment))
-    row = SilenceRow(
-        matchers=silence.matchers.named,
-        author=silence.author,
-        comment=silence.comment,
-        starts_at=silence.starts_at,
-        ends_at=silence.ends_at,
-        created_at=silence.created_at,
-        expired_at=silence.expired_at,
-    )
+    row = SilenceRow(**values_of(silence, "id", "matchers"), matchers=silence.matchers.named)
     session.add(row)
     session.flush()
     return replace(silence, id=row.id)
@@ -63,13 +63,27 @@ def expire(session: Session, silence_id: int, *, now: datetime) -> bool:
 def _from_row(row: SilenceRow) -> Silence:
     matchers = dict(row.matchers)
     severity = matchers.pop("severity", None)
-    return Silence(
-        matchers=Matchers(**matchers, severity=None if severity is None else Severity(severity)),
-        author=row.author,
-        comment=row.comment,
-        starts_at=row.starts_at,
-        ends_at=row.ends_at,
-        created_at=row.created_at,
-        expired_at=row.expired_at,
-        id=row.id,
-    )
+    given = Matchers(**matchers, severity=None if severity is None else Severity(severity))
+    return record_of(Silence, row, matchers=given)
+
+
+def acknowledge(session: Session, incident: Incident, *, author: str, comment: str, now: datetime) -> Acknowledgement:
+    """Keep that somebody looks after an open incident, in its history, too; raises SilenceError when it is over."""
+    if incident.is_over:
+        raise SilenceError(f"incident {incident.incident_id} is resolved: there is nothing to acknowledge any more")
+    author, comment = storable(author).strip()[:NAME_LIMIT], storable(comment).strip()
+    given = Acknowledgement(incident.incident_id, author, comment, now)
+    session.add(AcknowledgementRow(**values_of(given)))
+    session.flush()
+    record_events(session, [IncidentEvent(incident.incident_id, now, EventKind.ACKNOWLEDGED, comment, author)])
+    return given
+
+
+def acknowledgements_of(session: Session, incident_ids: Collection[str]) -> dict[str, Acknowledgement]:
+    """Return the newest acknowledgement of each incident that has one, by incident id."""
+    row = AcknowledgementRow
+    found: dict[str, Acknowledgement] = {}
+    for some in chunks(incident_ids):
+        query = select(row).where(row.incident_id.in_(some)).order_by(row.id)
+        found.update((one.incident_id, record_of(Acknowledgement, one)) for one in session.scalars(query))
+    return found

@@ -24,7 +24,7 @@ from offsetguard.deliver.messages.wording import harmless_view
 from offsetguard.model.errors import SilenceError, StoreError
 from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE
 from offsetguard.model.silence import Matchers, Silence, literal
-from offsetguard.store import acknowledgements, incident_events, notifications, silences
+from offsetguard.store import incidents, notifications, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_migrated, reading, writing
 from offsetguard_airflow.page import form_tokens
@@ -90,7 +90,7 @@ def show_list() -> Response:
     with reading(_engine()) as session:
         shown = store.worst_open(session, limit=OPEN_SHOWN)
         over = store.newest_resolved(session, limit=RESOLVED_SHOWN)
-        acknowledged = acknowledgements.of(session, [one.incident_id for one in shown])
+        acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in shown])
         active = silences.active(session, now)
         page = IncidentList(
             open=tuple(listed(one, acknowledged.get(one.incident_id), _about(one, active), now) for one in shown),
@@ -108,10 +108,10 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
         incident = _incident(session, incident_id)
         page = incident_page(
             incident,
-            acknowledgements.of(session, [incident_id]).get(incident_id),
+            silences.acknowledgements_of(session, [incident_id]).get(incident_id),
             _about(incident, silences.active(session, now)),
             notifications.recipients_of(session, incident),
-            incident_events.of_incident(session, incident_id),
+            incidents.events_of(session, incident_id),
             now=now,
         )
     token = form_tokens.new_token(_secret(), user.get_id(), now_s=time.time())
@@ -138,7 +138,7 @@ def _act(
 ) -> None:
     match form.get("do"):
         case "acknowledge":
-            acknowledgements.acknowledge(session, incident, author=author, comment=comment, now=now)
+            silences.acknowledge(session, incident, author=author, comment=comment, now=now)
         case "silence" if form.get("span") in SPANS and form.get("scope") in SCOPES:
             ends_at = now + timedelta(minutes=SPANS[form["span"]])
             matchers = _matchers(incident.subject, form["scope"])

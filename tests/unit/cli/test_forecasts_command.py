@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from offsetguard.cli.main import offsetguard
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
-from offsetguard.store import forecasts as store
+from offsetguard.store import judge_memory as store
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
 
@@ -22,10 +22,10 @@ def _database(folder: Path, *outcomes: Outcome) -> dict[str, str]:
     engine = fresh_database(url)
     with writing(engine) as session:
         for _ in outcomes:
-            store.state(session, "demo", LOSS)
+            store.state_forecast(session, "demo", LOSS)
     with writing(engine) as session:
-        for row_id, outcome in zip(store.still_open(session, "demo"), outcomes, strict=True):
-            store.score(session, row_id, outcome, now=datetime.now(UTC))
+        for row_id, outcome in zip(store.open_forecasts(session, "demo"), outcomes, strict=True):
+            store.score_forecast(session, row_id, outcome, now=datetime.now(UTC))
     engine.dispose()
     return {"OFFSETGUARD_DATABASE_URL": url, "OFFSETGUARD_HOME": str(folder)}
 

@@ -13,7 +13,8 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
-from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard.store.judged_intervals import JudgedInterval
+from offsetguard.store.models import Mode
 from offsetguard_peers.demo.groups import ONE_TEAM
 
 

@@ -25,7 +25,7 @@ from offsetguard.model.notification import (
 )
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
-from offsetguard.store import incident_events, incidents, notifications
+from offsetguard.store import incidents, notifications
 from offsetguard.store.database import writing
 from offsetguard_peers.databases import fresh_database
 
@@ -78,7 +78,7 @@ def run(tmp_path: Path) -> Callable[..., Result]:
     with writing(engine) as session:
         incidents.save(session, [BILLING, HARMLESS, OVER, PENDING])
         opened = IncidentEvent(BILLING.incident_id, START, EventKind.OPENED, "critical: billing is offline")
-        incident_events.record(session, [opened])
+        incidents.record_events(session, [opened])
         key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
         knows = NotifiedIncident(Severity.CRITICAL, START, START, repeats=2)
         muted = {OVER.incident_id: MuteReason.SILENCE}

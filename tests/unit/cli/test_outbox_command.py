@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from offsetguard.cli.main import offsetguard
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView, NotificationReason
-from offsetguard.store import outbox, outbox_claims
+from offsetguard.store import outbox
 from offsetguard.store.database import open_database, writing
 from offsetguard_peers.databases import fresh_database
 
@@ -38,13 +38,13 @@ def database_url(tmp_path: Path) -> str:
         for receiver in ("orders@example.org", "#gone"):
             channel = Channel.SLACK if receiver.startswith("#") else Channel.MAIL
             outbox.enqueue(session, idempotency_key=receiver, channel=channel, receiver=receiver, view=view, now=NOW)
-    for lane in outbox_claims.due_lanes(engine, now=NOW):
-        message = outbox_claims.claim_next(engine, lane, now=NOW)
+    for lane in outbox.due_lanes(engine, now=NOW):
+        message = outbox.claim_next(engine, lane, now=NOW)
         assert message is not None
         if message.channel is Channel.SLACK:
-            outbox_claims.mark_failed(engine, message, error="channel_not_found \x1b[2J")
+            outbox.mark_failed(engine, message, error="channel_not_found \x1b[2J")
         else:
-            outbox_claims.mark_retry(engine, message, next_attempt_at=NOW, error="connection refused")
+            outbox.mark_retry(engine, message, next_attempt_at=NOW, error="connection refused")
     engine.dispose()
     return url
 
@@ -72,7 +72,7 @@ def test_what_was_refused_for_good_is_due_again(database_url: str) -> None:
     assert run(database_url, "redrive", "--all").output.startswith("1 message will be sent")
     assert not run(database_url, "list", "--status", "failed", "--format", "json").output
     engine = open_database(database_url)
-    due = outbox_claims.due_lanes(engine, now=datetime.now(UTC))
+    due = outbox.due_lanes(engine, now=datetime.now(UTC))
     engine.dispose()
     assert {lane.receiver for lane in due} == {"#gone", "orders@example.org"}
 

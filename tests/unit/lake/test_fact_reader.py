@@ -9,7 +9,7 @@ import pytest
 from offsetguard.lake.reading import table_schema
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
-from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.store.published_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS
 from offsetguard_peers.lake.warehouse import Warehouse, append, create_table, group_rows, minute, rows_of
 

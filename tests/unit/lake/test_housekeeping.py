@@ -19,7 +19,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import published_intervals, silences
 from offsetguard.store.database import reading, writing
-from offsetguard.store.settled_intervals import RETENTION_PASSED
+from offsetguard.store.published_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS, Table
 from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
 

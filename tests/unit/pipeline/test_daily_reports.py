@@ -15,9 +15,10 @@ from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEv
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality
-from offsetguard.store import cycles, forecasts, incident_events, incidents, judged_intervals, outbox
+from offsetguard.store import cycles, incidents, judge_memory, judged_intervals, outbox
 from offsetguard.store.database import writing
-from offsetguard.store.judged_intervals import JudgedInterval, Mode
+from offsetguard.store.judged_intervals import JudgedInterval
+from offsetguard.store.models import Mode
 
 DAY = date(2026, 11, 21)
 MORNING = datetime(2026, 11, 22, 0, 5, tzinfo=UTC)  # 08:05 in Shanghai
@@ -167,12 +168,12 @@ def test_a_report_counts_what_nobody_was_told_and_how_good_forecasts_were(engine
     with writing(engine) as session:
         incidents.save(session, [muted])
         text = "silence of alice"
-        incident_events.record(session, [IncidentEvent(muted.incident_id, START + HOUR, EventKind.MUTED, text)] * 2)
+        incidents.record_events(session, [IncidentEvent(muted.incident_id, START + HOUR, EventKind.MUTED, text)] * 2)
         for outcome in (Outcome.INSIDE, Outcome.INSIDE, Outcome.LATE, Outcome.VOID):
-            forecasts.state(session, "demo", stated)
+            judge_memory.state_forecast(session, "demo", stated)
             session.flush()
-            (row,) = forecasts.still_open(session, "demo")
-            forecasts.score(session, row, outcome, now=START + 10 * HOUR)
+            (row,) = judge_memory.open_forecasts(session, "demo")
+            judge_memory.score_forecast(session, row, outcome, now=START + 10 * HOUR)
     view = write(engine)
     assert view.muted_count == 1
     assert view.forecasts == (ForecastQuality(cluster="demo", kind="drain", inside=2, early=0, late=1, void=1),)

@@ -17,8 +17,8 @@ from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import DeliveryReport, Result
 from offsetguard.deliver.sending import Channels, wait_before_retry
 from offsetguard.store import notifications, outbox
-from offsetguard.store.outbox import Status
-from offsetguard.store.outbox_claims import WAITS_FOR_EARLIER
+from offsetguard.store.models import Status
+from offsetguard.store.outbox import WAITS_FOR_EARLIER
 from offsetguard_peers.delivery.world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
 from offsetguard_peers.slack.server import Failure
 from offsetguard_peers.smtp.server import Conduct

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, text
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import Result
 from offsetguard.store import notifications
-from offsetguard.store.outbox import Status
+from offsetguard.store.models import Status
 from offsetguard_peers.delivery.world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
 from offsetguard_peers.smtp.server import Step
 

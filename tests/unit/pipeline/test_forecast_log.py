@@ -17,7 +17,7 @@ from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_ne
 from offsetguard.model.forecast import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.store import forecasts as store
+from offsetguard.store import judge_memory as store
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
@@ -104,12 +104,12 @@ def test_judging_again_and_replaying_disturb_no_forecast(each_engine: Engine) ->
     older = _facts(5, DRAINING)
     judge_interval(each_engine, older, CONFIG, now=older.now + timedelta(hours=1), replay=True)
     with reading(each_engine) as session:
-        stated = list(store.still_open(session, "demo").values())
+        stated = list(store.open_forecasts(session, "demo").values())
     assert len({one.made_at for one in stated}) == len(stated)
     assert max(one.made_at for one in stated) <= facts.now
     judge_interval(each_engine, _facts(9, DRAINING), CONFIG, now=facts.now, dry_run=True)
     with reading(each_engine) as session:
-        assert list(store.still_open(session, "demo").values()) == stated
+        assert list(store.open_forecasts(session, "demo").values()) == stated
 
 
 NOTHING = Seen(drained=False, lost_at=None, clients_online=True, drain=None, loss=None)

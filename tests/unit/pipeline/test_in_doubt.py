@@ -9,7 +9,7 @@ from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.receipt import LIMIT_S
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt, Slot
 from offsetguard.model.notification import Channel
-from offsetguard.store.outbox_claims import CLAIM_MS
+from offsetguard.store.outbox import CLAIM_MS
 from offsetguard_peers.waiting import wait_until
 
 NEVER_S = 3_600.0  # a test that waits for it hangs

@@ -13,7 +13,7 @@ from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.incident import EventKind
 from offsetguard.model.intervals import Interval
-from offsetguard.store import incident_events, incidents
+from offsetguard.store import incidents
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
@@ -50,7 +50,7 @@ def history(engine: Engine, rule_id: str = "consumer_offline") -> list[tuple[int
     """Return minute and kind of all that happened to the one incident of a rule, mutes left out."""
     (incident,) = (one for one in incidents.newest(engine) if one.subject.rule_id == rule_id)
     with reading(engine) as session:
-        events = incident_events.of_incident(session, incident.incident_id)
+        events = incidents.events_of(session, incident.incident_id)
     mine = {
         EventKind.OPENED,
         EventKind.WORSE,

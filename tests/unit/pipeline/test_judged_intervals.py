@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from offsetguard.decide.judge import JudgeReport
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, judged_intervals, outbox
-from offsetguard.store.judged_intervals import Mode
+from offsetguard.store.models import Mode
 from offsetguard_peers.judging.records import MINUTE, START, facts, group, judge, told
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.store.database import open_database, writing
-from offsetguard.store.outbox import Status
+from offsetguard.store.models import Status
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.kills import KillTrials

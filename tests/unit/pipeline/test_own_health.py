@@ -13,10 +13,11 @@ from offsetguard.deliver.channels.heartbeat import Heartbeat, beat
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
-from offsetguard.store import judged_intervals, outbox, outbox_claims
+from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import writing
-from offsetguard.store.judged_intervals import JudgedInterval, Mode
-from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.judged_intervals import JudgedInterval
+from offsetguard.store.models import Mode
+from offsetguard.store.outbox import Lane
 from offsetguard_peers.delivery.world import VIEW
 from offsetguard_peers.http_server import HeartbeatListener
 
@@ -96,12 +97,12 @@ def test_an_outbox_that_does_not_drain_is_told_after_a_quarter_of_an_hour_whatev
     ((cluster, text),) = troubles(working)
     assert cluster is None
     assert text.startswith("the outbox does not drain: 2 messages, the oldest since 2026-11-21 10:25")
-    message = outbox_claims.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
+    message = outbox.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
     assert message is not None
     assert len(troubles(working)) == 1, "a deliverer that hangs with it has not delivered it"
-    outbox_claims.mark_retry(working, message, next_attempt_at=NOW + 30 * MINUTE, error="451 later")
+    outbox.mark_retry(working, message, next_attempt_at=NOW + 30 * MINUTE, error="451 later")
     assert len(troubles(working)) == 1, "nor has one that will try again"
-    outbox_claims.mark_accepted(working, message, accepted_at=NOW, receipt="<1@offsetguard>")
+    outbox.mark_accepted(working, message, accepted_at=NOW, receipt="<1@offsetguard>")
     assert troubles(working) == []
 
 
@@ -110,9 +111,9 @@ def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dism
     working: Engine, way_out: str
 ) -> None:
     put(working, "1", NOW)
-    message = outbox_claims.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
+    message = outbox.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
     assert message is not None
-    outbox_claims.mark_failed(working, message, error="550 5.1.1 no such user")
+    outbox.mark_failed(working, message, error="550 5.1.1 no such user")
     ((cluster, text),) = troubles(working)
     assert cluster is None
     assert text.startswith("1 message was refused for good: `offsetguard outbox list --status failed` says why")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.store import incident_events, outbox
+from offsetguard.store import incidents, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import reading
 from offsetguard_peers.cases.running import read_cases
@@ -36,7 +36,7 @@ def test_everything_that_is_expected_is_said_in_its_time_and_nothing_else(
             (incident,) = (
                 one for one in incident_store.newest(engine, limit=50) if one.subject.consumer_group == wanted["group"]
             )
-            kinds = [one.kind.value for one in incident_events.of_incident(session, incident.incident_id)]
+            kinds = [one.kind.value for one in incidents.events_of(session, incident.incident_id)]
         assert kinds == wanted["kinds"]
     for minute, reason in script.get("reasons", {}).items():
         (report,) = (one for one in course.reports if one.interval.start == START + minute * MINUTE)

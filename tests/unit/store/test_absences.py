@@ -7,9 +7,9 @@ from datetime import timedelta
 from sqlalchemy import Engine
 
 from offsetguard.model.remembered import Absences
-from offsetguard.store import absences
-from offsetguard.store.absences import KEPT_FOR
+from offsetguard.store import judge_memory
 from offsetguard.store.database import reading, writing
+from offsetguard.store.judge_memory import KEPT_FOR
 from offsetguard_peers.judging.records import MINUTE, START, a_group, facts, judge
 
 
@@ -20,7 +20,7 @@ def judged(engine: Engine, minutes: range, online: int | None) -> None:
 
 def known(engine: Engine, minute: int) -> Absences | None:
     with reading(engine) as session:
-        return absences.before(session, "demo", START + minute * MINUTE).get("batch")
+        return judge_memory.absences_before(session, "demo", START + minute * MINUTE).get("batch")
 
 
 def test_absences_of_minutes_are_kept_with_their_lengths_and_restarts_are_not(engine: Engine) -> None:
@@ -54,6 +54,6 @@ def test_old_absences_are_forgotten(engine: Engine) -> None:
     assert known(engine, 7) is not None
     later = START + KEPT_FOR + timedelta(minutes=7)
     with reading(engine) as session:
-        assert absences.before(session, "demo", later) == {}
+        assert judge_memory.absences_before(session, "demo", later) == {}
     with writing(engine) as session:
-        assert absences.delete_older(session, later - KEPT_FOR) == 1
+        assert judge_memory.delete_rhythms(session, later) == 1

@@ -21,13 +21,10 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DailyReportView
 from offsetguard.store import (
-    acknowledgements,
     ageing,
-    incident_events,
     incidents,
     notifications,
     outbox,
-    outbox_claims,
     silences,
 )
 from offsetguard.store.columns import KEYS_PER_QUERY
@@ -40,7 +37,7 @@ from offsetguard.store.models import (
     NotificationLogRow,
     SilenceRow,
 )
-from offsetguard.store.outbox_claims import Lane
+from offsetguard.store.outbox import Lane
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -59,18 +56,18 @@ def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None
     """Keep an incident that somebody acknowledged before it ended."""
     with writing(engine) as session:
         incidents.save(session, [incident(name, None)])
-        acknowledgements.acknowledge(session, incident(name, None), author="li", comment="", now=OLD)
-        incident_events.record(session, [IncidentEvent(name, OLD, EventKind.OPENED, "")])
+        silences.acknowledge(session, incident(name, None), author="li", comment="", now=OLD)
+        incidents.record_events(session, [IncidentEvent(name, OLD, EventKind.OPENED, "")])
         incidents.save(session, [incident(name, resolved_at)])
 
 
 def send(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
     """Write a message and let its receiver accept it."""
     write(engine, key, thread=thread, at=at, receiver=receiver)
-    message = outbox_claims.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
+    message = outbox.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
     assert message is not None
     assert message.idempotency_key == key
-    assert outbox_claims.mark_accepted(engine, message, accepted_at=at, receipt=f"<{key}>")
+    assert outbox.mark_accepted(engine, message, accepted_at=at, receipt=f"<{key}>")
 
 
 def write(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
@@ -133,9 +130,9 @@ def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of
 def test_what_was_dismissed_goes_like_what_was_accepted(engine: Engine) -> None:
     send(engine, "newest", thread="newest", at=OLD)
     write(engine, "refused", thread="over", at=OLD)
-    message = outbox_claims.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
+    message = outbox.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
     assert message is not None
-    outbox_claims.mark_failed(engine, message, error="550 no such user")
+    outbox.mark_failed(engine, message, error="550 no such user")
     outbox.dismiss(engine)
     ageing.delete_older(engine, NOW)
     assert keys(engine) == {"newest"}
@@ -152,9 +149,9 @@ def test_a_thread_that_goes_on_stays_whole_however_old_it_is(engine: Engine, goe
     else:
         write(engine, "news", thread="long", at=OLD)
     if goes_on == "failed":
-        message = outbox_claims.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
+        message = outbox.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
         assert message is not None
-        assert outbox_claims.mark_failed(engine, message, error="550 no such user")
+        assert outbox.mark_failed(engine, message, error="550 no such user")
     before = keys(engine) - ({"sent later"} if goes_on == "newer" else set())
     ageing.delete_older(engine, NOW)
     assert keys(engine) == before

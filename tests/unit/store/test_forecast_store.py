@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine
 
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
-from offsetguard.store import broker_marks, forecasts
+from offsetguard.store import judge_memory
 from offsetguard.store.database import reading, writing
 from offsetguard.tables.broker_facts import BrokerFacts
 
@@ -32,40 +32,40 @@ BROKER = BrokerFacts(
 def test_open_forecasts_come_back_as_they_went_in(engine: Engine) -> None:
     with writing(engine) as session:
         for stated in (LOSS, DRAIN):
-            forecasts.state(session, "demo", stated)
+            judge_memory.state_forecast(session, "demo", stated)
     with reading(engine) as session:
-        assert list(forecasts.still_open(session, "demo").values()) == [LOSS, DRAIN]
-        assert forecasts.still_open(session, "other") == {}
+        assert list(judge_memory.open_forecasts(session, "demo").values()) == [LOSS, DRAIN]
+        assert judge_memory.open_forecasts(session, "other") == {}
 
 
 def test_a_score_is_counted_once_and_voids_count_for_no_share(engine: Engine) -> None:
     with writing(engine) as session:
         for _ in range(4):
-            forecasts.state(session, "demo", LOSS)
+            judge_memory.state_forecast(session, "demo", LOSS)
     with writing(engine) as session:
-        rows = list(forecasts.still_open(session, "demo"))
+        rows = list(judge_memory.open_forecasts(session, "demo"))
         for row_id, outcome in zip(rows, (Outcome.INSIDE, Outcome.INSIDE, Outcome.LATE, Outcome.VOID), strict=True):
-            forecasts.score(session, row_id, outcome, now=NOW)
-            forecasts.score(session, row_id, Outcome.EARLY, now=NOW)
-        assert forecasts.still_open(session, "demo") == {}
-    (found,) = forecasts.coverage(engine, since=NOW - DAY)
+            judge_memory.score_forecast(session, row_id, outcome, now=NOW)
+            judge_memory.score_forecast(session, row_id, Outcome.EARLY, now=NOW)
+        assert judge_memory.open_forecasts(session, "demo") == {}
+    (found,) = judge_memory.coverage(engine, since=NOW - DAY)
     assert (found.inside, found.early, found.late, found.void) == (2, 0, 1, 1)
     assert found.share_inside == 2 / 3
-    assert forecasts.coverage(engine, since=NOW + DAY) == []
+    assert judge_memory.coverage(engine, since=NOW + DAY) == []
 
 
 def test_old_forecasts_go_before_their_scores(engine: Engine) -> None:
     with writing(engine) as session:
-        forecasts.state(session, "demo", LOSS)
+        judge_memory.state_forecast(session, "demo", LOSS)
     with writing(engine) as session:
-        (row_id,) = forecasts.still_open(session, "demo")
-        forecasts.score(session, row_id, Outcome.INSIDE, now=NOW)
+        (row_id,) = judge_memory.open_forecasts(session, "demo")
+        judge_memory.score_forecast(session, row_id, Outcome.INSIDE, now=NOW)
     with writing(engine) as session:
-        assert forecasts.delete_older(session, NOW + DAY, NOW - 90 * DAY) == 1
-    assert len(forecasts.coverage(engine, since=NOW - DAY)) == 1
+        assert judge_memory.delete_forecasts(session, NOW + DAY, NOW - 90 * DAY) == 1
+    assert len(judge_memory.coverage(engine, since=NOW - DAY)) == 1
     with writing(engine) as session:
-        assert forecasts.delete_older(session, NOW + DAY, NOW + DAY) == 0
-    assert forecasts.coverage(engine, since=NOW - DAY) == []
+        assert judge_memory.delete_forecasts(session, NOW + DAY, NOW + DAY) == 0
+    assert judge_memory.coverage(engine, since=NOW - DAY) == []
 
 
 def test_masters_are_marked_when_an_hour_has_passed_or_the_oldest_byte_moved(engine: Engine) -> None:
@@ -77,17 +77,17 @@ def test_masters_are_marked_when_an_hour_has_passed_or_the_oldest_byte_moved(eng
     for look in looks:
         at = look.read_at or NOW
         with writing(engine) as session:
-            known = broker_marks.before(session, "demo", at)
-            broker_marks.record(session, "demo", [look, replace(look, broker_id=1)], known)
+            known = judge_memory.marks_before(session, "demo", at)
+            judge_memory.record_marks(session, "demo", [look, replace(look, broker_id=1)], known)
     with writing(engine) as session:
-        marks = broker_marks.before(session, "demo", NOW + DAY)
+        marks = judge_memory.marks_before(session, "demo", NOW + DAY)
         assert [(mark.at - NOW) // timedelta(minutes=1) for mark in marks] == [0, 40, 100]
         assert marks[0].earliest_message_at == NOW - DAY
-        assert broker_marks.before(session, "demo", NOW + timedelta(minutes=40)) == marks[:1]
-        assert broker_marks.delete_older(session, NOW + timedelta(minutes=40)) == 1
+        assert judge_memory.marks_before(session, "demo", NOW + timedelta(minutes=40)) == marks[:1]
+        assert judge_memory.delete_rhythms(session, NOW + timedelta(minutes=40) + judge_memory.KEPT_FOR) == 1
 
 
 def test_a_replica_that_did_not_say_is_not_marked(engine: Engine) -> None:
     with writing(engine) as session:
-        broker_marks.record(session, "demo", [replace(BROKER, commit_log_max_offset=None)], ())
-        assert broker_marks.before(session, "demo", NOW + DAY) == ()
+        judge_memory.record_marks(session, "demo", [replace(BROKER, commit_log_max_offset=None)], ())
+        assert judge_memory.marks_before(session, "demo", NOW + DAY) == ()

@@ -17,8 +17,8 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
-from offsetguard.store.judged_intervals import JudgedInterval, Mode
-from offsetguard.store.models import IncidentRow
+from offsetguard.store.judged_intervals import JudgedInterval
+from offsetguard.store.models import IncidentRow, Mode
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -14,10 +14,10 @@ from sqlalchemy import Engine, event
 from offsetguard.decide.message_views import digest
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView, NotificationReason
-from offsetguard.store import notifications, outbox, outbox_claims
+from offsetguard.store import notifications, outbox
 from offsetguard.store.database import current_time, reading, writing
-from offsetguard.store.outbox import OutboxMessage, Status
-from offsetguard.store.outbox_claims import Lane, due_lanes
+from offsetguard.store.models import Status
+from offsetguard.store.outbox import Lane, OutboxMessage, due_lanes
 from offsetguard_peers.databases import fresh_database
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
@@ -47,7 +47,7 @@ def put(
 
 
 def claim(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxMessage | None:
-    return outbox_claims.claim_next(engine, lane, now=now, claim_ms=60_000)
+    return outbox.claim_next(engine, lane, now=now, claim_ms=60_000)
 
 
 def claimed(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxMessage:
@@ -108,22 +108,22 @@ def test_nothing_goes_before_an_earlier_message_of_its_thread_to_the_same_receiv
     assert [warning.idempotency_key, claimed(engine).idempotency_key] == ["warning", "other thread"]
     assert claim(engine) is None, "the warning is on its way"
     later = NOW + timedelta(minutes=9)
-    outbox_claims.mark_retry(engine, warning, next_attempt_at=later, error="451 try later")
+    outbox.mark_retry(engine, warning, next_attempt_at=later, error="451 try later")
     assert claim(engine) is None, "the warning has to be tried again"
     assert due_lanes(engine, now=NOW) == [Lane(Channel.SLACK, "#alerts")]
     assert claimed(engine, later).idempotency_key == "warning"
-    outbox_claims.mark_accepted(engine, warning, accepted_at=NOW, receipt="<1@offsetguard>")
+    outbox.mark_accepted(engine, warning, accepted_at=NOW, receipt="<1@offsetguard>")
     assert claimed(engine).idempotency_key == "resolved"
 
 
 def test_what_waits_for_an_earlier_message_of_its_thread_says_so(engine: Engine) -> None:
     put(engine, "warning", thread="thread 1")
     put(engine, "resolved", thread="thread 1")
-    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 1
+    assert outbox.say_what_waits_for_whom(engine, now=NOW) == 1
     reasons = {row.idempotency_key: row.last_error for row in outbox.messages(engine)}
     assert reasons == {
         "warning": None,
-        "resolved": outbox_claims.WAITS_FOR_EARLIER,
+        "resolved": outbox.WAITS_FOR_EARLIER,
     }
 
 
@@ -136,8 +136,8 @@ def test_more_may_wait_for_an_earlier_message_than_a_statement_may_have_values(t
     event.listen(engine, "checkout", lower_the_limit)
     for number in range(most + 2):
         put(engine, f"key {number}", thread="thread 1")
-    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == most + 1
-    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 0
+    assert outbox.say_what_waits_for_whom(engine, now=NOW) == most + 1
+    assert outbox.say_what_waits_for_whom(engine, now=NOW) == 0
     engine.dispose()
 
 
@@ -150,14 +150,14 @@ def test_nothing_overtakes_a_digest_and_a_digest_overtakes_nothing(engine: Engin
     put(engine, "elsewhere", thread="thread 2", lane=slack)
     warning = claimed(engine)
     assert (warning.idempotency_key, claim(engine)) == ("warning of one", None)
-    outbox_claims.mark_accepted(engine, warning, accepted_at=NOW, receipt="<1@offsetguard>")
+    outbox.mark_accepted(engine, warning, accepted_at=NOW, receipt="<1@offsetguard>")
     sent = claimed(engine)
-    outbox_claims.mark_retry(engine, sent, next_attempt_at=NOW + timedelta(minutes=30), error="451 later")
+    outbox.mark_retry(engine, sent, next_attempt_at=NOW + timedelta(minutes=30), error="451 later")
     assert (sent.idempotency_key, claim(engine)) == ("digest", None), "the end waits for the warning in the digest"
     assert claimed(engine, lane=slack).idempotency_key == "elsewhere"
-    assert outbox_claims.say_what_waits_for_whom(engine, now=NOW) == 1
+    assert outbox.say_what_waits_for_whom(engine, now=NOW) == 1
     again = claimed(engine, NOW + timedelta(minutes=30))
-    outbox_claims.mark_accepted(engine, again, accepted_at=NOW, receipt="<2@offsetguard>")
+    outbox.mark_accepted(engine, again, accepted_at=NOW, receipt="<2@offsetguard>")
     assert claimed(engine).idempotency_key == "resolved"
 
 
@@ -175,7 +175,7 @@ def test_postponed_messages_wait_with_the_reason_and_others_are_not_concerned(en
     put(engine, "elsewhere", lane=Lane(Channel.SLACK, "#alerts"))
     claimed(engine)
     until = NOW + timedelta(minutes=5)
-    assert outbox_claims.postpone(engine, ORDERS, now=NOW, until=until, reason="not tried: the server hangs") == 2
+    assert outbox.postpone(engine, ORDERS, now=NOW, until=until, reason="not tried: the server hangs") == 2
     rows = {row.idempotency_key: row for row in outbox.messages(engine)}
     assert [rows[key].next_attempt_at for key in ("tried", "waits", "waits too", "elsewhere")] == [
         NOW,
@@ -190,8 +190,8 @@ def test_postponed_messages_wait_with_the_reason_and_others_are_not_concerned(en
 def test_acceptance_is_logged_once_and_ends_the_row(engine: Engine) -> None:
     put(engine, thread="thread 1")
     message = claimed(engine)
-    assert outbox_claims.mark_accepted(engine, message, accepted_at=NOW, receipt="<1@offsetguard>")
-    assert not outbox_claims.mark_accepted(engine, message, accepted_at=NOW, receipt="<2@offsetguard>")
+    assert outbox.mark_accepted(engine, message, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox.mark_accepted(engine, message, accepted_at=NOW, receipt="<2@offsetguard>")
     assert claim(engine, NOW + timedelta(days=1)) is None
     assert only(engine).status is Status.SENT
     (entry,) = notifications.thread(engine, thread_key="thread 1", channel=Channel.MAIL, receiver="orders@example.org")
@@ -204,15 +204,15 @@ def test_an_acceptance_counts_even_when_the_claim_had_ended(engine: Engine) -> N
     put(engine)
     slow = claimed(engine)
     fast = claimed(engine, NOW + timedelta(minutes=2))
-    assert outbox_claims.mark_accepted(engine, slow, accepted_at=NOW, receipt="<1@offsetguard>")
-    assert not outbox_claims.mark_retry(engine, fast, next_attempt_at=NOW, error="451 try later")
+    assert outbox.mark_accepted(engine, slow, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox.mark_retry(engine, fast, next_attempt_at=NOW, error="451 try later")
     assert only(engine).status is Status.SENT
 
 
 def test_a_retry_comes_back_at_its_time_with_the_reason_kept(engine: Engine) -> None:
     put(engine)
     later = NOW + timedelta(minutes=5)
-    assert outbox_claims.mark_retry(engine, claimed(engine), next_attempt_at=later, error="451 try later")
+    assert outbox.mark_retry(engine, claimed(engine), next_attempt_at=later, error="451 try later")
     assert claim(engine, later - timedelta(seconds=1)) is None
     again = claimed(engine, later)
     assert (again.attempts, again.last_error) == (2, "451 try later")
@@ -222,14 +222,14 @@ def test_an_ended_claim_can_neither_postpone_nor_fail_the_row_of_the_next_delive
     put(engine)
     slow = claimed(engine)
     fast = claimed(engine, NOW + CLAIM)
-    assert not outbox_claims.mark_failed(engine, slow, error="connection reset")
-    assert not outbox_claims.mark_retry(engine, slow, next_attempt_at=NOW, error="connection reset")
+    assert not outbox.mark_failed(engine, slow, error="connection reset")
+    assert not outbox.mark_retry(engine, slow, next_attempt_at=NOW, error="connection reset")
     assert only(engine).claimed_until == fast.claimed_until
 
 
 def test_a_failed_message_stays_with_its_reason_until_it_is_driven_again(engine: Engine) -> None:
     put(engine)
-    assert outbox_claims.mark_failed(engine, claimed(engine), error="550 no such user")
+    assert outbox.mark_failed(engine, claimed(engine), error="550 no such user")
     assert claim(engine, NOW + timedelta(days=1)) is None
     failed = only(engine)
     assert (failed.status, failed.last_error) == (Status.FAILED, "550 no such user")
@@ -244,10 +244,10 @@ def test_a_clock_that_jumps_ahead_ends_claims_early_and_one_that_jumps_back_late
     put(engine)
     first = claimed(engine)
     ahead = claimed(engine, NOW + timedelta(hours=1))
-    assert outbox_claims.mark_accepted(engine, first, accepted_at=NOW, receipt="<1@offsetguard>")
-    assert not outbox_claims.mark_accepted(engine, ahead, accepted_at=NOW, receipt="<1@offsetguard>"), "logged once"
+    assert outbox.mark_accepted(engine, first, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox.mark_accepted(engine, ahead, accepted_at=NOW, receipt="<1@offsetguard>"), "logged once"
     put(engine, "key 2")
-    outbox_claims.mark_retry(engine, claimed(engine), next_attempt_at=NOW + timedelta(hours=1), error="451 later")
+    outbox.mark_retry(engine, claimed(engine), next_attempt_at=NOW + timedelta(hours=1), error="451 later")
     assert claim(engine) is None, "not due yet, says the clock that jumped back"
     assert claimed(engine, NOW + timedelta(hours=1)).idempotency_key == "key 2"
 

@@ -8,10 +8,9 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
-from offsetguard.store import published_intervals, settled_intervals
+from offsetguard.store import published_intervals
 from offsetguard.store.database import reading, writing
-from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.store.settled_intervals import RETENTION_PASSED, SettledSnapshots
+from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval, SettledSnapshots
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 INTERVALS = [Interval(START + number * timedelta(minutes=1)) for number in range(4)]
@@ -44,7 +43,7 @@ def settle(engine: Engine, snapshot_id: int, *, never_shown: Interval | None = N
     )
     with writing(engine) as session:
         keys = [] if never_shown is None else [("demo", never_shown.start)]
-        return settled_intervals.settle(session, snapshots, keys)
+        return published_intervals.settle(session, snapshots, keys)
 
 
 def test_published_intervals_move_to_the_settled_snapshots_and_move_on_with_them(engine: Engine) -> None:
@@ -66,7 +65,7 @@ def test_an_interval_whose_rows_were_never_shown_keeps_what_it_was_published_wit
     assert settle(engine, 100, never_shown=SECOND) == 2
     assert ids(engine, SECOND) == {"queue_facts": 11, "queue_snapshots": 21}
     with reading(engine) as session:
-        assert settled_intervals.ids_of_the_others(session) == {"queue_facts": {11, 13}, "queue_snapshots": {21, 23}}
+        assert published_intervals.ids_of_the_others(session) == {"queue_facts": {11, 13}, "queue_snapshots": {21, 23}}
 
 
 def test_a_settled_interval_that_a_killed_run_touched_stays_on_the_snapshots_of_before(engine: Engine) -> None:
@@ -98,11 +97,11 @@ def test_the_newest_interval_and_the_shown_runs_are_found_as_before(engine: Engi
     assert newest is not None
     assert (newest.interval, newest.snapshot_ids["queue_facts"]) == (NEWEST, 13)
     with reading(engine) as session:
-        assert settled_intervals.shown_runs(session)["demo", SECOND.start] == "run-1"
+        assert published_intervals.shown_runs(session)["demo", SECOND.start] == "run-1"
 
 
 def test_intervals_past_every_retention_are_forgotten(engine: Engine) -> None:
     with writing(engine) as session:
-        assert settled_intervals.delete_older(session, THIRD.start) == 2
+        assert published_intervals.delete_older(session, THIRD.start) == 2
     assert published_intervals.get(engine, "demo", FIRST) is None
     assert published_intervals.get(engine, "demo", THIRD) is not None

@@ -12,7 +12,7 @@ from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
-from offsetguard.store import acknowledgements, incident_events, incidents, silences
+from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
@@ -46,14 +46,14 @@ def test_nul_from_a_form_is_kept_as_a_mark_that_every_database_holds(engine: Eng
     with writing(engine) as session:
         incidents.save(session, [INCIDENT])
         silence = silences.add(session, replace(SILENCE, author="li\0", comment="load\0test"))
-        given = acknowledgements.acknowledge(session, INCIDENT, author="li\0", comment="restart\0ing", now=NOW)
+        given = silences.acknowledge(session, INCIDENT, author="li\0", comment="restart\0ing", now=NOW)
         muted = IncidentEvent(INCIDENT.incident_id, NOW, EventKind.MUTED, "by\0", "a\0")
-        incident_events.record(session, [muted])
+        incidents.record_events(session, [muted])
     assert (silence.author, silence.comment) == ("li\ufffd", "load\ufffdtest")
     with reading(engine) as session:
         assert silences.by_id(session, silence.id or 0) == silence
-        assert acknowledgements.of(session, [INCIDENT.incident_id]) == {INCIDENT.incident_id: given}
-        history = incident_events.of_incident(session, INCIDENT.incident_id)
+        assert silences.acknowledgements_of(session, [INCIDENT.incident_id]) == {INCIDENT.incident_id: given}
+        history = incidents.events_of(session, INCIDENT.incident_id)
     assert [(one.text, one.by) for one in history] == [("restart\ufffding", "li\ufffd"), ("by\ufffd", "a\ufffd")]
 
 
@@ -85,12 +85,14 @@ def test_the_newest_acknowledgement_counts_and_stands_in_the_history(engine: Eng
         incidents.save(
             session, [INCIDENT, replace(INCIDENT, incident_id="b", subject=Subject("main", "x", None, None))]
         )
-        acknowledgements.acknowledge(session, INCIDENT, author="anna", comment="looking", now=NOW)
-        acknowledgements.acknowledge(session, INCIDENT, author=HOSTILE, comment=HOSTILE, now=NOW + HOUR)
+        silences.acknowledge(session, INCIDENT, author="anna", comment="looking", now=NOW)
+        silences.acknowledge(session, INCIDENT, author=HOSTILE, comment=HOSTILE, now=NOW + HOUR)
     with reading(engine) as session:
         newest = Acknowledgement(INCIDENT.incident_id, HOSTILE, HOSTILE, NOW + HOUR)
-        assert acknowledgements.of(session, [INCIDENT.incident_id, "b", "nobody"]) == {INCIDENT.incident_id: newest}
-        assert incident_events.of_incident(session, INCIDENT.incident_id) == [
+        assert silences.acknowledgements_of(session, [INCIDENT.incident_id, "b", "nobody"]) == {
+            INCIDENT.incident_id: newest
+        }
+        assert incidents.events_of(session, INCIDENT.incident_id) == [
             IncidentEvent(INCIDENT.incident_id, NOW, EventKind.ACKNOWLEDGED, "looking", "anna"),
             IncidentEvent(INCIDENT.incident_id, NOW + HOUR, EventKind.ACKNOWLEDGED, HOSTILE, HOSTILE),
         ]
@@ -101,8 +103,8 @@ def test_what_is_over_cannot_be_acknowledged(engine: Engine) -> None:
     with writing(engine) as session:
         incidents.save(session, [over])
         with pytest.raises(SilenceError, match="is resolved"):
-            acknowledgements.acknowledge(session, over, author="anna", comment="", now=NOW)
-        assert acknowledgements.of(session, [over.incident_id]) == {}
+            silences.acknowledge(session, over, author="anna", comment="", now=NOW)
+        assert silences.acknowledgements_of(session, [over.incident_id]) == {}
 
 
 def test_a_pending_incident_comes_back_pending_and_leaves_nothing_when_it_goes_away(engine: Engine) -> None:

@@ -32,7 +32,7 @@ from offsetguard.lake.upkeep.expiry import (
     settle,
 )
 from offsetguard.lake.upkeep.packing import exchange, pack
-from offsetguard.store import absences, ageing, broker_marks, cycles, forecasts, judged_intervals, settled_intervals
+from offsetguard.store import ageing, cycles, judge_memory, judged_intervals, published_intervals
 from offsetguard.store.database import writing
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.tables import PUBLISHED, Table
@@ -157,12 +157,11 @@ class Housekeeper:
         snapshots_from = kept_from(timedelta(days=self.retention.snapshots_days), now)
         records_from = kept_from(timedelta(days=self.retention.facts_days), now)
         with writing(self.engine) as session:
-            intervals = settled_intervals.delete_older(session, min(snapshots_from, records_from))
+            intervals = published_intervals.delete_older(session, min(snapshots_from, records_from))
             deleted_cycles = cycles.delete_older(session, records_from)
             judgements = judged_intervals.delete_older(session, records_from)
-            deleted_forecasts = forecasts.delete_older(session, snapshots_from, records_from)
-            broker_marks.delete_older(session, now - broker_marks.KEPT_FOR)
-            absences.delete_older(session, now - absences.KEPT_FOR)
+            deleted_forecasts = judge_memory.delete_forecasts(session, snapshots_from, records_from)
+            judge_memory.delete_rhythms(session, now)
         aged = ageing.delete_older(self.engine, records_from)
         return HousekeepingReport(
             tables=reports,

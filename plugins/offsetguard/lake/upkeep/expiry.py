@@ -30,9 +30,9 @@ from offsetguard.config.workspace import MANIFEST_FILE_NAME, SPARK_TEMPORARY
 from offsetguard.lake.catalog import NO_SNAPSHOT, local_path
 from offsetguard.lake.upkeep.packing import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
-from offsetguard.store import settled_intervals
+from offsetguard.store import published_intervals
 from offsetguard.store.database import serialize, writing
-from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, SettledSnapshots
+from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, SettledSnapshots
 from offsetguard.tables import Table
 from offsetguard.tables.table import FACT_RETENTION, RAW_RETENTION
 
@@ -87,13 +87,13 @@ def settle(
     heads = {name: _head(table) for name, table in tables.items()}
     with writing(engine) as session:
         serialize(session, "settle intervals")
-        shown = settled_intervals.shown_runs(session)
+        shown = published_intervals.shown_runs(session)
         # A table that holds only the newest rows has none of an older interval, shown or not.
         unshown = {name: {} if kept_from[name] > now else _never_shown(table, shown) for name, table in tables.items()}
         keys = sorted({key for evidence in unshown.values() for key in evidence})
         settled = SettledSnapshots(heads, kept_from, now)
-        count = settled_intervals.settle(session, settled, [key for key in keys if key in shown])
-        others = settled_intervals.ids_of_the_others(session)
+        count = published_intervals.settle(session, settled, [key for key in keys if key in shown])
+        others = published_intervals.ids_of_the_others(session)
     released = {
         name: _all_but_refs(table) - {heads[name], *others.get(name, ()), *unshown[name].values()}
         for name, table in tables.items()

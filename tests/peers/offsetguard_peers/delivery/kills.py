@@ -23,7 +23,7 @@ from offsetguard.deliver.deliver import deliver_due
 from offsetguard.model.views import IncidentView, MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import open_database
-from offsetguard.store.outbox import Status
+from offsetguard.store.models import Status
 from offsetguard_peers.databases import PostgresServer, postgresql_binaries
 from offsetguard_peers.delivery.world import (
     NOW,

@@ -36,8 +36,8 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DigestView
-from offsetguard.store import acknowledgements, silences
 from offsetguard.store import incidents as incident_store
+from offsetguard.store import silences
 from offsetguard.store.database import writing
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.judging.records import MINUTE, a_group, a_queue
@@ -160,7 +160,7 @@ class Course:
                     one for one in incident_store.open_incidents(session, "demo") if one.subject.consumer_group == name
                 )
                 at = now + timedelta(seconds=10)  # after the judgement of the minute before, whose message is at hand
-                acknowledgements.acknowledge(session, incident, author="bob", comment="looking", now=at)
+                silences.acknowledge(session, incident, author="bob", comment="looking", now=at)
 
     def table(self) -> str:
         return "\n".join(str(shown(minute, message)) for minute, message in self.said)

@@ -37,8 +37,7 @@ from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE, NO_SNAPSHOT, sql_p
 from offsetguard.lake.upkeep.packing import live_files, write_file
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.store.settled_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
+from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, PublishedInterval
 from offsetguard.tables import ColumnType, Table
 from offsetguard_peers.databases import fresh_database
 
