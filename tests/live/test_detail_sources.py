@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from offsetguard.collect.broker_rows import broker_rows
-from offsetguard.collect.detail_rows import broker_stats_rows
+from offsetguard.collect.broker_rows import broker_rows, broker_stats_rows
 from offsetguard.collect.landing import Row
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.refusals import NotThere

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import le, lt
 from typing import NamedTuple
 
-from offsetguard.collect.columns import microseconds
-from offsetguard.collect.compact_stats import CompactQueues
+from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.collect.manifest import EventCursor
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.system_names import LITE_PREFIX
@@ -18,8 +17,14 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
 from offsetguard.sources.rocketmq.broker_settings import SubscriptionGroupConfig, TopicConfig
 from offsetguard.sources.rocketmq.clients import ConsumerConnections, ConsumerRunningInfo
-from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
-from offsetguard.sources.rocketmq.offsets import ConsumeTimeSpans, TopicOffsets, TopicStats
+from offsetguard.sources.rocketmq.offset_table import INT64_RANGE, AllConsumerOffsets, OffsetTable
+from offsetguard.sources.rocketmq.offsets import (
+    ConsumeOffsets,
+    ConsumeTimeSpan,
+    ConsumeTimeSpans,
+    TopicOffsets,
+    TopicStats,
+)
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
 
@@ -152,29 +157,17 @@ class QueueEnds:
         return TopicOffsets(self.min_offsets[position], self.max_offsets[position], updated_at)
 
 
-_US_PER_MS = 1_000
-_NOTHING = 0
-
-
 @dataclass(frozen=True, slots=True)
 class WaitingAges:
-    """What QUERY_CONSUME_TIME_SPAN told, as columns; one entry per queue, 0 = nothing waits, or unknown."""
+    """What QUERY_CONSUME_TIME_SPAN said of one group's queues of a topic."""
 
     at: datetime  # when the broker had answered
-    queue_ids: array[int]
-    delays_ms: array[int]  # age of the message at the consumer offset
-    oldest_kept: array[int]  # store time of the oldest kept message, microseconds since 1970
+    queues: Mapping[int, ConsumeTimeSpan]  # by queue id
 
     @classmethod
     def of(cls, spans: ConsumeTimeSpans | None, at: datetime) -> WaitingAges:
         """Take over an answer."""
-        rows = [(queue.queue_id, span) for queue, span in spans.queues.items()] if spans else []
-        return cls(
-            at,
-            array("q", (queue_id for queue_id, _ in rows)),
-            array("q", (max(span.delay_ms or _NOTHING, _NOTHING) for _, span in rows)),
-            array("q", (microseconds(span.min_timestamp) or _NOTHING for _, span in rows)),
-        )
+        return cls(at, {queue.queue_id: span for queue, span in spans.queues.items()} if spans else {})
 
     def oldest_unconsumed(self, queue_id: int, offsets: QueueOffsets) -> int | None:
         """Store time of the oldest message that the group can still consume, microseconds since 1970.
@@ -183,18 +176,61 @@ class WaitingAges:
         not a time, so its wrong clock does not matter. Where the message at the consumer offset was deleted, the oldest
         kept one counts.
         """
-        if queue_id not in self.queue_ids or (offsets.effective_lag or 0) <= 0:
+        span = self.queues.get(queue_id)
+        if span is None or (offsets.effective_lag or 0) <= 0:
             return None
-        position = self.queue_ids.index(queue_id)
         if offsets.lost:
-            return self.oldest_kept[position] or None
-        delay_ms = self.delays_ms[position]
-        return (microseconds(self.at) or 0) - delay_ms * _US_PER_MS if delay_ms else None
+            return microseconds(span.min_timestamp) or None
+        delay_ms = max(span.delay_ms or 0, 0)
+        return (microseconds(self.at) or 0) - delay_ms * 1_000 if delay_ms else None
 
 
 def is_dense(queue_ids: array[int]) -> bool:
     """Whether ascending queue ids are 0, 1, 2, ...: as of every topic but those that lost write queues."""
     return not queue_ids or (queue_ids[0] == 0 and queue_ids[-1] == len(queue_ids) - 1)
+
+
+_NOTHING = INT64_RANGE.start  # stands for None
+_FIELDS = 5  # queue id, broker offset, consumer offset, pull offset, last timestamp
+
+
+class ConsumeQueues:
+    """An answer of GET_CONSUME_STATS (208), kept until the end of a round in a fifth of its decoded memory."""
+
+    __slots__ = ("_of_topic",)
+
+    def __init__(self, queues: Mapping[MessageQueue, ConsumeOffsets]) -> None:
+        """Take over what was decoded."""
+        self._of_topic: dict[tuple[str, str], array[int]] = {}  # by (topic, broker name)
+        for queue, offsets in sorted(queues.items()):
+            row = (
+                queue.queue_id,
+                offsets.broker_offset,
+                offsets.consumer_offset,
+                _NOTHING if offsets.pull_offset is None else offsets.pull_offset,
+                _NOTHING if offsets.last_timestamp is None else microseconds(offsets.last_timestamp) or 0,
+            )
+            self._of_topic.setdefault((queue.topic, queue.broker_name), array("q")).extend(row)
+
+    @property
+    def topics(self) -> Collection[tuple[str, str]]:
+        """Topics of its queues, each with the name of the broker that they are on."""
+        return self._of_topic.keys()
+
+    def of_topic(self, topic: str, broker_name: str) -> dict[int, ConsumeOffsets]:
+        """Return the queues of one topic by their ids."""
+        values = iter(self._of_topic.get((topic, broker_name), ()))
+        return {
+            queue_id: ConsumeOffsets(
+                broker_offset,
+                consumer_offset,
+                None if pull_offset == _NOTHING else pull_offset,
+                None if last_timestamp == _NOTHING else moment_of(last_timestamp),
+            )
+            for queue_id, broker_offset, consumer_offset, pull_offset, last_timestamp in zip(
+                *[values] * _FIELDS, strict=True
+            )
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +305,7 @@ class BrokerReading:
     committed: Answer[AllConsumerOffsets] | None = None
     queue_ends: dict[str, QueueEnds] = field(default_factory=dict)  # by topic
     detailed_groups: frozenset[str] = frozenset()  # asked for more than offsets and members
-    consume_stats: dict[str, Answer[CompactQueues]] = field(default_factory=dict)  # by group; detailed ones only
+    consume_stats: dict[str, Answer[ConsumeQueues]] = field(default_factory=dict)  # by group; detailed ones only
     waiting_ages: dict[tuple[str, str], WaitingAges] = field(default_factory=dict)  # by (group, topic)
     oldest_dead_letters: dict[tuple[str, int], datetime] = field(default_factory=dict)  # by (group, queue id)
     held_back: HeldBack = field(default_factory=HeldBack)
@@ -291,10 +327,19 @@ class BrokerReading:
         return self.committed is not None and self.topics is not None
 
     @property
+    def committed_offsets(self) -> OffsetTable:
+        """By (topic, consumer group); empty where they were not seen."""
+        return self.committed.body.offsets if self.committed and self.committed.body else OffsetTable.empty()
+
+    @property
+    def committed_at(self) -> datetime | None:
+        """When they were read; None: not seen."""
+        return self.committed.at if self.committed else None
+
+    @property
     def committing_groups(self) -> frozenset[str]:
         """Groups with a committed offset in a topic that has rows; every pair of the broker is looked at."""
-        pairs = self.committed.body.offsets if self.committed and self.committed.body else ()
-        return frozenset(group for topic, group in pairs if not topic.startswith(LITE_PREFIX))
+        return frozenset(group for topic, group in self.committed_offsets if not topic.startswith(LITE_PREFIX))
 
     def let_go(self) -> None:
         """Drop what grows with the number of queues, once rows were made of it."""

@@ -11,15 +11,16 @@ from typing import Any
 
 from pyarrow import compute as pc
 
-from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
+from offsetguard.collect.broker_reading import BrokerReading, StatsItem
+from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures, EarlierRound
 from offsetguard.collect.held_back import held_back_columns
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, UnseenBroker
+from offsetguard.collect.replica import Answer
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 
@@ -188,3 +189,49 @@ def _whole_number(text: str | None) -> int | None:
     if text is None or len(text) > len("-2147483648") or not text.removeprefix("-").isdecimal():
         return None
     return int(text) if -_INT32_END <= int(text) < _INT32_END else None
+
+
+_READ = "GROUP_GET_NUMS"  # messages that a group was handed out
+
+
+def broker_stats_rows(
+    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures | None = None
+) -> Iterator[Row]:
+    """Yield the rows of `broker_stats`, of every replica."""
+    for reading in readings:
+        for item, answer in reading.broker_stats.items():
+            yield {
+                "cluster": cluster,
+                "interval_start": interval.start,
+                "broker_name": reading.broker_name,
+                "broker_id": reading.replica.broker_id,
+                "stats_name": item.stats_name,
+                "stats_key": item.stats_key,
+                "topic": item.topic,
+                "consumer_group": item.consumer_group,
+                "queue_id": item.queue_id,
+                "counted": answer.body is not None,
+                **_stats_columns(answer.body),
+                "counting_since": _counting_since(reading, item, answer, earlier.counting_since if earlier else {}),
+                "read_at": answer.at,
+            }
+
+
+def _stats_columns(stats: BrokerStats | None) -> Row:
+    return {
+        "tps": stats.minute.tps if stats else 0.0,
+        "minute_sum": stats.minute.sum if stats else 0,
+        "average": stats.minute.average if stats else 0.0,
+        "hour_sum": stats.hour.sum if stats else 0,
+        "day_sum": stats.day.sum if stats else 0,
+    }
+
+
+def _counting_since(
+    reading: BrokerReading, item: StatsItem, answer: Answer[BrokerStats], earlier: Mapping[CountedPlace, datetime]
+) -> datetime | None:
+    """Of rates of reading only: since when a replica serves a group is asked for, of other rates it is not."""
+    if item.stats_name != _READ or answer.body is None or answer.body.minute.tps <= 0:
+        return None
+    place = (reading.broker_name, reading.replica.broker_id, item.stats_name, item.stats_key)
+    return earlier.get(place) or answer.at

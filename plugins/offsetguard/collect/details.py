@@ -194,7 +194,7 @@ def _topics_by_group(master: BrokerReading, groups: Sequence[str]) -> dict[str, 
     A group that hangs in its very first message has pulled, and has committed nothing.
     """
     found: dict[str, set[str]] = {group: set() for group in groups}
-    for topic, group in master.committed.body.offsets if master.committed and master.committed.body else ():
+    for topic, group in master.committed_offsets:
         if group in found:
             found[group].add(topic)
     for group, topics in found.items():

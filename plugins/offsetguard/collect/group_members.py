@@ -10,12 +10,12 @@ Source: ConsumerManagerActivity (proxy 5.5.0); a live proxy 5.5.0.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
-from offsetguard.collect.system_names import TopicKind, topic_kind
+from offsetguard.collect.system_names import TopicKind, is_system_group, topic_kind
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.clients import ConsumerConnections, Subscription
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
@@ -162,3 +162,17 @@ def _merge(answers: list[ConsumerConnections]) -> GroupMembers:
         consume_type=next((answer.consume_type for answer in answers if answer.consume_type), None),
         subscribed_topics=frozenset(topic for answer in answers for topic in answer.subscriptions),
     )
+
+
+def groups_for_proxies(masters: Iterable[BrokerReading], suspects: Collection[str] = ()) -> list[str]:
+    """Return the groups that every master that knows them calls offline: their clients may sit behind a proxy.
+
+    Suspects come first.
+    """
+    offline: set[str] = set()
+    online: set[str] = set()
+    for master in masters:
+        for group, connections in master.connections.items():
+            (offline if connections is None else online).add(group)
+    unseen = (group for group in offline - online if not is_system_group(group))
+    return sorted(unseen, key=lambda group: (group not in suspects, group))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
 from offsetguard.collect.detail_choice import DetailChoice
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, missing_members
@@ -25,9 +25,7 @@ from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_d
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
-from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
-from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 _MOST_MISSING = 20
 
@@ -77,7 +75,7 @@ class GroupRows:
         """Return the newest round without its commits: this one, the one before, or the one that this remembers."""
         complete = all(one.gave_offsets for one in self.masters)
         if complete and not is_committing:
-            return max((one.committed.at for one in self.masters if one.committed), default=None)
+            return max((one.committed_at for one in self.masters if one.committed_at), default=None)
         before = self.earlier.groups.get(group)
         if before is not None:
             return cast("datetime | None", before["uncommitted_at"])
@@ -122,7 +120,7 @@ class GroupRows:
         one = self.consumption[group]
         if not one.recognition.is_pop:
             return one.columns()
-        read_at = max((master.committed.at for master in self.masters if master.committed), default=None)
+        read_at = max((master.committed_at for master in self.masters if master.committed_at), default=None)
         before = Progress.of(self.earlier.groups.get(group, {}))
         finished, since = progress(before, one.finished, one.inflight, read_at)
         return {**one.columns(), "pop_finished": finished, "pop_unfinished_since": since}
@@ -179,21 +177,22 @@ def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:
     return found
 
 
-def lite_lag(queues: Mapping[MessageQueue, ConsumeOffsets]) -> int | None:
+def lite_lag(queues: ConsumeQueues) -> int | None:
     """Sum what waits in the light queues of a group on one broker, from its 208; None when it lists none of them.
 
     Offsets that were committed beyond the end count as nothing, not as less than nothing.
     """
     waiting = [
         max(0, offsets.broker_offset - offsets.consumer_offset)
-        for queue, offsets in queues.items()
-        if is_lite_topic(queue.topic)
+        for topic, broker_name in queues.topics
+        if is_lite_topic(topic)
+        for offsets in queues.of_topic(topic, broker_name).values()
     ]
     return sum(waiting) if waiting else None
 
 
 def lite_figures(
-    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[Mapping[MessageQueue, ConsumeOffsets]]]
+    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[ConsumeQueues]]
 ) -> dict[str, LiteFigures]:
     """Fold the lite topics of every group over all masters; groups without any are missing.
 

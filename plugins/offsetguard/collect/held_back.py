@@ -105,9 +105,7 @@ def _timer_columns(runtime: BrokerRuntimeInfo | None) -> Row:
 
 
 async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue] | None:
-    if reading.committed is None or reading.committed.body is None:
-        return None
-    committed = reading.committed.body.offsets.get((HALF_TOPIC, CHECK_GROUP), {})
+    committed = reading.committed_offsets.get((HALF_TOPIC, CHECK_GROUP), {})
     if not committed:
         return None  # as a rule no producer uses transactions here; no check has passed a half message
     ends = await _ends_of(link, HALF_TOPIC)

@@ -60,7 +60,7 @@ class GroupSigns:
     """What one round saw of one group, over all masters; the defaults mean that nothing was seen."""
 
     pop_table: bool = False  # of any client
-    every_client_told: bool = False  # each connected client gave its running info
+    every_client_answered: bool = False  # each connected client gave its running info
     consume_types: frozenset[str] = frozenset()
     message_model: str | None = None
     counted_as_pop: bool = False  # by a broker's metrics page
@@ -106,7 +106,7 @@ _SIGNS: tuple[tuple[Evidence, Consumption, Callable[[GroupSigns], bool]], ...] =
     (Evidence.LITE_TOPICS, Consumption.POP, lambda signs: signs.lite_topics),
     (Evidence.BROADCASTING, Consumption.CLASSIC, lambda signs: signs.message_model == "BROADCASTING"),
     (Evidence.OLD_CLIENTS, Consumption.CLASSIC, _old_clients),
-    (Evidence.RUNNING_INFO, Consumption.CLASSIC, lambda signs: signs.every_client_told),
+    (Evidence.RUNNING_INFO, Consumption.CLASSIC, lambda signs: signs.every_client_answered),
 )
 
 

@@ -19,7 +19,6 @@ from enum import StrEnum
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.detail_choice import Suspect, SuspectReason
-from offsetguard.collect.detail_rows import client_answers
 from offsetguard.collect.group_members import ProxyMembers
 from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import (
@@ -32,7 +31,8 @@ from offsetguard.collect.pop import (
     recognise,
     retry_topic_names,
 )
-from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, is_system_group, topic_kind
+from offsetguard.collect.snapshot_rows import client_answers
+from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
 from offsetguard.sources.rocketmq.clients import ConsumerRunningInfo
 
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
@@ -49,18 +49,10 @@ class InflightOrigin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientTold:
-    """What the running info of one client says about POP."""
-
-    pops: bool  # it lists queues that it pops
-    wait_ack_count: int  # messages handed out to it and not acknowledged, over all of them
-
-
-@dataclass(frozen=True, slots=True)
 class PopSources:
     """What a round knows beside the readings of its masters."""
 
-    running_info: Mapping[tuple[str, str], ClientTold] = field(default_factory=dict)  # by (group, client id)
+    running_info: Mapping[tuple[str, str], ConsumerRunningInfo] = field(default_factory=dict)  # by (group, client id)
     popped: Mapping[str, bool] = field(default_factory=dict)  # group -> whether GROUP_CK_NUMS or ..ACK_NUMS exist
     metrics: Mapping[str, BrokerMetrics] = field(default_factory=dict)  # by broker name
     proxy_members: Mapping[str, frozenset[str]] = field(
@@ -101,12 +93,12 @@ def consumption_of(
     committed = [_topics_by_group(master) for master in masters]
     versions = tuple(one.runtime.broker_version_desc if one.runtime else None for one in masters)
     found = {}
-    told_of: defaultdict[str, dict[str, ClientTold]] = defaultdict(dict)
-    for (group, client), told in sources.running_info.items():
-        told_of[group][client] = told
+    infos: defaultdict[str, dict[str, ConsumerRunningInfo]] = defaultdict(dict)
+    for (group, client), info in sources.running_info.items():
+        infos[group][client] = info
     for group in groups:
         topics = [one.get(group, _NONE) for one in committed]
-        found[group] = _consumption(_Group(group, masters, versions, topics, told_of.get(group, {}), sources))
+        found[group] = _consumption(_Group(group, masters, versions, topics, infos.get(group, {}), sources))
     return found
 
 
@@ -138,7 +130,7 @@ class _Group:
     masters: Sequence[BrokerReading]
     broker_versions: tuple[str | None, ...]  # of the masters
     committed: Sequence[_Topics]  # of each master, in their order
-    told: Mapping[str, ClientTold]  # by client id; those whose running info came
+    running_info: Mapping[str, ConsumerRunningInfo]  # by client id; of those whose info came
     sources: PopSources
 
     @property
@@ -205,10 +197,10 @@ def _consumption(group: _Group) -> GroupConsumption:
 def _signs(group: _Group) -> GroupSigns:
     masters, sources = group.masters, group.sources
     connections = [seen for master in masters if (seen := master.connections.get(group.name)) is not None]
-    clients = group.client_ids if group.told else None
+    clients = group.client_ids if group.running_info else None
     return GroupSigns(
-        pop_table=any(one.pops for one in group.told.values()),
-        every_client_told=bool(clients) and all(client in group.told for client in clients or ()),
+        pop_table=any(info.pop_queues for info in group.running_info.values()),
+        every_client_answered=bool(clients) and all(client in group.running_info for client in clients or ()),
         consume_types=frozenset(seen.consume_type for seen in connections if seen.consume_type),
         message_model=next((seen.message_model for seen in connections if seen.message_model), None),
         counted_as_pop=any(
@@ -256,7 +248,7 @@ def _available(group: _Group) -> int | None:
 
 
 def _available_in(group: str, topic: str, master: BrokerReading) -> int | None:
-    if master.committed is None or master.committed.body is None or master.topics is None:
+    if not master.gave_offsets or master.topics is None:
         return None
     config = master.topics.get(topic)
     if config is None or topic_kind(topic) is TopicKind.SYSTEM:
@@ -264,7 +256,7 @@ def _available_in(group: str, topic: str, master: BrokerReading) -> int | None:
     ends = master.queue_ends.get(topic)
     if ends is None:
         return None
-    by_queue = master.committed.body.offsets.get((topic, group), {})
+    by_queue = master.committed_offsets.get((topic, group), {})
     total = 0
     for queue_id, min_offset, max_offset in zip(ends.queue_ids, ends.min_offsets, ends.max_offsets, strict=True):
         if queue_id < config.read_queue_nums:  # nobody can read a queue beyond them
@@ -292,9 +284,9 @@ def _finished(group: _Group, available: int | None, inflight: int | None) -> int
 
 
 def _inflight(group: _Group) -> tuple[int | None, InflightOrigin | None]:
-    told = _told_by_clients(group)
-    if told is not None:
-        return told, InflightOrigin.RUNNING_INFO
+    of_clients = _waiting_in_clients(group)
+    if of_clients is not None:
+        return of_clients, InflightOrigin.RUNNING_INFO
     if group.client_ids is None or group.client_ids:
         # the broker takes a group whose clients it sees for a classic one and says 0, whatever is in flight
         return None, None
@@ -302,14 +294,14 @@ def _inflight(group: _Group) -> tuple[int | None, InflightOrigin | None]:
     return counted, InflightOrigin.BROKER_METRICS if counted is not None else None
 
 
-def _told_by_clients(group: _Group) -> int | None:
-    """Sum what the clients wait for; None unless all of them told."""
+def _waiting_in_clients(group: _Group) -> int | None:
+    """Sum what was handed out to the clients and not acknowledged; None unless all of them gave their info."""
     clients = group.client_ids
     elsewhere = group.sources.proxy_members.get(group.name, frozenset()) - (clients or set())
-    if not clients or elsewhere or any(client not in group.told for client in clients):
+    if not clients or elsewhere or any(client not in group.running_info for client in clients):
         return None
-    told = [group.told[client] for client in clients]
-    return sum(one.wait_ack_count for one in told) if any(one.pops for one in told) else None
+    popped = [queue for client in clients for queue in group.running_info[client].pop_queues.values()]
+    return sum(queue.wait_ack_count for queue in popped) if popped else None
 
 
 def _counted_by_brokers(group: _Group) -> int | None:
@@ -345,7 +337,7 @@ def _forgot_what_it_handed_out(master: BrokerReading) -> bool:
 
 def _topics_by_group(master: BrokerReading) -> Mapping[str, _Topics]:
     topics: defaultdict[str, _Topics] = defaultdict(_Topics)
-    for topic, group in master.committed.body.offsets if master.committed and master.committed.body else ():
+    for topic, group in master.committed_offsets:
         topics[group].add(topic)
     return topics
 
@@ -364,20 +356,13 @@ def pop_sources(
     """Bring them together. `readings`: of all replicas. `groups_before`: rows of `group_snapshots` by group."""
     answers = client_answers(readings)
     return PopSources(
-        running_info={
-            client: client_told(answer.info) for client, answer in answers.items() if answer.info is not None
-        },
+        running_info={client: answer.info for client, answer in answers.items() if answer.info is not None},
         popped=_popped(readings),
         metrics=metrics or {},
         proxy_members=proxy_members or {},
         remembered=remembered_consumption(groups_before),
         waiting_groups=waiting_groups,
     )
-
-
-def client_told(info: ConsumerRunningInfo) -> ClientTold:
-    """Return what a client's running info says about POP."""
-    return ClientTold(bool(info.pop_queues), sum(queue.wait_ack_count for queue in info.pop_queues.values()))
 
 
 def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) -> dict[str, Consumption]:
@@ -396,23 +381,9 @@ def pop_suspects(
     """
     remembered = {group for group, one in remembered_consumption(groups_before).items() if one is Consumption.POP}
     if remembered:
-        committed = (master.committed.body.offsets for master in masters if master.committed and master.committed.body)
+        committed = (master.committed_offsets for master in masters)
         known = {group for offsets in committed for topic, group in offsets if not is_lite_topic(topic)}
         yield from (Suspect(group, SuspectReason.POP, 0) for group in sorted(remembered & known))
-
-
-def groups_for_proxies(masters: Iterable[BrokerReading], suspects: Collection[str] = ()) -> list[str]:
-    """Return the groups that every master that knows them calls offline: their clients may sit behind a proxy.
-
-    Suspects come first.
-    """
-    offline: set[str] = set()
-    online: set[str] = set()
-    for master in masters:
-        for group, connections in master.connections.items():
-            (offline if connections is None else online).add(group)
-    unseen = (group for group in offline - online if not is_system_group(group))
-    return sorted(unseen, key=lambda group: (group not in suspects, group))
 
 
 def _popped(readings: Iterable[BrokerReading]) -> dict[str, bool]:

@@ -48,7 +48,7 @@ def queue_table(
         columns.set_all("interval_start", microseconds(interval.start))
         columns.set_all("broker_name", reading.broker_name)
         columns.set_all("origin", origin)
-        columns.set_all("consumer_offset_read_at", microseconds(reading.committed.at if reading.committed else None))
+        columns.set_all("consumer_offset_read_at", microseconds(reading.committed_at))
         details = _Details(reading, earlier, pop_groups)
         for topic, pairs in topic_readings(reading, members, {*own_names, *reading.system_topics}):
             ends = reading.queue_ends.get(topic)

@@ -15,7 +15,7 @@ from operator import itemgetter
 from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds, is_dense
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.sources.rocketmq.offset_table import OffsetTable, TopicAtGroup
+from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 
@@ -30,11 +30,10 @@ def topic_readings(
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
     A pair that has just the topic's queues shares the topic's columns: `pair.min_offsets is ends.min_offsets`.
     """
-    body = reading.committed.body if reading.committed else None
-    offsets_of = body.offsets if body else OffsetTable.empty()
+    offsets_of = reading.committed_offsets
     committed = (key for key in offsets_of if groups is None or key[1] in groups)
     keys = sorted({*committed, *_subscribed(reading, members, groups)})
-    consumer_at = reading.committed.at if reading.committed else None
+    consumer_at = reading.committed_at
     subscribed: dict[str, Collection[str] | None] = {}  # topics by group; None: the group has no rows
     for topic, of_topic in groupby(keys, key=itemgetter(0)):
         ends = reading.queue_ends.get(topic)
@@ -105,7 +104,7 @@ def _pair(
         consumer = [by_queue.get(queue_id) for queue_id in queue_ids]
     ends = reading.queue_ends.get(topic)
     low, high = _ends(ends, queue_ids, dense=dense)
-    consumer_at = reading.committed.at if reading.committed else None
+    consumer_at = reading.committed_at
     return PairReading(group, topic, queue_ids, consumer, low, high, consumer_at, ends.at if ends else None)
 
 

@@ -19,13 +19,13 @@ from typing import Any
 
 from offsetguard.collect.broker_reading import (
     BrokerReading,
+    ConsumeQueues,
     GroupQueue,
     QueueEnds,
     SecondReading,
     Undecodable,
     WaitingAges,
 )
-from offsetguard.collect.compact_stats import CompactQueues
 from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
@@ -142,7 +142,7 @@ async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: 
         map(GetConsumeStats, groups), answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE
     ):
         assert isinstance(request, GetConsumeStats)  # noqa: S101 as above
-        queues = CompactQueues(answer.body.queues) if answer.body else None
+        queues = ConsumeQueues(answer.body.queues) if answer.body else None
         reading.consume_stats[request.consumer_group] = Answer(queues, answer.at)
 
 
@@ -175,7 +175,7 @@ def topics_to_ask(reading: BrokerReading, own_names: Collection[str]) -> list[st
 
     They would be most of the rows: BenchmarkTest alone has 1,024 queues on every broker.
     """
-    offsets = reading.committed.body.offsets if reading.committed and reading.committed.body else {}
+    offsets = reading.committed_offsets
     remembered = {topic for topic, group in offsets if not is_system_group(group)}
     system_names = {*own_names, *reading.system_topics}
     return sorted(
@@ -347,7 +347,7 @@ def _pairs(reading: BrokerReading, groups: Collection[str]) -> list[tuple[str, s
 
 
 def _committed(reading: BrokerReading) -> Iterable[tuple[str, str]]:
-    return reading.committed.body.offsets if reading.committed and reading.committed.body else ()
+    return reading.committed_offsets
 
 
 def _offsets(

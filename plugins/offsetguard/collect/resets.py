@@ -34,6 +34,7 @@ from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row, with_plain_texts
 from offsetguard.collect.replica import ReplicaLink
+from offsetguard.collect.snapshot_moves import GroupQueue, move_row
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import MOVE, LogEvent
 from offsetguard.sources.logs.tailing import LogReading
@@ -46,7 +47,6 @@ KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by w
 HALF_A_SECOND = timedelta(seconds=0.5)
 COMMIT_AGE = timedelta(seconds=2.5)  # on average: persistConsumerOffsetInterval is 5 s
 
-Queue = tuple[str, str, str, int]
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
 _COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "max_offset", "max_offset_read_at")
 _PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
@@ -60,7 +60,7 @@ class QueueReset:
     """
 
     order: LogEvent
-    queue: Queue
+    queue: GroupQueue
     target: int | None
     told_after: timedelta = timedelta()
 
@@ -75,7 +75,7 @@ class Pace:
 
 async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReading) -> list[QueueReset]:
     """Return each queue that a master's log says was reset, asked to where; those without a commit are left out."""
-    committed = reading.committed.body.offsets if reading.committed and reading.committed.body else {}
+    committed = reading.committed_offsets
     found, asked = [], defaultdict(list)
     for one, to_ask in ordered_resets(reading.broker_name, committed, logs.events):
         if to_ask is None:
@@ -155,7 +155,18 @@ def reset_moves(
             pace = paces[one.queue[0]] if is_online else None
             requested = _consumed(*sides, at, one.told_after, corrected, pace=pace)
             if requested != corrected:
-                yield _row(one, requested, corrected, before[one.queue]["cluster"], interval)
+                group_name, topic, _, queue_id = one.queue
+                yield move_row(
+                    before[one.queue]["cluster"],
+                    interval,
+                    one.queue,
+                    origin="reset",
+                    source=f"{one.order.origin.source}/{one.order.origin.file}/{group_name}/{topic}/{queue_id}",
+                    position=one.order.position,
+                    moved_at=one.order.at,
+                    requested=requested,
+                    corrected=corrected,
+                )
 
 
 def _of_groups(parts: Iterable[pa.Table], groups: Iterable[str]) -> Iterator[Row]:
@@ -164,7 +175,7 @@ def _of_groups(parts: Iterable[pa.Table], groups: Iterable[str]) -> Iterator[Row
         yield from part.filter(pc.is_in(part["consumer_group"], wanted)).to_pylist()
 
 
-def _queues(parts: Iterable[pa.Table], wanted: set[Queue]) -> dict[Queue, Row]:
+def _queues(parts: Iterable[pa.Table], wanted: set[GroupQueue]) -> dict[GroupQueue, Row]:
     rows = {tuple(row[name] for name in _QUEUE): row for row in _of_groups(parts, (queue[0] for queue in wanted))}
     known = {queue: row for queue, row in rows.items() if None not in (row["max_offset"], row["max_offset_read_at"])}
     return {queue: known[queue] for queue in wanted & known.keys()}
@@ -203,22 +214,3 @@ def _end(before: Row, after: Row, at: datetime) -> int:
     part = min(1.0, max(0.0, (at - before["max_offset_read_at"]) / between)) if between else 1.0
     low, high = before["max_offset"], after["max_offset"]
     return int(low + round((high - low) * part))
-
-
-def _row(one: QueueReset, requested: int, corrected: int, cluster: str, interval: Interval) -> Row:
-    group, topic, broker_name, queue_id = one.queue
-    return {
-        "cluster": cluster,
-        "interval_start": interval.start,
-        "origin": "reset",
-        "source": f"{one.order.origin.source}/{one.order.origin.file}/{group}/{topic}/{queue_id}",
-        "position": one.order.position,
-        "moved_at": one.order.at,
-        "consumer_group": group,
-        "client_id": None,
-        "topic": topic,
-        "broker_name": broker_name,
-        "queue_id": queue_id,
-        "requested_offset": requested,
-        "corrected_offset": corrected,
-    }

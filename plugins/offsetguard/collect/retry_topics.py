@@ -56,7 +56,7 @@ def growth(now: Backlog | None, max_offset_before: object) -> int | None:
 
 def _pop_retry_topics(master: BrokerReading) -> dict[str, set[str]]:
     topics: defaultdict[str, set[str]] = defaultdict(set)
-    offsets = master.committed.body.offsets if master.committed and master.committed.body else ()
+    offsets = master.committed_offsets
     for topic, group in offsets:
         if topic.startswith(RETRY_PREFIX) and topic != f"{RETRY_PREFIX}{group}":
             topics[group].add(topic)

@@ -27,17 +27,17 @@ from offsetguard.collect.group_members import (
     GroupMembers,
     ProxyMembers,
     SharedSubscriptions,
+    groups_for_proxies,
     merge_members,
     read_proxy_members,
 )
 from offsetguard.collect.group_rows import known_groups
 from offsetguard.collect.held_back import read_held_back
-from offsetguard.collect.log_events import log_gaps
 from offsetguard.collect.manifest import Gap, MissingMaster, Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics
 from offsetguard.collect.name_servers import ClusterMembers, find_members
 from offsetguard.collect.offset_events import EventStart, read_events
-from offsetguard.collect.pop_figures import groups_for_proxies, pop_suspects
+from offsetguard.collect.pop_figures import pop_suspects
 from offsetguard.collect.queue_reading import topic_readings
 from offsetguard.collect.read_broker import (
     read_base,
@@ -89,7 +89,7 @@ class Round:
         self.earlier_figures = EarlierFigures()
         self.metrics: dict[str, BrokerMetrics] = {}  # by broker name; those that have a page and answered
         self.proxy_members: ProxyMembers = {}  # of groups that no broker sees
-        self.log_reading: LogReading | None = None  # None: no logs are configured, or they are left alone
+        self.log_reading = LogReading(cursors=earlier.manifest.log_cursors if earlier.manifest else ())
         self.resets: list[QueueReset] = []
         self._reading_logs: asyncio.Task[LogReading] | None = None
         self._client_plan = ClientPlan()
@@ -138,15 +138,30 @@ class Round:
             self.readings += [self._unlisted_reading(one) for one in self._earlier.missing_slaves(self.members, now)]
         if self._reading_logs is not None:
             self.log_reading = await self._reading_logs
-            for gap in log_gaps(self.log_reading, self._log_sources):
-                self.ledger.add_gap(gap)
+            self._add_log_gaps()
+
+    def _add_log_gaps(self) -> None:
+        """Say what of the logs could not be read; a client's log belongs to no broker."""
+        by_name = {source.name: source for source in self._log_sources}
+        for gap in self.log_reading.gaps:
+            source = by_name.get(gap.source)
+            self.ledger.add_gap(
+                Gap(
+                    address=gap.path,
+                    broker_name=source.broker_name if source else None,
+                    broker_id=source.broker_id if source and source.broker_name else None,
+                    what=f"log {gap.source}",
+                    outcome=Outcome.UNDECODABLE,
+                    reason=f"{gap.path}: {gap.reason}",
+                )
+            )
 
     def merged_members(self, masters: Sequence[BrokerReading]) -> dict[str, GroupMembers]:
         """Return what all masters know of the groups' members, those that came late as well."""
         return merge_members(masters) if self.group_members is None or self._late else self.group_members
 
     def _read_logs(self) -> LogReading:
-        return read_logs(self._log_sources, self._earlier.manifest.log_cursors if self._earlier.manifest else ())
+        return read_logs(self._log_sources, self.log_reading.cursors)
 
     async def _read_replicas(
         self, members: ClusterMembers, figures: asyncio.Task[EarlierFigures], seconds: float

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
 
 import pyarrow as pa
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.broker_rows import broker_rows, kinds_since, silent_slaves, unseen_masters
-from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows
+from offsetguard.collect.broker_rows import broker_rows, broker_stats_rows, kinds_since, silent_slaves, unseen_masters
 from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.group_rows import GroupRows, known_groups, offsets_out_of_sight
-from offsetguard.collect.landing import Row, with_plain_texts
-from offsetguard.collect.log_events import log_event_rows, log_move_rows, unreadable_lines
+from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import EventCursor, Gap, Manifest
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.pop_figures import GroupConsumption, consumption_of, pop_sources
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.resets import reset_moves
 from offsetguard.collect.round import Round
-from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, snapshot_moves
-from offsetguard.collect.snapshot_rows import SnapshotRows
+from offsetguard.collect.snapshot_moves import jumps
+from offsetguard.collect.snapshot_rows import SnapshotRows, client_queue_rows, unreadable_lines
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.logs.log_files import LogCursor
+from offsetguard.sources.logs.events import event_row, moves_from
 from offsetguard.sources.logs.tailing import LogReading
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
@@ -75,7 +71,7 @@ class SnapshotMaker:
             if gap := offsets_out_of_sight(master, lambda name: _committed_count(self.earlier, name)):
                 one_round.ledger.add_gap(gap)
         tables = self._tables(one_round)
-        ledger, logs = one_round.ledger, one_round.log_reading
+        ledger = one_round.ledger
         manifest = Manifest(
             cluster=self.cluster,
             interval_start=self.interval.start,
@@ -87,7 +83,7 @@ class SnapshotMaker:
             gap_kinds=dict(sorted(ledger.kinds.items())),
             row_counts={name: table.num_rows for name, table in tables.items()},
             event_cursors=_cursors(self.earlier, masters),
-            log_cursors=logs.cursors if logs else _earlier_log_cursors(self.earlier),
+            log_cursors=one_round.log_reading.cursors,
             not_asked=ledger.not_asked,
             master_broker_names=tuple(sorted({reading.broker_name for reading in masters})),
             unseen_broker_names=tuple(sorted({one.broker_name for one in masters} - gave_offsets)),
@@ -118,7 +114,7 @@ class SnapshotMaker:
             table.name: rows.table(table, made, undecodable)
             for table, made in self._small_tables(rows, readings, logs, groups, one_round.earlier_figures)
         }
-        moves = [*rows.moves(masters), *log_move_rows(logs, self.cluster, self.interval)]
+        moves = [*rows.moves(masters), *moves_from(logs.events, self.cluster, self.interval.start)]
         tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(self.cluster, self.interval, masters, own_names)
         tables[QUEUE_SNAPSHOTS.name] = queue_table(
             self.cluster,
@@ -133,7 +129,7 @@ class SnapshotMaker:
         sides = self.earlier, tables[QUEUE_SNAPSHOTS.name]
         moves += reset_moves(one_round.resets, *sides, members, self.interval)
         if self.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
-            moves += _jumps(*sides, self.cluster, self.interval, pop_groups)
+            moves += jumps(*sides, self.cluster, self.interval, pop_groups)
         for table, made in ((OFFSET_MOVES, moves), (UNDECODABLE_RECORDS, undecodable)):
             tables[table.name] = rows.table(table, made, undecodable)
         return tables
@@ -142,7 +138,7 @@ class SnapshotMaker:
         self,
         rows: SnapshotRows,
         readings: Sequence[BrokerReading],
-        logs: LogReading | None,
+        logs: LogReading,
         groups: Iterable[Row],
         earlier: EarlierFigures,
     ) -> Iterator[tuple[Table, Iterable[Row]]]:
@@ -153,7 +149,7 @@ class SnapshotMaker:
         yield CLIENT_QUEUE_SNAPSHOTS, client_queue_rows(self.cluster, self.interval, readings)
         yield BROKER_SNAPSHOTS, broker_rows(self.cluster, self.interval, readings, earlier)
         yield BROKER_STATS, broker_stats_rows(self.cluster, self.interval, readings, earlier)
-        yield LOG_EVENTS, log_event_rows(logs, self.cluster, self.interval)
+        yield LOG_EVENTS, (event_row(event, self.cluster, self.interval.start) for event in logs.events)
 
     def _group_rows(
         self,
@@ -187,38 +183,11 @@ def _letting_go(masters: Iterable[BrokerReading]) -> Iterator[BrokerReading]:
         reading.let_go()
 
 
-def _jumps(
-    earlier: EarlierRound, now: pa.Table, cluster: str, interval: Interval, pop_groups: Collection[str]
-) -> Iterator[Row]:
-    """Yield the moves that only the comparison with the earlier round shows, broker by broker: it costs less memory."""
-    if earlier.manifest is None:
-        return
-    after = dict(_by_broker(now.select(NOW_COLUMNS)))
-    parts = (one for part in earlier.parts(QUEUE_SNAPSHOTS, EARLIER_COLUMNS) for one in _by_broker(part))
-    for broker_name, of_broker in groupby(parts, key=itemgetter(0)):
-        before = pa.concat_tables([with_plain_texts(rows) for _, rows in of_broker])
-        if broker_name in after:
-            sides = before, with_plain_texts(after[broker_name])
-            yield from snapshot_moves(*sides, cluster=cluster, interval=interval, pop_groups=pop_groups)
-
-
-def _by_broker(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows of each broker, without a copy: those of one broker stand together in every snapshot."""
-    start = 0
-    for counted in rows["broker_name"].value_counts().to_pylist():
-        yield counted["values"], rows.slice(start, counted["counts"])
-        start += counted["counts"]
-
-
 def _committed_count(earlier: EarlierRound, broker_name: str) -> int:
     """Count the committed offsets that the earlier round saw on a broker."""
     before = earlier.columns(QUEUE_SNAPSHOTS, ("broker_name", "consumer_offset"))
     columns = (column.to_pylist() for column in before.columns) if before else ((), ())
     return sum(name == broker_name and offset is not None for name, offset in zip(*columns, strict=True))
-
-
-def _earlier_log_cursors(earlier: EarlierRound) -> tuple[LogCursor, ...]:
-    return earlier.manifest.log_cursors if earlier.manifest else ()
 
 
 def _consumption(one_round: Round, readings: Sequence[BrokerReading], groups: set[str]) -> dict[str, GroupConsumption]:

@@ -1,6 +1,7 @@
-"""From readings to the rows of the smaller landed tables: pure functions, no requests, no clock.
+"""From readings to the rows of the smaller landed tables: topics, clients and their queues, moves, what is unreadable.
 
-The big ones are made column by column in `queue_columns`, groups in `group_rows`, replicas in `broker_rows`.
+Pure functions, no requests, no clock. The big tables are made column by column in `queue_columns`, groups in
+`group_rows`, replicas and their rates in `broker_rows`.
 """
 
 from __future__ import annotations
@@ -8,21 +9,26 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
-from offsetguard.collect.broker_reading import BrokerReading, Undecodable
-from offsetguard.collect.detail_rows import client_answers, running_info_columns
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, Undecodable
 from offsetguard.collect.landing import Row, table_of
+from offsetguard.collect.snapshot_moves import move_row
 from offsetguard.collect.system_names import topic_kind
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq.broker_settings import TopicConfig
+from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.logs.tailing import LogReading
+from offsetguard.sources.rocketmq.clients import ConsumerRunningInfo, ProcessQueueInfo
 from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
-from offsetguard.tables import UNDECODABLE_RECORDS, ColumnType, Table
+from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, UNDECODABLE_RECORDS, ColumnType, Table
 
 MAX_KEPT_BYTES = 64 * 1024  # of an undecodable record
+_OF_HELD_QUEUE = {column.name for column in CLIENT_QUEUE_SNAPSHOTS.columns} & {
+    field.name for field in fields(ProcessQueueInfo)
+}
 _RANGES = {ColumnType.INT32: INT32_RANGE, ColumnType.INT64: INT64_RANGE}
 
 
@@ -39,24 +45,19 @@ class SnapshotRows:
         for reading in masters:
             system_names = self.own_names | reading.system_topics
             for topic, config in sorted((reading.topics or {}).items()):
-                yield self._topic_setting_row(reading.broker_name, topic, config, system_names)
-
-    def _topic_setting_row(
-        self, broker_name: str, topic: str, config: TopicConfig, system_names: frozenset[str]
-    ) -> Row:
-        return self.row(
-            broker_name=broker_name,
-            topic=topic,
-            topic_kind=topic_kind(topic, system_names).value,
-            read_queue_nums=config.read_queue_nums,
-            write_queue_nums=config.write_queue_nums,
-            perm=config.perm,
-            orderly=config.order,
-        )
+                yield self.row(
+                    broker_name=reading.broker_name,
+                    topic=topic,
+                    topic_kind=topic_kind(topic, system_names).value,
+                    read_queue_nums=config.read_queue_nums,
+                    write_queue_nums=config.write_queue_nums,
+                    perm=config.perm,
+                    orderly=config.order,
+                )
 
     def clients(self, readings: Sequence[BrokerReading]) -> Iterator[Row]:
         """Rows of `client_snapshots`, of every replica that was asked for members."""
-        told = client_answers(readings)
+        answers = client_answers(readings)
         for reading in readings:
             for group, connections in sorted(reading.connections.items()):
                 if connections is None:
@@ -80,13 +81,25 @@ class SnapshotRows:
                         language=client.language,
                         version=client.version,
                         subscriptions=subscriptions,
-                        **running_info_columns(told.get((group, client_id))),
+                        **running_info_columns(answers.get((group, client_id))),
                     )
 
     def moves(self, masters: Iterable[BrokerReading]) -> Iterator[Row]:
         """Rows of `offset_moves` that events tell of."""
         for reading in masters:
-            yield from self._move_rows(reading)
+            for event in reading.events:
+                queue = event.message_queue
+                yield move_row(
+                    self.cluster,
+                    self.interval,
+                    (event.consumer_group, queue.topic, queue.broker_name, queue.queue_id),
+                    origin="event",
+                    source=reading.broker_name,
+                    position=event.event_offset,
+                    moved_at=event.moved_at,
+                    requested=event.requested_offset,
+                    corrected=event.corrected_offset,
+                )
 
     def undecodable(self, records: Iterable[Undecodable]) -> Iterator[Row]:
         """Rows of `undecodable_records`."""
@@ -119,7 +132,9 @@ class SnapshotRows:
                     self.row(
                         source=table.name,
                         position=position,
-                        reason=", ".join(f"{name}: a number beyond {_bits(limits[name])} bits" for name in too_large),
+                        reason=", ".join(
+                            f"{name}: a number beyond {limits[name].stop.bit_length()} bits" for name in too_large
+                        ),
                         body_base64=base64.b64encode(kept).decode("ascii"),
                     )
                 )
@@ -129,22 +144,98 @@ class SnapshotRows:
         """Return a row of this cluster and interval."""
         return {"cluster": self.cluster, "interval_start": self.interval.start, **columns}
 
-    def _move_rows(self, reading: BrokerReading) -> Iterator[Row]:
-        for event in reading.events:
-            yield self.row(
-                origin="event",
-                source=reading.broker_name,
-                position=event.event_offset,
-                moved_at=event.moved_at,
-                consumer_group=event.consumer_group,
-                client_id=None,
-                topic=event.message_queue.topic,
-                broker_name=event.message_queue.broker_name,
-                queue_id=event.message_queue.queue_id,
-                requested_offset=event.requested_offset,
-                corrected_offset=event.corrected_offset,
-            )
+
+GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
-def _bits(limit: range) -> int:
-    return limit.stop.bit_length()
+def client_answers(readings: Sequence[BrokerReading]) -> dict[GroupClient, ClientAnswer]:
+    """Return what each client said of itself; of several answers the newest info, else the last failure."""
+    answers: dict[GroupClient, ClientAnswer] = {}
+    for reading in readings:
+        for client, answer in reading.running_info.items():
+            known = answers.get(client)
+            if known is None or known.at is None or (answer.at is not None and answer.at > known.at):
+                answers[client] = answer
+    return answers
+
+
+def running_info_columns(answer: ClientAnswer | None) -> Row:
+    """Return the running-info columns of a row of `client_snapshots`; None = the client was not asked."""
+    if answer is None or answer.info is None:
+        return {"running_info_failure": answer.failure if answer else None}
+    info = answer.info
+    queues = info.queues.values()
+    pop_queues = info.pop_queues.values()
+    return {
+        "running_info_read_at": answer.at,
+        # sorted: two clients that say the same have the same list
+        "own_subscriptions": sorted(f"{one.topic} {one.sub_string}" for one in info.subscriptions),
+        "orderly": info.orderly,
+        "client_version_name": info.client_version_name,
+        "consumer_start_at": info.consumer_start_at,
+        "thread_count": info.thread_count,
+        "max_reconsume_times": info.max_reconsume_times,
+        "pull_threshold_for_queue": info.pull_threshold_for_queue,
+        "pull_threshold_size_for_queue_mib": info.pull_threshold_size_for_queue_mib,
+        "held_queue_count": len(queues) + len(pop_queues),
+        "locked_queue_count": sum(1 for queue in queues if queue.locked),
+        "cached_message_count": _sum(queue.cached_message_count for queue in queues),
+        "cached_message_mib": _sum(queue.cached_message_mib for queue in queues),
+        "pop_wait_ack_count": _sum(queue.wait_ack_count for queue in pop_queues) if pop_queues else None,
+        **_rates(info),
+    }
+
+
+def client_queue_rows(cluster: str, interval: Interval, readings: Sequence[BrokerReading]) -> Iterator[Row]:
+    """Yield the rows of `client_queue_snapshots`."""
+    for (consumer_group, client_id), answer in sorted(client_answers(readings).items()):
+        if answer.info is None:
+            continue
+        base = {
+            "cluster": cluster,
+            "interval_start": interval.start,
+            "consumer_group": consumer_group,
+            "client_id": client_id,
+            "read_at": answer.at,
+        }
+        for queue, held in sorted(answer.info.queues.items()):
+            yield {**base, **_queue(queue), **{name: getattr(held, name) for name in _OF_HELD_QUEUE}}
+        for queue, popped in sorted(answer.info.pop_queues.items()):
+            if queue not in answer.info.queues:
+                yield {
+                    **base,
+                    **_queue(queue),
+                    "dropped": popped.dropped,
+                    "pop_wait_ack_count": popped.wait_ack_count,
+                    "last_pop_at": popped.last_pop_at,
+                }
+
+
+def _rates(info: ConsumerRunningInfo) -> Row:
+    statuses = info.statuses.values()
+    if not statuses:
+        return {}
+    return {
+        "consume_ok_tps": sum(one.consume_ok_tps for one in statuses),
+        "consume_failed_tps": sum(one.consume_failed_tps for one in statuses),
+        "consume_rt_ms": max(one.consume_rt_ms for one in statuses),
+        "pull_tps": sum(one.pull_tps for one in statuses),
+    }
+
+
+def _queue(queue: MessageQueue) -> Row:
+    return {"topic": queue.topic, "broker_name": queue.broker_name, "queue_id": queue.queue_id}
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Add up; None when one is unknown, or when clients say so much that it cannot be right."""
+    known = list(values)
+    total = sum(value for value in known if value is not None)
+    return None if None in known or total not in INT64_RANGE else total
+
+
+def unreadable_lines(reading: LogReading) -> Iterator[Undecodable]:
+    """Yield the lines of which nobody can say when they were written."""
+    for line in reading.undecodable:
+        source = f"log {line.origin.source} {line.origin.file}"
+        yield Undecodable(source, line.position, line.reason, line.text.encode("utf-8", "replace"))

@@ -13,12 +13,13 @@ from typing import TypeVar
 import pyarrow as pa
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
+from offsetguard.collect.broker_rows import broker_stats_rows
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
 from offsetguard.collect.details import items_for, items_of_replica, read_broker_stats, read_running_info
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import RequestLedger
 from offsetguard.collect.replica import Replica, ReplicaLink
+from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_columns
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.client import RocketMQClient

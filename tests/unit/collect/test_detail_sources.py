@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
-from offsetguard.collect.detail_rows import broker_stats_rows, client_answers, client_queue_rows, running_info_columns
+from offsetguard.collect.broker_rows import broker_stats_rows
 from offsetguard.collect.details import IN_FLIGHT, items_for, items_of_replica, read_broker_stats, read_running_info
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.manifest import RequestLedger
 from offsetguard.collect.replica import Answer, Replica, ReplicaLink
+from offsetguard.collect.snapshot_rows import client_answers, client_queue_rows, running_info_columns
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats, StatsSnapshot

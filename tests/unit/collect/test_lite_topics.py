@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
 from offsetguard.collect.group_rows import LiteFigures, lite_figures, lite_lag, offsets_out_of_sight
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.offsets import MessageQueue
@@ -20,15 +20,15 @@ SWITCHED = all_consumer_offsets(
     b'{"offsetTable":{"rmq_sys_REVIVE@CID_RMQ_SYS_REVIVE_GROUP":{0:1},"%LMQ%$a$b@g":{0:1}}}'
 )
 CLASSIC = all_consumer_offsets((BODIES / "43_5.5.1.json").read_bytes())
-STATS = consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes()).queues
+STATS = ConsumeQueues(consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes()).queues)
 
 
-def stats(**lags: int) -> dict[MessageQueue, ConsumeOffsets]:
+def stats(**lags: int) -> ConsumeQueues:
     queues = {
         MessageQueue(f"%LMQ%$chat${name}", "broker-a", 0): ConsumeOffsets(10, 10 - lag, 10, None)
         for name, lag in lags.items()
     }
-    return {**queues, MessageQueue("orders", "broker-a", 0): ConsumeOffsets(99, 0, 0, None)}
+    return ConsumeQueues({**queues, MessageQueue("orders", "broker-a", 0): ConsumeOffsets(99, 0, 0, None)})
 
 
 def test_a_real_group_has_consumed_its_twelve_sessions() -> None:
@@ -45,13 +45,13 @@ def test_the_lag_of_one_of_two_brokers_is_no_lag() -> None:
 
 
 def test_a_lag_that_no_column_holds_is_unknown() -> None:
-    huge = {MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)}
+    huge = ConsumeQueues({MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)})
     assert lite_figures([COMMITTED], {"lite-readers": [huge]})["lite-readers"].lag is None
 
 
 def test_only_light_queues_count_and_none_of_them_less_than_nothing() -> None:
     assert lite_lag(stats(a=3, b=4, c=-5)) == 7
-    assert lite_lag({}) is None
+    assert lite_lag(ConsumeQueues({})) is None
 
 
 def test_groups_without_lite_topics_have_no_figures() -> None:

@@ -14,11 +14,17 @@ import pytest
 from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
 from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, Recognition, pop_retry_topics, recognise
-from offsetguard.collect.pop_figures import COUNTER_SETTLES, ClientTold, PopSources, consumption_of
+from offsetguard.collect.pop_figures import COUNTER_SETTLES, PopSources, consumption_of
 from offsetguard.collect.replica import Answer, Replica
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
-from offsetguard.sources.rocketmq.clients import consumer_connections, consumer_running_info
+from offsetguard.sources.rocketmq.clients import (
+    ConsumerRunningInfo,
+    PopProcessQueueInfo,
+    consumer_connections,
+    consumer_running_info,
+)
 from offsetguard.sources.rocketmq.offset_table import all_consumer_offsets
 from offsetguard_peers.cases.running import for_each, read_cases
 
@@ -71,8 +77,7 @@ def sources_of(case: dict[str, Any], reading: BrokerReading) -> PopSources:
         connections = reading.connections[group]
         assert connections is not None
         for client in connections.connections:
-            waits = sum(queue.wait_ack_count for queue in info.pop_queues.values())
-            running_info[group, client.client_id] = ClientTold(bool(info.pop_queues), waits)
+            running_info[group, client.client_id] = info
     return PopSources(
         running_info=running_info,
         popped=case.get("popped", {}),
@@ -161,8 +166,9 @@ def test_a_client_that_says_what_cannot_be_is_not_believed(said: int) -> None:
     case = {"step": "s5", "clients": {"pop-remote": True}, "retry": {"%RETRY%pop-remote": 0}}
     reading = master_of(case)
     sources = sources_of(case, reading)
-    (client,) = sources.running_info
-    sources = replace(sources, running_info={client: ClientTold(pops=True, wait_ack_count=said)})
+    ((client, _),) = sources.running_info.items()
+    popped = {MessageQueue("tasks", "broker-a", -1): PopProcessQueueInfo(said, None, None)}
+    sources = replace(sources, running_info={client: ConsumerRunningInfo({}, (), {}, pop_queues=popped)})
     told = consumption_of([reading], sources, ["pop-remote"])["pop-remote"]
     assert (told.recognition.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
 
@@ -227,9 +233,9 @@ SIGNS = [
     (replace(V5, message_model="BROADCASTING"), CLASSIC, Evidence.BROADCASTING),
     (replace(V5, client_versions=(409, 407)), CLASSIC, Evidence.OLD_CLIENTS),
     (replace(V5, client_versions=(409, 413)), None, None),
-    (replace(V5, every_client_told=True), CLASSIC, Evidence.RUNNING_INFO),
-    (replace(V5, every_client_told=True, remembered=POP), CLASSIC, Evidence.RUNNING_INFO),
-    (replace(V5, every_client_told=True, pop_statistics=True), POP, Evidence.POP_STATISTICS),
+    (replace(V5, every_client_answered=True), CLASSIC, Evidence.RUNNING_INFO),
+    (replace(V5, every_client_answered=True, remembered=POP), CLASSIC, Evidence.RUNNING_INFO),
+    (replace(V5, every_client_answered=True, pop_statistics=True), POP, Evidence.POP_STATISTICS),
     (replace(V5, remembered=POP), POP, Evidence.REMEMBERED),
     (replace(V5, remembered=CLASSIC), CLASSIC, Evidence.REMEMBERED),
     (replace(V5, remembered=CLASSIC, pop_statistics=True), POP, Evidence.POP_STATISTICS),

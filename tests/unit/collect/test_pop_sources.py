@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
-from offsetguard.collect.group_members import MAX_GROUPS, read_proxy_members
+from offsetguard.collect.group_members import MAX_GROUPS, groups_for_proxies, read_proxy_members
 from offsetguard.collect.manifest import Outcome, RequestLedger
 from offsetguard.collect.pop import Consumption
-from offsetguard.collect.pop_figures import ClientTold, groups_for_proxies, pop_sources
+from offsetguard.collect.pop_figures import pop_sources
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.errors import RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.broker_figures import BrokerStats, StatsSnapshot
@@ -117,7 +117,7 @@ def test_running_info_and_statistics_of_all_replicas_are_used() -> None:
     master.broker_stats[StatsItem("GROUP_CK_NUMS", "orders@billing")] = Answer(None, NOW)
     master.broker_stats[StatsItem("GROUP_GET_NUMS", "orders@shipping")] = Answer(COUNTED, NOW)
     sources = pop_sources([master, slave], {})
-    assert sources.running_info == {("pop-remote", "pr1"): ClientTold(pops=True, wait_ack_count=76)}
+    assert sources.running_info == {("pop-remote", "pr1"): info}
     assert sources.popped == {"pop-simple": True, "billing": False}
 
 

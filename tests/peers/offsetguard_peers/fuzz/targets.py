@@ -17,12 +17,12 @@ from functools import cache, partial
 from pathlib import Path
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
-from offsetguard.collect.broker_rows import broker_rows
-from offsetguard.collect.detail_rows import broker_stats_rows, client_queue_rows, running_info_columns
+from offsetguard.collect.broker_rows import broker_rows, broker_stats_rows
 from offsetguard.collect.landing import table_of
 from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.replica import Answer, Replica
+from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_columns
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import read_index_line, read_meta
