@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from offsetguard.model.page_addresses import DATA_DOCS_PATH, INCIDENTS_PATH, URL_PREFIX
+from offsetguard.model.views import DATA_DOCS_PATH, INCIDENTS_PATH, URL_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

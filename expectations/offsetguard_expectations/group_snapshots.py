@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from offsetguard.model.rebalance_lock import LOCK_INTERVALS_PER_LIFE
+from offsetguard.model.rocketmq import LOCK_INTERVALS_PER_LIFE
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import GROUP_SNAPSHOTS
 from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown

@@ -28,8 +28,7 @@ from sqlalchemy import Engine
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
-from offsetguard.model.intervals import Interval
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.logs.log_files import LogFile, identity_of, look_at, matching_paths
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.store.locks import only_publisher

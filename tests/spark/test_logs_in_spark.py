@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import zone_of
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, moves_from
 from offsetguard.sources.logs.events import read_records as outcomes_of
 from offsetguard.sources.logs.log_stream import LogStream

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import zone_of
 
 
 class Language(StrEnum):

@@ -14,7 +14,7 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import zone_of
 from offsetguard.sources.logs.events import LogEvent, Unreadable, read_records
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.matching import PATTERNS

@@ -20,10 +20,9 @@ from offsetguard.config.yaml_lines import Path
 from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
 from offsetguard.model.incident import Evidence, Incident, Subject
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.model.notification import Mute
 from offsetguard.model.silence import Silence
-from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
 
 _SPANS = ("group_wait_ms", "group_interval_ms", "repeat_interval_ms", "send_resolved", "digest_above")

@@ -22,7 +22,7 @@ from offsetguard.model.errors import (
     RocketMQError,
     UndecodableResponse,
 )
-from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.fact_records import CollectionGap, UnseenBrokerFacts
 from offsetguard.sources.logs.log_files import LogCursor
 
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line

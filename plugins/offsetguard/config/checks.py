@@ -20,8 +20,7 @@ from offsetguard.config.groups import fields_set as policy_fields_set
 from offsetguard.config.routes import RECEIVER_LISTS, QuietHours, RouteEntry, quiet_hours
 from offsetguard.config.routes import fields_set as route_fields_set
 from offsetguard.config.yaml_lines import Path
-from offsetguard.model.intervals import moment_in
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import moment_in, zone_of
 from offsetguard.model.verdicts import Severity
 
 WEBHOOKS_CANNOT = (

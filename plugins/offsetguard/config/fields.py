@@ -18,8 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, St
 from pydantic_core import PydanticCustomError
 
 from offsetguard.model.errors import ConfigError
-from offsetguard.model.intervals import NOT_A_MOMENT, local_moment
-from offsetguard.model.time_zones import NOT_A_TIME_ZONE, zone_of
+from offsetguard.model.intervals import NOT_A_MOMENT, NOT_A_TIME_ZONE, local_moment, zone_of
 
 
 class Section(BaseModel):

@@ -29,9 +29,8 @@ from offsetguard.config.fields import (
     WebUrl,
     matches,
 )
-from offsetguard.model.intervals import moment_in
+from offsetguard.model.intervals import moment_in, zone_of
 from offsetguard.model.notification import Channel, Receiver
-from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
 
 

@@ -18,10 +18,9 @@ from offsetguard.config.routes import Route
 from offsetguard.decide.incidents.muting import Inhibitors, can_mute, maintenance_mute, quiet_mute, silence_mute
 from offsetguard.decide.incidents.timing import NEVER_NOTIFIED, Step, level_due, steps
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, worst_first
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement, Silence
-from offsetguard.model.time_zones import zone_of
 
 _ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})
 

@@ -19,10 +19,11 @@ from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import GroupKey
-from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE, data_docs_url, incident_url
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
 from offsetguard.model.views import (
+    ACKNOWLEDGE,
+    SILENCE,
     DigestSection,
     DigestView,
     FigureView,
@@ -30,6 +31,8 @@ from offsetguard.model.views import (
     MessageView,
     NotificationReason,
     QueueView,
+    data_docs_url,
+    incident_url,
 )
 
 QUEUES_SHOWN = 20

@@ -30,8 +30,7 @@ from offsetguard.decide.incidents.timing import (
 from offsetguard.decide.message_views import digest
 from offsetguard.decide.notifications import KnownIncidents, Notification, Writer
 from offsetguard.decide.outlooks import Outlooks
-from offsetguard.model.digests import digest_of
-from offsetguard.model.incident import Incident, IncidentEvent
+from offsetguard.model.incident import Incident, IncidentEvent, digest_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident, Receiver
 from offsetguard.model.verdicts import Severity

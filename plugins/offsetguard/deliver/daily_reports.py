@@ -20,12 +20,9 @@ from offsetguard.catalogue.text import Locale
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.judge.registry import rule_title
-from offsetguard.model.digests import digest_of
-from offsetguard.model.incident import Incident
-from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.incident import Incident, digest_of
+from offsetguard.model.intervals import INTERVAL_LENGTH, zone_of
 from offsetguard.model.notification import Channel
-from offsetguard.model.page_addresses import incident_url
-from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     CLUSTERS_LISTED,
@@ -35,6 +32,7 @@ from offsetguard.model.views import (
     DataQuality,
     ForecastQuality,
     ReportedIncident,
+    incident_url,
 )
 from offsetguard.store import day_figures, outbox
 from offsetguard.store.database import reading, serialize, writing

@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from offsetguard.facts.traffic_baselines import unfold
-from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.remembered import Absences, BrokerMark
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.columns import ClientSummary

@@ -14,8 +14,7 @@ from offsetguard.facts.traffic_baselines import (
     hour_containing,
     hour_of_week,
 )
-from offsetguard.model.log_kinds import SILENCE
-from offsetguard.model.rebalance_lock import LOCK_SILENCE
+from offsetguard.model.rocketmq import LOCK_SILENCE, SILENCE
 from offsetguard.tables.queue_state import MISSED_PARTS, WINDOW
 
 KEPT_FOR = timedelta(hours=24)  # a queue without samples

@@ -26,7 +26,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.queries import FactQueries, Moment, MomentQueries
 from offsetguard.facts.snapshot_facts import facts_from_snapshot, rows_of
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.model.known_figures import growth, milliseconds_between, per_second, sum_of_known
+from offsetguard.model.offsets import growth, milliseconds_between, per_second, sum_of_known
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Table
 from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts

@@ -22,7 +22,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.sampled_rounds import facts_of_moments
 from offsetguard.judge.registry import judge, worst_first
 from offsetguard.judge.rule import Finding
-from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.verdicts import CannotTell
 from offsetguard.sources.bundle.layout import INDEX

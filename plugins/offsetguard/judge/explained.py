@@ -13,8 +13,7 @@ from offsetguard.facts.queue_fold import windows_of
 from offsetguard.facts.time_lag import CurvePlace, TimeLag, producer_curve, time_lags
 from offsetguard.judge.windows.rules import QueueContext
 from offsetguard.judge.windows.windows import GivenWindow, judge_windows
-from offsetguard.model.known_figures import epoch_ms
-from offsetguard.model.offsets import QueueOffsets
+from offsetguard.model.offsets import QueueOffsets, epoch_ms
 from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.tables.queue_state import QueueState, Sample
 

@@ -5,15 +5,21 @@ It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals h
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from offsetguard.model.digests import digest_of
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
+
+
+def digest_of(*parts: str | None) -> str:
+    """Return 64 hexadecimal digits; a missing part is not the empty one, and no two lists of parts run together."""
+    text = "\x1f".join("\x00" if part is None else part for part in parts)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,12 +1,14 @@
-"""Intervals, which everything belongs to, and moments as people write them.
+"""Intervals, which everything belongs to, and moments and time zones as people write them.
 
-Moments as people write them: `2026-11-22T01:30:00+08:00`, `2026-11-22 01:30`, `2026-11-22`.
+Moments: `2026-11-22T01:30:00+08:00`, `2026-11-22 01:30`, `2026-11-22`. Zones: `+08:00`, `UTC`, `Asia/Shanghai`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from offsetguard.model.errors import ConfigError
 
@@ -58,3 +60,20 @@ def moment_in(text: str, zone: tzinfo) -> datetime:
     """Return the moment that a text means to a reader in `zone`, aware; raises ConfigError."""
     moment = local_moment(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+
+
+NOT_A_TIME_ZONE = "is not a time zone: write '+08:00' (in quotes), UTC, or a name such as Asia/Shanghai"
+_OFFSET = re.compile(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])")
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the zone that a name means; raises ConfigError where there is none such on this machine."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        sign, hours, minutes = offset.groups()
+        length = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(-length if sign == "-" else length)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(f"{name!r} {NOT_A_TIME_ZONE}") from error

@@ -7,10 +7,11 @@ A position that is not known is None, never 0, and every figure made from it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 MASTER_ID = 0  # broker id of a master; slaves have others
 
@@ -94,3 +95,37 @@ def _difference(high: int | None, low: int | None) -> int | None:
 def offsets_of(row: Mapping[str, Any]) -> QueueOffsets:
     """Return the four offsets of a `queue_snapshots` row."""
     return QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"])
+
+
+Number = TypeVar("Number", int, float)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def sum_of_known(values: Iterable[Number | None]) -> Number | None:
+    """Sum over the values that are known; None when none is (as SQL's SUM)."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def epoch_ms(moment: datetime | None) -> int | None:
+    """Return whole milliseconds since 1970, rounded down (as Spark's unix_millis)."""
+    return None if moment is None else (moment - _EPOCH) // _MILLISECOND
+
+
+def milliseconds_between(earlier: datetime | None, later: datetime | None) -> int | None:
+    """Return the time from one moment to another in whole ms; None when one is unknown."""
+    start, end = epoch_ms(earlier), epoch_ms(later)
+    return None if start is None or end is None else end - start
+
+
+def growth(now: int | None, before: int | None) -> int | None:
+    """Return by how much a counter grew; None when a side is unknown or it went back (recreated)."""
+    return None if now is None or before is None or now < before else now - before
+
+
+def per_second(grown: int | None, since_ms: int | None) -> float | None:
+    """Return a growth per second; None when it is unknown or no time has passed."""
+    if grown is None or since_ms is None or since_ms <= 0:
+        return None
+    return float(grown) * 1000.0 / float(since_ms)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, model_validator
 
@@ -326,3 +327,20 @@ _ANY_VIEW: TypeAdapter[AnyView] = TypeAdapter(AnyView)
 def read_view(text: str) -> AnyView:
     """Return the view that a row keeps; raises pydantic.ValidationError when another version wrote it."""
     return _ANY_VIEW.validate_json(text)
+
+
+# where our pages are served below Airflow's own address: the plugin mounts them there, messages link there
+URL_PREFIX = "/offsetguard"
+DATA_DOCS_PATH = "/data-docs"  # below URL_PREFIX
+INCIDENTS_PATH = "/incidents"  # below URL_PREFIX
+ACKNOWLEDGE, SILENCE = "acknowledge", "silence"  # ids of the forms on an incident's page
+
+
+def data_docs_url(page_url: str, cluster: str) -> str:
+    """Return the address of a cluster's Data Docs; `page_url`: Airflow's own, as `delivery.page_url` has it."""
+    return f"{page_url.rstrip('/')}{URL_PREFIX}{DATA_DOCS_PATH}/{quote(cluster, safe='')}/index.html"
+
+
+def incident_url(page_url: str, incident_id: str) -> str:
+    """Return the address of an incident's page, with its forms `#acknowledge` and `#silence`."""
+    return f"{page_url.rstrip('/')}{URL_PREFIX}{INCIDENTS_PATH}/{quote(incident_id, safe='')}"

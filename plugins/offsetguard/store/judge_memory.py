@@ -15,10 +15,10 @@ from datetime import UTC, datetime, time, timedelta
 from sqlalchemy import Engine, delete, func, select
 from sqlalchemy.orm import Session
 
+from offsetguard.model.fact_records import Absences, BrokerMark
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.model.remembered import Absences, BrokerMark
 from offsetguard.store.columns import NAME_LIMIT, count_changed, record_of, values_of
 from offsetguard.store.database import reading
 from offsetguard.store.models import AbsenceRow, BrokerMarkRow, ForecastRow, ForecastScoresRow

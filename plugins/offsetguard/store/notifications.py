@@ -18,8 +18,7 @@ from typing import Any
 from sqlalchemy import Engine, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from offsetguard.model.digests import digest_of
-from offsetguard.model.incident import Incident
+from offsetguard.model.incident import Incident, digest_of
 from offsetguard.model.notification import (
     Channel,
     GroupKey,

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.model.page_addresses import DATA_DOCS_PATH, INCIDENTS_PATH
+from offsetguard.model.views import DATA_DOCS_PATH, INCIDENTS_PATH
 from offsetguard_airflow.page.files import CONTENT_TYPES, find_file, index_page
 from offsetguard_airflow.page.headers import PAGE_HEADERS
 from offsetguard_airflow.page.incidents import incident_routes

@@ -22,8 +22,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless_view
 from offsetguard.model.errors import SilenceError, StoreError
-from offsetguard.model.page_addresses import ACKNOWLEDGE, SILENCE
 from offsetguard.model.silence import Matchers, Silence, literal
+from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_migrated, reading, writing

@@ -14,8 +14,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.model.intervals import Interval
-from offsetguard.model.known_figures import sum_of_known
-from offsetguard.model.offsets import offsets_of
+from offsetguard.model.offsets import offsets_of, sum_of_known
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import together

@@ -9,7 +9,7 @@ import pytest
 from offsetguard.decide.incidents.lifecycle import advance
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
-from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.verdicts import CannotTell
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.judging.records import after, facts, finding, interval, opened, row, twice

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from offsetguard.config.routes import DAYS, Maintenance, QuietHours
 from offsetguard.decide.incidents.muting import maintenance_mute, quiet_mute, quiet_until
+from offsetguard.model.intervals import zone_of
 from offsetguard.model.notification import MuteReason
-from offsetguard.model.time_zones import zone_of
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.judging.records import an_incident

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from offsetguard.model.intervals import Interval
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, parse_records
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard.tables.log_facts import LockWaitFacts

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.facts import texts
-from offsetguard.model import log_kinds
-from offsetguard.model.log_kinds import SILENCE
+from offsetguard.model import rocketmq
+from offsetguard.model.rocketmq import SILENCE
 from offsetguard.tables import LOG_EVENTS, LOG_LINE_FACTS
 from offsetguard.tables.log_facts import LogLineFacts
 from offsetguard_peers.facts import log_cases as log_fact_cases
@@ -62,10 +62,10 @@ def test_a_line_whose_fields_cannot_be_read_names_nothing_and_stops_nobody() -> 
 
 def test_every_kind_that_a_rule_looks_for_is_counted() -> None:
     kinds = {
-        log_kinds.FILE_NOT_WRITTEN,
-        *log_kinds.REBALANCE_NOISE,
-        *log_kinds.MEMBERSHIP,
-        *log_kinds.RESETS,
-        *log_kinds.FLOW_CONTROL,
+        rocketmq.FILE_NOT_WRITTEN,
+        *rocketmq.REBALANCE_NOISE,
+        *rocketmq.MEMBERSHIP,
+        *rocketmq.RESETS,
+        *rocketmq.FLOW_CONTROL,
     }
     assert not {kind for kind in kinds if f"'{kind}'" not in texts.spark_text(LOG_LINE_FACTS.name)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import zone_of
 from offsetguard.sources.logs.events import Direction, LogEvent, LogOrigin, Skipped, direction, moves_from, read_records
 from offsetguard.tables import OFFSET_MOVES
 

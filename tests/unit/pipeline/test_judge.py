@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
-from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import incidents, outbox

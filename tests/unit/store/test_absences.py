@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from sqlalchemy import Engine
 
-from offsetguard.model.remembered import Absences
+from offsetguard.model.fact_records import Absences
 from offsetguard.store import judge_memory
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judge_memory import KEPT_FOR

@@ -27,8 +27,7 @@ from enum import StrEnum
 from offsetguard.decide.incidents.visibility import GroupRows, Unanswered, resolution, unseen_because
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rule import Finding, Rule
-from offsetguard.model.digests import digest_of
-from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.incident import Evidence, Incident, Subject, digest_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell, Figure
 

@@ -14,7 +14,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import master_boots
 from offsetguard.judge.windows.pace import paces
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.rebalance_lock import LOCK_SILENCE, REBALANCE_INTERVAL_MS
+from offsetguard.model.rocketmq import LOCK_SILENCE, REBALANCE_INTERVAL_MS
 from offsetguard.model.verdicts import CannotTell, QueueEvidence
 from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard.tables.queue_state import QueueState

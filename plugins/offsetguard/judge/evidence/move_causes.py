@@ -30,8 +30,8 @@ from offsetguard.judge.evidence.lookups import (
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.pace import paces
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.model.log_kinds import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.rocketmq import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.log_facts import LogLineFacts
 from offsetguard.tables.queue_state import QueueState

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import master_boots
 from offsetguard.judge.evidence.move_causes import membership_changes
-from offsetguard.model.log_kinds import NOT_IN_MEMBERS, REBALANCE_NOISE, SILENCE
+from offsetguard.model.rocketmq import NOT_IN_MEMBERS, REBALANCE_NOISE, SILENCE
 from offsetguard.tables.log_facts import LogLineFacts
 
 REBALANCE_ROUNDS = timedelta(seconds=40)

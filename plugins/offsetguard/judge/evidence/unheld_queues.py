@@ -10,7 +10,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import POP, brokers_of
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
+from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 from offsetguard.model.verdicts import Figure, QueueEvidence
 from offsetguard.tables.group_facts import GroupFacts
 

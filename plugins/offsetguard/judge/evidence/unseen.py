@@ -14,7 +14,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import message_models
 from offsetguard.judge.evidence.move_causes import BROADCASTING
 from offsetguard.judge.rule import Rule
-from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.verdicts import CannotTell
 
 # Who is stopped and started in order is back within half a minute. A name server strikes a broker out when its old

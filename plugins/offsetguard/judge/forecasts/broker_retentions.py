@@ -12,10 +12,9 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Cleaner, run_ahead
 from offsetguard.judge.forecasts.byte_curve import ByteCurve, WriteRates
 from offsetguard.judge.forecasts.delete_hours import delete_hours
-from offsetguard.model.known_figures import epoch_ms
-from offsetguard.model.offsets import MASTER_ID
-from offsetguard.model.remembered import BrokerMark
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.fact_records import BrokerMark
+from offsetguard.model.intervals import zone_of
+from offsetguard.model.offsets import MASTER_ID, epoch_ms
 from offsetguard.tables.broker_facts import BrokerFacts
 
 DEFAULT_FILE_BYTES = 1 << 30  # mappedFileSizeCommitLog

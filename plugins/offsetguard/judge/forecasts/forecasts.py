@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.windows.pace import place, speeds
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast
-from offsetguard.model.known_figures import epoch_ms
+from offsetguard.model.offsets import epoch_ms
 from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.tables.queue_state import QueueState
 

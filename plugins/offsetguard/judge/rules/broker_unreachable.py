@@ -19,7 +19,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons, unanswered
 from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
-from offsetguard.model.gaps import UnseenBrokerFacts
+from offsetguard.model.fact_records import UnseenBrokerFacts
 
 _DO_NEXT = (
     "See whether the broker process runs and whether this host reaches its address; then "

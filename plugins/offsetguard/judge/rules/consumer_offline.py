@@ -34,7 +34,7 @@ from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import GRACE
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Mutes, Rule, Scope, Severity, State, Texts
 from offsetguard.judge.windows.figures import EVENLY
-from offsetguard.model.remembered import Absences
+from offsetguard.model.fact_records import Absences
 
 _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "

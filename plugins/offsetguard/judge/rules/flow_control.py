@@ -19,8 +19,8 @@ from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.window_progress import moves
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
-from offsetguard.model.log_kinds import FLOW_CONTROL, SILENCE
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.rocketmq import FLOW_CONTROL, SILENCE
 from offsetguard.tables.log_facts import LogLineFacts
 
 _SLOW = "it is slow, not stalled, and its memory stays bounded."

@@ -33,7 +33,7 @@ from offsetguard.judge.evidence.lock_holders import (
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
 from offsetguard.judge.evidence.unheld_queues import unheld_queues
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
-from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
+from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
 

@@ -21,7 +21,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import POP, Holder, brokers_of, evidence_of, holder_of, waits_for_messages
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
-from offsetguard.model.rebalance_lock import LOCK_INTERVALS_PER_LIFE
+from offsetguard.model.rocketmq import LOCK_INTERVALS_PER_LIFE
 from offsetguard.tables.group_facts import GroupFacts
 
 _BOTH = (

@@ -33,7 +33,7 @@ from offsetguard.judge.evidence.lock_holders import (
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.unheld_queues import UnheldQueues, unheld_queues
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
-from offsetguard.model.rebalance_lock import REBALANCE_INTERVAL_MS
+from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 from offsetguard.tables.log_facts import LockWaitFacts
 
 _QUEUES = "{queue_count} queue{queue_count:plural} of {on_brokers}"

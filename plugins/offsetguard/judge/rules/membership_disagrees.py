@@ -25,7 +25,7 @@ from offsetguard.judge.evidence.rebalance_spells import (
     line_figures,
 )
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
-from offsetguard.model.log_kinds import NOT_IN_MEMBERS
+from offsetguard.model.rocketmq import NOT_IN_MEMBERS
 from offsetguard.tables.group_facts import GroupFacts
 
 _STABLE = "although no client came or went since {changed_at:moment}"

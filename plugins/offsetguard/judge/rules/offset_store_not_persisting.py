@@ -20,7 +20,7 @@ from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, cau
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
-from offsetguard.model.log_kinds import FILE_NOT_WRITTEN
+from offsetguard.model.rocketmq import FILE_NOT_WRITTEN
 from offsetguard.tables.log_facts import LogLineFacts
 
 _LOOPED = (

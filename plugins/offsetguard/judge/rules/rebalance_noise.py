@@ -18,7 +18,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import group_noise, line_figures
 from offsetguard.judge.evidence.unseen import is_log_read
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
-from offsetguard.model.log_kinds import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
+from offsetguard.model.rocketmq import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 
 _NORMAL = (
     "{line_count:messages} log line{line_count:plural} about consumer group {consumer_group} between "

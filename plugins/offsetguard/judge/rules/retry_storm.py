@@ -20,7 +20,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.model.known_figures import sum_of_known
+from offsetguard.model.offsets import sum_of_known
 
 LEAST_RETRY_TPS = 5.0
 LEAST_SHARE = 0.1  # of what is consumed

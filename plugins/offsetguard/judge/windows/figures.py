@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from offsetguard.config import WindowPolicy
 from offsetguard.facts.time_lag import CurvePlace, time_lags
-from offsetguard.model.known_figures import epoch_ms
-from offsetguard.model.offsets import QueueOffsets
+from offsetguard.model.offsets import QueueOffsets, epoch_ms
 from offsetguard.tables.queue_state import QueueState, curve
 from offsetguard.tables.state import Point
 

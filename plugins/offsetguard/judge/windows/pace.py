@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from offsetguard.model.known_figures import epoch_ms
+from offsetguard.model.offsets import epoch_ms
 from offsetguard.tables.queue_state import QueueState, consume_tps
 
 _MS = timedelta(milliseconds=1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from offsetguard.config import LogSource
-from offsetguard.model import time_zones
+from offsetguard.model import intervals
 from offsetguard.model.errors import BundleError, ConfigError
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
@@ -64,7 +64,7 @@ class LogReplay:
 def zone_of(name: str) -> tzinfo:
     """Return the zone of `+08:00` or of a name; raises BundleError for one that does not exist."""
     try:
-        return time_zones.zone_of(name)
+        return intervals.zone_of(name)
     except ConfigError as error:
         raise BundleError(f"log_time_zone: there is no time zone {name!r}; write for example +08:00") from error
 

@@ -20,7 +20,7 @@ from datetime import tzinfo
 
 from offsetguard.config import LogSource
 from offsetguard.model.errors import ConfigError
-from offsetguard.model.time_zones import zone_of
+from offsetguard.model.intervals import zone_of
 from offsetguard.sources.logs.events import LogEvent, Unreadable
 from offsetguard.sources.logs.file_reading import FilePart, Share, new_cursor
 from offsetguard.sources.logs.log_files import Family, LogCursor, LogFile, Placement, family_of, identity_of, place

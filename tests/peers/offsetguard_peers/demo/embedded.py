@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard.model.page_addresses import DATA_DOCS_PATH, URL_PREFIX
+from offsetguard.model.views import DATA_DOCS_PATH, URL_PREFIX
 from offsetguard_peers.airflow.api import FINISHED
 from offsetguard_peers.airflow.standalone import AirflowFailed
 from offsetguard_peers.demo import groups

@@ -30,7 +30,7 @@ from offsetguard.config import Config
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.decide.planning import PlannedMessage
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.model.gaps import CollectionGap
+from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.silence import Matchers, Silence

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from offsetguard.model.page_addresses import data_docs_url
+from offsetguard.model.views import data_docs_url
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.demo.embedded import PASSWORD
 from offsetguard_peers.pictures.chromium import log_in, open_page

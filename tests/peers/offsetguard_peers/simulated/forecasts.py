@@ -22,9 +22,9 @@ from offsetguard.config import Config, WindowPolicy
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
+from offsetguard.model.fact_records import BrokerMark
 from offsetguard.model.forecast import FURTHEST_MS, Forecast
 from offsetguard.model.intervals import Interval
-from offsetguard.model.remembered import BrokerMark
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.facts.answers import Row, stepped

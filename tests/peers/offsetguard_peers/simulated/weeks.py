@@ -20,9 +20,9 @@ from offsetguard.collect.snapshot_moves import EARLIER_COLUMNS, NOW_COLUMNS, sna
 from offsetguard.config.groups import Judgement
 from offsetguard.facts.interval import IntervalFacts, TrafficHour, queue_facts_of
 from offsetguard.facts.queries import FactQueries, Moment, MomentQueries, Tables
-from offsetguard.model.gaps import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.fact_records import CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
-from offsetguard.model.known_figures import sum_of_known
+from offsetguard.model.offsets import sum_of_known
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES, QUEUE_FACTS, QUEUE_SNAPSHOTS
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.columns import LagCounts, LagTimes

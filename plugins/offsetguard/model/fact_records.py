@@ -1,9 +1,9 @@
-"""What was not seen."""
+"""Records that a judgement reads beside the tables: what was not seen, and what is remembered of earlier days."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +31,24 @@ class UnseenBrokerFacts:
     consumer_groups: tuple[str, ...] = ()  # the first ones by name
     consumer_group_count: int | None = None  # all of them; None: not known
     broker_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMark:
+    """How far a master's commit log reached at a moment of the last days: about one an hour (`store.judge_memory`)."""
+
+    broker_name: str
+    at: datetime
+    commit_log_min_offset: int
+    commit_log_max_offset: int
+    earliest_message_at: datetime | None
+    disk_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Absences:
+    """How often and how long no client of a consumer group was online in the last days (`store.judge_memory`)."""
+
+    began_at: tuple[datetime, ...]  # starts of those that ended, oldest first
+    longest: timedelta  # of these
+    away_since: datetime | None = None  # start of the one that goes on
