@@ -39,12 +39,6 @@ class Part:
     minutes: str  # about, on two idle cores
     commands: tuple[Command, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    needs: str | None = None  # a folder without which there is no such part yet
-
-    @property
-    def exists(self) -> bool:
-        """Whether this checkout has what the part runs."""
-        return self.needs is None or (ROOT / self.needs).exists()
 
 
 def tests(*arguments: str) -> Command:
@@ -126,9 +120,7 @@ PARTS = (
         "all parts as containers: built, killed, restarted",
         "24",
         (tests("tests/compose", "-m", "compose"),),
-        needs="tests/compose",
     ),
-    Part("audit", "known defects of what we depend on", "1", (("tools/audit.sh",),), needs="tools/audit.sh"),
 )
 
 
@@ -198,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="name the parts and run none")
     parser.add_argument("--left-out", action="store_true", help="say what `make test` leaves out")
     options = parser.parse_args(arguments)
-    there = {part.name: part for part in PARTS if part.exists}
+    there = {part.name: part for part in PARTS}
     if options.list or options.left_out:
         if options.left_out:
             print("make test left out what is slow. `make test-all` has it, or one part: make test-all PART=NAME")

@@ -14,6 +14,7 @@ from offsetguard.model import rocketmq
 from offsetguard.model.rocketmq import SILENCE
 from offsetguard.tables import LOG_EVENTS, LOG_LINE_FACTS
 from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard_peers.cases.rules import log_line
 from offsetguard_peers.facts import log_cases as log_fact_cases
 from offsetguard_peers.facts.answers import answers
 
@@ -25,7 +26,7 @@ def log_lines(rows: list[Any]) -> list[LogLineFacts]:
 @pytest.mark.parametrize("case", log_fact_cases.cases("log_lines"), ids=lambda case: case["why"])
 def test_lines_are_counted_as_the_case_says(case: dict[str, Any]) -> None:
     rows = [log_fact_cases.group_line(at, line) for at, line in enumerate(case["lines"])]
-    expected = [log_fact_cases.line_count(given) for given in case["facts"]]
+    expected = [log_line({"consumer_group": "billing", **given}) for given in case["facts"]]
     assert log_lines(rows) == sorted(expected, key=repr)
 
 

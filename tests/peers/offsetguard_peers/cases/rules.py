@@ -56,24 +56,24 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         queues=tuple(_queue(entry) for entry in given.get("queues", ())),
         groups=tuple(_group(entry) for entry in given.get("groups", ())),
         offset_moves=tuple(_move(entry) for entry in given.get("offset_moves", ())),
-        gaps=tuple(_record(CollectionGap, entry) for entry in given.get("gaps", ())),
+        gaps=tuple(record(CollectionGap, entry) for entry in given.get("gaps", ())),
         unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
         **{name: given[name] for name in _AS_GIVEN if name in given},
-        topics=tuple(_record(TopicFacts, entry) for entry in given.get("topics", ())),
-        brokers=tuple(_record(BrokerFacts, entry) for entry in given.get("brokers", ())),
-        broker_marks=tuple(_record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
-        cluster_facts=_record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
-        lock_waits=tuple(_record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
-        unseen_brokers=tuple(_record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
-        traffic_hours=tuple(_record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
-        subscriptions=tuple(_record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
+        topics=tuple(record(TopicFacts, entry) for entry in given.get("topics", ())),
+        brokers=tuple(record(BrokerFacts, entry) for entry in given.get("brokers", ())),
+        broker_marks=tuple(record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
+        cluster_facts=record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
+        lock_waits=tuple(record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
+        unseen_brokers=tuple(record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
+        traffic_hours=tuple(record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
+        subscriptions=tuple(record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),
         absences={name: _absences(entry) for name, entry in given.get("absences", {}).items()},
-        online_groups=tuple(_record(OnlineGroupFacts, entry) for entry in given.get("online_groups", ())),
-        log_lines=tuple(_log_line(entry) for entry in given.get("log_lines", ())),
+        online_groups=tuple(record(OnlineGroupFacts, entry) for entry in given.get("online_groups", ())),
+        log_lines=tuple(log_line(entry) for entry in given.get("log_lines", ())),
     )
 
 
-def _record(kind: type, entry: dict[str, Any]) -> Any:
+def record(kind: type, entry: dict[str, Any]) -> Any:
     """Build a typed record by its field names: `x_s_ago` gives x_at, a list a tuple; the rest stays as it is."""
     return kind(**{**UNSAID.get(kind, {}), **dict(_field(*item) for item in entry.items())})
 
@@ -94,11 +94,11 @@ def _absences(entry: dict[str, Any]) -> Absences:
     return Absences(tuple(began), timedelta(minutes=entry["longest_min"]), away)
 
 
-def _log_line(entry: dict[str, Any]) -> LogLineFacts:
+def log_line(entry: dict[str, Any]) -> LogLineFacts:
     """Build lines of one kind; `lines` and `spell` are [count, seconds ago of the first, and of the last]."""
     count, first, last = entry["lines"]
     spell_count, spell_first = entry.get("spell", (count, first))
-    return _record(  # type: ignore[no-any-return]
+    return record(  # type: ignore[no-any-return]
         LogLineFacts,
         {
             "topic": None,

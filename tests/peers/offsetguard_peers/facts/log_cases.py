@@ -14,7 +14,8 @@ import yaml
 
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOG_EVENTS, Table
-from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
+from offsetguard.tables.log_facts import LockWaitFacts, SubscriptionFacts
+from offsetguard_peers.cases.rules import record
 
 Row = dict[str, Any]
 
@@ -80,22 +81,20 @@ def lock_wait(given: dict[str, Any], consumer_group: str = "billing") -> LockWai
     """Return the fact of one entry under `waits`."""
     count, first, last = given["refused"]
     ended, how, who = given.get("ended", (None, None, None))
-    return LockWaitFacts(
-        consumer_group=consumer_group,
-        topic="orders",
-        broker_name="broker-a",
-        queue_id=0,
-        holder_client_id=given.get("holder"),
-        waiter_client_id=given.get("waiter"),
-        told_by=given.get("told_by", "broker"),
-        refusal_count=count,
-        first_refused_at=before_the_end(first),
-        last_refused_at=before_the_end(last),
-        ended_at=None if ended is None else before_the_end(ended),
-        ended_by=how,
-        next_holder_client_id=who,
-        waited_ms=given["waited_s"] * 1000,
-    )
+    entry = {
+        "consumer_group": consumer_group,
+        "holder_client_id": given.get("holder"),
+        "waiter_client_id": given.get("waiter"),
+        "told_by": given.get("told_by", "broker"),
+        "refusal_count": count,
+        "first_refused_s_ago": first,
+        "last_refused_s_ago": last,
+        "ended_by": how,
+        "next_holder_client_id": who,
+        "waited_ms": given["waited_s"] * 1000,
+    }
+    found: LockWaitFacts = record(LockWaitFacts, entry | ({} if ended is None else {"ended_s_ago": ended}))
+    return found
 
 
 HOLDERS = {
@@ -133,27 +132,6 @@ def group_line(number: int, line: list[Any]) -> Row:
     seconds, kind, group, fields, *more = line
     return event_row(
         kind, seconds, fields, **{"position": number, "consumer_group": group, **(more[0] if more else {})}
-    )
-
-
-def line_count(given: dict[str, Any]) -> LogLineFacts:
-    """Return the fact of one entry under `facts`."""
-    count, first, last = given["lines"]
-    spell_count, spell_first = given.get("spell", (count, first))
-    return LogLineFacts(
-        consumer_group=given.get("group", "billing"),
-        topic=given.get("topic"),
-        kind=given["kind"],
-        source=given.get("source", "broker-a-0"),
-        broker_name=given.get("broker_name", "broker-a"),
-        queue_id=given.get("queue_id"),
-        line_count=count,
-        first_at=before_the_end(first),
-        last_at=before_the_end(last),
-        spell_line_count=spell_count,
-        spell_first_at=before_the_end(spell_first),
-        client_ids=tuple(given.get("client_ids", ())),
-        newest_fields_json=json.dumps(given.get("fields", {})),
     )
 
 
@@ -200,10 +178,9 @@ def subscription_fact(given: dict[str, Any] | None, consumer_group: str = "billi
     """Return the fact of an entry `fact`."""
     if given is None:
         return None
-    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    times = {name: fields.pop(f"{name}_s_ago", None) for name in ("first_changed", "last_changed")}
-    at: dict[str, Any] = {f"{name}_at": None if ago is None else before_the_end(ago) for name, ago in times.items()}
-    return SubscriptionFacts(consumer_group=consumer_group, topic="orders", **fields, **at)
+    said = {name: value for name, value in given.items() if value is not None}
+    found: SubscriptionFacts = record(SubscriptionFacts, {"consumer_group": consumer_group, **said})
+    return found
 
 
 def _row(table: Table, given: Row) -> Row:

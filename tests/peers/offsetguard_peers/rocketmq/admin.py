@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
@@ -17,6 +16,7 @@ from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 from offsetguard_peers.rocketmq.extra_requests import QueryConsumerOffset
 from offsetguard_peers.rocketmq.jvm import class_path, java_command
 from offsetguard_peers.rocketmq.requests import AnswerT, ChangingCode, ask, change, create_account
+from offsetguard_peers.waiting import wait_until
 
 LISTED_WITHIN_S = 180.0  # about a tenth of a second
 
@@ -133,15 +133,14 @@ class Admin:
         ]
 
     def _wait_for_route(self, topic: str, broker_names: set[str]) -> None:
-        deadline = time.monotonic() + LISTED_WITHIN_S
-        while time.monotonic() < deadline:
+        def is_listed() -> bool:
             with suppress(BrokerRefused):
                 route = self.read(self._cluster.namesrv, GetRouteInfoByTopic(topic))
-                if broker_names <= {queue.broker_name for queue in route.queues}:
-                    return
-            time.sleep(0.1)
-        msg = f"topic {topic} did not reach the name server {self._cluster.namesrv} within {LISTED_WITHIN_S:.0f} s"
-        raise TimeoutError(msg)
+                return broker_names <= {queue.broker_name for queue in route.queues}
+            return False
+
+        what = f"the name server {self._cluster.namesrv} to know the topic {topic}"
+        wait_until(is_listed, what, timeout_s=LISTED_WITHIN_S)
 
 
 # Enough for the largest listings; the distribution takes 1 GB from the start.

@@ -23,6 +23,7 @@ from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 from offsetguard_peers.rocketmq.jvm import java_command, programs_class_path
+from offsetguard_peers.waiting import wait_until
 
 CLIENT_MEMORY = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 STARTED_WITHIN_S = 180.0  # 1 to 3 s on an idle machine
@@ -275,14 +276,14 @@ def _wait_until_readable(cluster: RocketMQCluster, topic: str, ends: Mapping[str
     A broker that was killed meanwhile shows nothing, and nothing is expected of it.
     """
     admin = Admin(cluster, signed=signed)
-    deadline = time.monotonic() + DONE_WITHIN_S
     for name, end in ends.items():
         broker_name, _, queue_id = name.partition("/")
-        while not _is_readable(admin, topic, cluster.broker(broker_name), int(queue_id), end):
-            if time.monotonic() > deadline:
-                msg = f"{topic} {name} did not show offset {end - 1} within {DONE_WITHIN_S:.0f} s"
-                raise TimeoutError(msg)
-            time.sleep(0.02)
+        broker = cluster.broker(broker_name)
+        wait_until(
+            lambda: _is_readable(admin, topic, broker, int(queue_id), end),  # noqa: B023 called at once
+            f"{topic} {name} to show offset {end - 1}",
+            timeout_s=DONE_WITHIN_S,
+        )
 
 
 def _is_readable(admin: Admin, topic: str, broker: Broker, queue_id: int, end: int) -> bool:

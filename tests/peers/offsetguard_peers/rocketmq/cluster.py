@@ -14,7 +14,7 @@ import shutil
 import ssl
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -39,50 +39,32 @@ READY_WITHIN_S = 180.0  # 2 to 8 s on an idle machine
 NAMESRV_MEMORY = ("-Xms64m", "-Xmx128m", "-XX:MaxDirectMemorySize=64m")
 
 
-class NameServer:
-    """It can be killed and started again; what it lists is then told anew by the brokers."""
+class _Server:
+    """A Java process of a cluster with a folder and a port of its own; it can be killed and started again."""
 
     def __init__(self, cluster: RocketMQCluster, name: str) -> None:
         """Reserve a port; nothing runs yet."""
-        self.name = name
         self.folder = cluster.folder / name
         self._cluster = cluster
         self._reserved = ReservedPort(cluster.ports.get(name))
-        self._reserved_for_controller = ReservedPort(cluster.ports.get(f"{name}-controller"))
         self._process: ChildProcess | None = None
         self.address = f"{cluster.host}:{self._reserved.port}"
-        self.controller_address = f"{cluster.host}:{self._reserved_for_controller.port}"
 
     @property
     def is_running(self) -> bool:
         """Whether the process lives."""
         return self._process is not None and self._process.alive
 
-    def start(self, *, wait: bool = True) -> None:
-        """Start the process; with `wait` return when it serves. PeerNotStarted with its last output otherwise."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        conf = self.folder / "namesrv.conf"
-        settings = {"listenPort": str(self._reserved.port), "kvConfigPath": f"{self.folder}/kvConfig.json"}
-        if self._cluster.controller:
-            settings |= {
-                **CONTROLLER_CONF,
-                "controllerDLegerPeers": f"n0-{self.controller_address}",
-                "controllerStorePath": f"{self.folder}/controller",
-            }
-        conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        command = java_command(
-            class_path(self._cluster.version, "namesrv"),
-            "org.apache.rocketmq.namesrv.NamesrvStartup",
-            home=self.folder,
-            memory=NAMESRV_MEMORY,
-            properties=self._cluster.process_properties,
-        )
-        self._process = self._cluster.launch(self.name, [*command, "-c", str(conf)], self.folder)
-        if wait:
-            self.wait_until_ready()
+    def _start(
+        self, role: str, main_class: str, conf: Path, *, memory: Sequence[str], properties: Mapping[str, str]
+    ) -> None:
+        """Start the process; it serves once `wait_until_ready` returns."""
+        jars = class_path(self._cluster.version, role)
+        command = java_command(jars, main_class, home=self.folder, memory=memory, properties=properties)
+        self._process = self._cluster.launch(self.folder.name, [*command, "-c", str(conf)], self.folder)
 
     def wait_until_ready(self) -> None:
-        """Return once the started process serves."""
+        """Return once the started process serves; PeerNotStarted with its last output otherwise."""
         assert self._process is not None
         self._process.wait_for(READY_SIGN, timeout_s=READY_WITHIN_S)
 
@@ -94,6 +76,35 @@ class NameServer:
     def release(self) -> None:
         """Give the port back."""
         self._reserved.release()
+
+
+class NameServer(_Server):
+    """What it lists is told anew by the brokers after a start."""
+
+    def __init__(self, cluster: RocketMQCluster, name: str) -> None:
+        """Reserve ports of it and of a controller in it; nothing runs yet."""
+        super().__init__(cluster, name)
+        self._reserved_for_controller = ReservedPort(cluster.ports.get(f"{name}-controller"))
+        self.controller_address = f"{cluster.host}:{self._reserved_for_controller.port}"
+
+    def start(self) -> None:
+        """Start the process; it serves once `wait_until_ready` returns."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        conf = self.folder / "namesrv.conf"
+        settings = {"listenPort": str(self._reserved.port), "kvConfigPath": f"{self.folder}/kvConfig.json"}
+        if self._cluster.controller:
+            settings |= {
+                **CONTROLLER_CONF,
+                "controllerDLegerPeers": f"n0-{self.controller_address}",
+                "controllerStorePath": f"{self.folder}/controller",
+            }
+        conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        main_class, properties = "org.apache.rocketmq.namesrv.NamesrvStartup", self._cluster.process_properties
+        self._start("namesrv", main_class, conf, memory=NAMESRV_MEMORY, properties=properties)
+
+    def release(self) -> None:
+        """Give the ports back."""
+        super().release()
         self._reserved_for_controller.release()
 
 
@@ -121,7 +132,7 @@ BROKER_CONF = {
 BROKER_CONF_5 = {"transactionMetricFlushInterval": "500", "timerWheelEnable": "false"}
 
 
-class Broker:
+class Broker(_Server):
     """One broker process: `broker_id` 0 is the master. It can be killed, stopped and started again."""
 
     def __init__(self, cluster: RocketMQCluster, name: str, broker_id: int) -> None:
@@ -129,15 +140,11 @@ class Broker:
 
         It listens at `address`; the name server lists it under `listed_address`.
         """
+        super().__init__(cluster, f"{name}-{broker_id}")
         self.name = name
         self.broker_id = broker_id
-        self.folder = cluster.folder / f"{name}-{broker_id}"
         self.java_properties = {**BROKER_PROPERTIES, **cluster.process_properties, **cluster.java_properties}
-        self._cluster = cluster
-        self._reserved = ReservedPort(cluster.ports.get(f"{name}-{broker_id}"))
-        self._process: ChildProcess | None = None
         self._knows_reader = False
-        self.address = f"{cluster.host}:{self._reserved.port}"
         self.listed_address = self.address
         self.configure(
             {
@@ -167,11 +174,6 @@ class Broker:
     def log_folder(self) -> Path:
         """broker.log, lock.log (4.x) or filter.log (5.x), stats.log, store.log, ..."""
         return self.folder / "logs" / "rocketmqlogs"
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives."""
-        return self._process is not None and self._process.alive
 
     @property
     def pid(self) -> int | None:
@@ -207,22 +209,14 @@ class Broker:
 
     def start(self, *, wait: bool = True) -> None:
         """Start the process; with `wait` return when it serves. PeerNotStarted with its last output otherwise."""
-        command = java_command(
-            class_path(self._cluster.version, "broker"),
-            "org.apache.rocketmq.broker.BrokerStartup",
-            home=self.folder,
-            memory=BROKER_MEMORY,
-            properties=self.java_properties,
-        )
-        command += ["-c", str(self.folder / "broker.conf")]
-        self._process = self._cluster.launch(f"{self.name}-{self.broker_id}", command, self.folder)
+        main_class, conf = "org.apache.rocketmq.broker.BrokerStartup", self.folder / "broker.conf"
+        self._start("broker", main_class, conf, memory=BROKER_MEMORY, properties=self.java_properties)
         if wait:
             self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
         """Return once the started process serves and the name server lists it: a 5.x broker says ready before."""
-        assert self._process is not None
-        self._process.wait_for(READY_SIGN, timeout_s=READY_WITHIN_S)
+        super().wait_until_ready()
         self._cluster.wait_until_listed(self)
         if self._cluster.acl and self._cluster.version.startswith("5.") and not self._knows_reader:
             create_account(self.address, security.READER, security.READER_GRANTS, tls=self._cluster.tls_context)
@@ -236,7 +230,7 @@ class Broker:
     def kill(self) -> None:
         """SIGKILL and wait, also for the name server to notice: it would strike out a successor that is faster."""
         if self._process is not None:
-            self._process.stop(hard=True)
+            super().kill()
             self._cluster.wait_until_listed(self, listed=False)
 
     def restart(self, *, hard: bool = True) -> None:
@@ -246,10 +240,6 @@ class Broker:
         else:
             self.stop()
         self.start()
-
-    def release(self) -> None:
-        """Give the port back."""
-        self._reserved.release()
 
 
 VERSIONS = ("4.9.7", "5.3.3", "5.5.0")
@@ -411,7 +401,7 @@ class RocketMQCluster:
     def start_namesrv(self) -> None:
         """Start all name servers side by side; returns when they serve."""
         for name_server in self.namesrvs:
-            name_server.start(wait=False)
+            name_server.start()
         for name_server in self.namesrvs:
             name_server.wait_until_ready()
 

@@ -5,7 +5,6 @@ Every function creates the topic and group that it needs.
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -16,12 +15,12 @@ from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.waiting import wait_until
 
 # Java producers compress bodies from 4096 bytes on, and then no commit-log file fills up.
 FILLER_BODY_BYTES = 4000
 COMMIT_LOG_FILE_BYTES = 4_194_304
 FILLER_PER_FILE = COMMIT_LOG_FILE_BYTES // FILLER_BODY_BYTES
-PATIENCE_S = 300.0  # seconds; retention looks once in 10 s, at first a minute after the broker's boot
 
 
 def stage_backlog(cluster: RocketMQCluster, group: str, topic: str, count: int, *, queues: int = 4) -> None:
@@ -92,13 +91,9 @@ def move_min_offset_past_end(
             _restart_without_old_files(admin, broker)
         else:
             _expire_old_files(admin, broker)
-    deadline = time.monotonic() + PATIENCE_S
-    while short := [key for key, end in ends.items() if admin.min_offset(topic, key[1], broker=key[0]) <= end]:
-        if time.monotonic() > deadline:
-            broker, queue_id = short[0]
-            msg = f"the min offset of {topic} {broker.name}/{queue_id} did not pass {ends[short[0]]} in time"
-            raise TimeoutError(msg)
-        time.sleep(0.2)
+    for (broker, queue_id), end in ends.items():
+        what = f"the min offset of {topic} {broker.name}/{queue_id} to pass {end}"
+        wait_until(lambda: admin.min_offset(topic, queue_id, broker=broker) > end, what)  # noqa: B023 called at once
     if by == "retention":
         for broker in brokers:
             admin.configure(broker, fileReservedTime=72)
@@ -107,15 +102,13 @@ def move_min_offset_past_end(
 def wait_until_saved(broker: Broker, group: str, topic: str, queue_id: int, offset: int) -> None:
     """Return once the committed offset is in consumerOffset.json: a killed broker forgets what is only in memory."""
     file = broker.store / "config" / "consumerOffset.json"
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+
+    def saved() -> bool:
         with suppress(FileNotFoundError, MalformedBytes):  # being written anew at this moment
-            saved = all_consumer_offsets(file.read_bytes()).offsets
-            if saved.get((topic, group), {}).get(queue_id) == offset:
-                return
-        time.sleep(0.05)
-    msg = f"{file}: no offset {offset} of {group} for {topic}/{queue_id} within {PATIENCE_S:.0f} s"
-    raise TimeoutError(msg)
+            return all_consumer_offsets(file.read_bytes()).offsets.get((topic, group), {}).get(queue_id) == offset
+        return False
+
+    wait_until(saved, f"{file} to hold offset {offset} of {group} for {topic}/{queue_id}")
 
 
 def forbid_to_write(offsets_file: Path) -> None:

@@ -33,6 +33,7 @@ from offsetguard_peers.rocketmq.clients import (
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 from offsetguard_peers.rocketmq.requests import ChangingCode
 from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, NO, NOT_IN_VERSION, OWN, REPLICAS, SLAVE, YES
+from offsetguard_peers.waiting import wait_until
 
 ORDERS, DEAD, POPPED, SILENT = "matrix-orders", "matrix-dead", "matrix-popped", "matrix-silent"
 QUEUES, SENT = 2, 20
@@ -47,7 +48,6 @@ DELAYED, LONGEST_LEVEL = 3, 18  # messages that are to be delivered in 2 h
 CHECKS = {"transactionTimeOut": "1000", "transactionCheckInterval": "1000", "transactionCheckMax": "1"}  # ms, ms, times
 # Listed by the name servers, and served; but the certificate is not for it, so that we need the address map.
 LISTED_HOST = "127.0.0.2"
-FILES_WITHIN_S = 180.0
 EXPORTER_OFFSET = 4  # a broker has ports -2 to +1 of its own; reservations are 10 apart
 
 
@@ -159,12 +159,7 @@ def _exporter_port(address: str) -> int:
 
 
 def _wait_for_text(file: Path, text: str) -> None:
-    deadline = time.monotonic() + FILES_WITHIN_S
-    while not (file.exists() and text in file.read_text(encoding="utf-8")):
-        if time.monotonic() > deadline:
-            msg = f"{file} did not hold {text!r} within {FILES_WITHIN_S:.0f} s"
-            raise TimeoutError(msg)
-        time.sleep(0.1)
+    wait_until(lambda: file.exists() and text in file.read_text(encoding="utf-8"), f"{file} to hold {text!r}")
 
 
 AnswerT = TypeVar("AnswerT")
