@@ -20,8 +20,7 @@ from typing import TypeAlias
 from sqlalchemy.orm import Session
 
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.forecasts.forecasts import group_drain, group_loss
-from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_new, seen
+from offsetguard.judge.forecasts.forecasts import Seen, group_drain, group_loss, outcome, says_something_new, seen
 from offsetguard.model.forecast import Kind, Stated
 from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.model.views import LAG_POINTS, LagPoint

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.forecasts import forecasts
-from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion, delete_hours
 from offsetguard.judge.forecasts.broker_retentions import retention
 from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve, WriteRates
-from offsetguard.judge.forecasts.delete_hours import delete_hours
-from offsetguard.model.fact_records import BrokerMark
 from offsetguard.model.forecast import DAY_MS, FURTHEST_MS, Basis, Forecast
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts

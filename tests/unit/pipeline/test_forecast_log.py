@@ -13,7 +13,7 @@ from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.queue_fold import windows_of
-from offsetguard.judge.forecasts.scoring import Seen, outcome, says_something_new
+from offsetguard.judge.forecasts.forecasts import Seen, outcome, says_something_new
 from offsetguard.model.forecast import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets

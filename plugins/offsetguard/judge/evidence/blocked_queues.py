@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.windows.rules import POP
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.tables.group_facts import GroupFacts
 

@@ -1,4 +1,8 @@
-"""Consumer groups as their verdicts show them: what the rules about lag and loss look at."""
+"""Consumer groups as the windows and verdicts of their suspect queues show them: what rules about lag and loss look at.
+
+Does the lag fall, does anything move (`lag_trend`, `moves`); and how does the backlog of a group that is behind move:
+what `accumulation` says, or that it says nothing (`backlog_trend`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Figure, State
@@ -22,6 +27,15 @@ from offsetguard.tables.state import POINT_COUNT
 _LEAST_WAITING = 10  # messages
 _COMMITTED_WITHIN = timedelta(seconds=20)  # a client's interval of 5 s, a slow message, and a reading
 _FIRST_SEEN_WITHIN = timedelta(minutes=3)  # a rebalance, a first commit, and a round or two
+
+RECENTLY = timedelta(seconds=60)
+"""What brokers' rates cover, and what RocketMQ's own check calls "can't consume for a while" beyond."""
+
+_TROUBLE = (State.STALLED, State.FALLING_BEHIND, State.AT_RISK)
+_PASSING = ("end_reached_recently", "within_rhythm", "quiet_topic", "nothing_waits", "lag_allowed")
+_PARTS = 6  # of the window: a lag that does not grow over less than one of them says little, ...
+_RECENT_PARTS = 10  # ... and whether it falls is seen in the newest of so many
+_MS = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +183,141 @@ def unseen_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:
     """Say that nothing is known of the queues on brokers that gave no offsets."""
     if facts.unseen_broker_names:
         yield CannotTell(rule_id, None, facts.unseen_broker_names, Sentence("offsets_not_seen"))
+
+
+@dataclass(frozen=True, slots=True)
+class LagTrend:
+    """How the lag of several queues changed between an earlier and the newest sample of each."""
+
+    growth: int  # messages; below 0 = it fell
+    span: timedelta  # the longest of the queues'
+
+    @property
+    def falls(self) -> bool:
+        """Whether fewer messages wait than before."""
+        return self.growth < 0
+
+
+def lag_trend(queues: Iterable[QueueFacts], since: datetime | None = None) -> LagTrend | None:
+    """Return the trend over the queues that have two samples; the earlier one not before `since` where that can be.
+
+    None: no queue has two samples.
+    """
+    growth, longest = 0, timedelta()
+    for queue in queues:
+        newest = queue.window.seen if queue.window else None
+        if queue.window is None or newest is None or newest.committed_offset is None:
+            continue
+        known = [point for point in queue.window.points if point.committed_offset is not None]
+        later = [point for point in known if since is None or point.at >= since]
+        then = (later or known)[-1] if known else None
+        if then is None or then.committed_offset is None:
+            continue
+        before = max(0, then.max_offset - then.committed_offset)
+        growth += max(0, newest.max_offset - newest.committed_offset) - before
+        longest = max(longest, newest.at - then.at)
+    return LagTrend(growth, longest) if longest else None
+
+
+def finishes_messages(group: GroupFacts) -> bool:
+    """Whether the clients of a concurrent group say that they finish messages."""
+    return not group.orderly and (group.consume_ok_tps or 0) > 0
+
+
+def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | None:
+    """Whether messages of a queue were finished lately; None = nothing tells.
+
+    A client's last consumption is at first the time at which it took the queue, and an orderly client's is its last
+    attempt, of a message that fails for ever as well (ProcessQueue.takeMessages). So it counts for concurrent groups
+    whose clients say that they finish messages. A first commit of the queue's start finishes nothing either.
+    """
+    window = queue.window
+    finishes = group is not None and finishes_messages(group)
+    moments = [queue.last_consume_at if finishes else None]
+    if window is not None and (window.committed_offset or 0) > (window.seen_min_offset or 0):
+        moments.append(window.advanced_at)
+    if any(moment is not None and now - moment <= RECENTLY for moment in moments):
+        return True
+    if window is None or window.seen_at is None or window.first_seen_at is None:
+        return None
+    return False if window.seen_at - window.first_seen_at >= RECENTLY else None
+
+
+def most_moves(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> bool | None:
+    """Whether the queues that have most of a group's lag in a topic go on; None = nothing tells."""
+    standing, moving, unknown = 0, 0, 0
+    for queue in queues:
+        lag, told = queue.offsets.effective_lag or 0, moves(queue, now, group)
+        if told is None:
+            unknown += lag
+        elif told:
+            moving += lag
+        else:
+            standing += lag
+    if moving == standing == 0:  # windows of one sample; the group's rates tell of all its queues together
+        rates = (group.consume_tps, None if group.orderly else group.consume_ok_tps)
+        return True if any((rate or 0) > 0 for rate in rates) else None
+    return moving >= standing + unknown
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogTrend:
+    """A variant of `accumulation`, the state that goes with it, and its figures."""
+
+    variant: str
+    state: State
+    growth: int | None = None  # messages over the window, of the queues that fall behind
+    drained_ms: int | None = None  # at the latest, at the present pace
+
+
+def backlog_trend(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
+    """Return how the backlog moves; None: nothing waits that is worth a word, or another rule says it.
+
+    Others speak of groups that are offline, and of topics that no client subscribes to.
+    """
+    in_trouble = judged.in_state(*_TROUBLE)
+    if (judged.group.effective_lag or 0) <= 0 or not (judged.above_limit or in_trouble):
+        return None
+    if judged.offline or judged.in_state(State.UNSUBSCRIBED):
+        return None
+    state = judged.worst if in_trouble else State.FALLING_BEHIND
+    if judged.group.online_client_count is None:
+        return BacklogTrend("clients_unknown", state if in_trouble else State.UNKNOWN)
+    if judged.in_state(State.STALLED):
+        return BacklogTrend("stalled", state)
+    if behind := judged.in_state(State.FALLING_BEHIND):
+        return BacklogTrend("growing", state, growth=sum(_growth(queue) for queue in behind))
+    return _without_trouble(judged, now)
+
+
+def _without_trouble(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
+    behind = [queue for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
+    if behind and len(judged.by_rule(*_PASSING)) >= len(behind):
+        return None
+    if (drained_ms := _drained_ms(judged, now)) is not None:
+        return BacklogTrend("draining", State.OK, drained_ms=drained_ms)
+    long_known = behind and all(_span(queue) * _PARTS >= judged.policy.window_ms * _MS for queue in behind)
+    return BacklogTrend("steady" if long_known else "default", State.FALLING_BEHIND)
+
+
+def _drained_ms(judged: JudgedGroup, now: datetime) -> int | None:
+    """Return when all is drained: of the forecasts the latest, else at the pace of the newest samples."""
+    drain = forecasts.group_drain(queue.verdict for queue in judged.queues if queue.verdict is not None)
+    if drain is not None:
+        return drain.high_ms
+    trend = lag_trend(judged.queues, now - judged.policy.window_ms * _MS / _RECENT_PARTS)
+    if trend is None or trend.growth >= 0:
+        return None
+    return round((judged.group.effective_lag or 0) * (trend.span / _MS) / -trend.growth)
+
+
+def _growth(queue: QueueFacts) -> int:
+    growth = queue.verdict.figures.get("growth") if queue.verdict is not None else None
+    return growth if isinstance(growth, int) else 0
+
+
+def _span(queue: QueueFacts) -> timedelta:
+    window = queue.window
+    if window is None or window.seen_at is None or window.first_seen_at is None:
+        return timedelta(0)
+    return window.seen_at - window.first_seen_at

@@ -1,21 +1,28 @@
-"""Waits for rebalance locks as the rules look at them: whether the holder lives, and how long a queue stood still."""
+"""Rebalance locks as the rules look at them: whether a holder lives, how long queues stood still, which nobody holds.
+
+Waits for locks are what brokers' logs tell. Without them, queues of an orderly group that none of its clients holds,
+though all told, are what is seen (`unheld_queues`).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
+from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import master_boots
+from offsetguard.judge.evidence.lookups import master_boots, queues_by_group
 from offsetguard.judge.windows.pace import paces
+from offsetguard.judge.windows.rules import POP
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.rocketmq import LOCK_SILENCE, REBALANCE_INTERVAL_MS
-from offsetguard.model.verdicts import CannotTell, QueueEvidence
+from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard.tables.queue_state import QueueState
 
@@ -28,7 +35,7 @@ RESTART_SETTLES = timedelta(minutes=3)
 Subject = tuple[str, str]  # (consumer group, topic)
 _MS = timedelta(milliseconds=1)
 _REBALANCE = REBALANCE_INTERVAL_MS * _MS
-POP = "pop"
+_JOINING = timedelta(minutes=1)  # three rebalances: who starts takes over queues within
 
 
 class Holder(StrEnum):
@@ -169,3 +176,76 @@ def unknown_holders(facts: IntervalFacts, rule_id: str, at_least_ms: int) -> Ite
             brokers = frozenset(one.broker_name for one in unknown)
             because = Sentence("lock_holders_not_seen" if named else "lock_holders_not_named")
             yield CannotTell(rule_id, group, brokers, because)
+
+
+@dataclass(frozen=True, slots=True)
+class UnheldQueues:
+    """The queues of one (consumer group, topic)."""
+
+    subject: tuple[str, str]
+    stood_still_ms: int
+    outlasts_any_lock: bool  # it cannot be the lock of a client that has gone: that would have expired
+    figures: Mapping[str, Figure]
+    queues: tuple[QueueEvidence, ...]
+
+
+def unheld_queues(facts: IntervalFacts, config: Config) -> Iterator[UnheldQueues]:
+    """Yield those where messages have waited for longer than queues take to change hands."""
+    suspects = queues_by_group(facts)
+    uneven = {topic.topic for topic in facts.topics if topic.read_write_differ}  # leftovers that nobody can read
+    life_ms = config.clusters[facts.cluster].lock_max_live_time_ms
+    for group in facts.groups:
+        if group.topic_kind != "normal" or group.topic in uneven or not _tells_who_holds(group, facts):
+            continue
+        waiting = {
+            queue.message_queue: (queue, since_ms)
+            for queue in suspects.get((group.consumer_group, group.topic), ())
+            if queue.holder_client_id is None and (since_ms := _stood_still_ms(queue)) is not None
+        }
+        if not waiting:
+            continue
+        queues = tuple(_evidence(queue, since_ms) for queue, since_ms in waiting.values())
+        longest = max(since_ms for _, since_ms in waiting.values())
+        yield UnheldQueues(
+            (group.consumer_group, group.topic),
+            longest,
+            longest > life_ms + 2 * REBALANCE_INTERVAL_MS,
+            {
+                "stood_still_ms": longest,
+                "queue_count": len(queues),
+                "on_brokers": brokers_of(queues),
+                "online_client_count": group.online_client_count,
+                "held_queue_count": group.held_queue_count,
+                "holder_client_id": None,
+                "first_refused_at": None,
+                "effective_lag": sum(queue.offsets.effective_lag or 0 for queue, _ in waiting.values()),
+                "lock_max_live_time_ms": life_ms,
+                "doubled_client_ids": ", ".join(group.doubled_client_ids or ()) or None,
+            },
+            queues,
+        )
+
+
+def _tells_who_holds(group: GroupFacts, facts: IntervalFacts) -> bool:
+    """Whether every client of an orderly group told what it holds, and none has just joined."""
+    joins = group.newest_client_start_at is None or facts.now - group.newest_client_start_at < _JOINING
+    everybody = bool(group.online_client_count) and group.told_client_count == group.online_client_count
+    holds = bool(group.orderly) and bool(group.held_queue_count)
+    return holds and everybody and not joins and not group.members_differ and group.consumption != POP
+
+
+def _stood_still_ms(queue: QueueFacts) -> int | None:
+    """Return how long the oldest message has waited; None = nothing waits, or not long enough, or not known."""
+    if (queue.offsets.effective_lag or 0) <= 0 or queue.lag_ms is None or queue.lag_ms < REBALANCE_INTERVAL_MS:
+        return None
+    moves = queue.consume_tps is not None and queue.consume_tps > 0
+    return None if moves else queue.lag_ms
+
+
+def _evidence(queue: QueueFacts, since_ms: int) -> QueueEvidence:
+    figures: dict[str, Figure] = {
+        "stood_still_ms": since_ms,
+        "effective_lag": queue.offsets.effective_lag,
+        "consumer_offset": queue.offsets.consumer_offset,
+    }
+    return QueueEvidence(queue.message_queue, figures)

@@ -8,18 +8,23 @@ reset           moved back, or beyond the end, while the end did not fall; or a 
 recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
 switched        about when another replica became the master: moved back to what the new one had copied of the commits;
                 beyond the end of what it had copied of the messages (master_switched)
+
+Offset moves, completed by what clients' own logs say: "the pull request offset illegal" names the queue.
+
+A 5.x broker's line of a correction names neither queue nor client id; where no broker tells of a move at all (its log
+is not read), the client's line is all there is.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.client_requests import completed_moves
 from offsetguard.judge.evidence.lookups import (
     master_boots,
     master_changes,
@@ -61,6 +66,8 @@ BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
 
 SWITCH_SETTLES = timedelta(minutes=2)
 """A switch is seen by the round after it (1 min); clients find the new master within 30 s, and rebalance twice."""
+_ILLEGAL = "client_offset_illegal"
+_Request = tuple[str, str, str, int]  # group, topic, broker, requested offset
 
 
 @dataclass(slots=True)
@@ -282,3 +289,53 @@ def _is_handover(
 def _most_within(window: QueueState, time_ms: float) -> float:
     """Return how many messages were written, or committed, in such a time when they were most: between two samples."""
     return max((max(pace.produced, pace.consumed or 0) for pace in paces(window)), default=0.0) * time_ms
+
+
+def completed_moves(facts: IntervalFacts) -> Iterator[OffsetMoveFacts]:
+    """Yield the moves of the facts with the queues that clients name, and moves that only clients tell of."""
+    by_request: dict[_Request, list[OffsetMoveFacts]] = defaultdict(list)
+    for line in facts.log_lines:
+        move = _move(line)
+        if move is not None:
+            by_request[_request(move)].append(move)
+    told: set[tuple[str, str, str, int | None]] = set()
+    for move in facts.offset_moves:
+        of_clients = [] if move.queue_id is not None else by_request.pop(_request(move), [])
+        told.add((move.consumer_group, move.topic, move.broker_name, move.queue_id))
+        if len(of_clients) > 1:
+            yield from (replace(one, client_id=move.client_id or one.client_id) for one in of_clients)
+        elif of_clients:
+            yield replace(move, queue_id=of_clients[0].queue_id)
+        else:
+            yield move
+    for left in by_request.values():
+        for move in left:
+            place = (move.consumer_group, move.topic, move.broker_name)
+            if (*place, move.queue_id) not in told and (*place, None) not in told:
+                yield move
+
+
+def _request(move: OffsetMoveFacts) -> _Request:
+    return move.consumer_group, move.topic, move.broker_name, move.requested_offset
+
+
+def _move(line: LogLineFacts) -> OffsetMoveFacts | None:
+    if line.kind != _ILLEGAL or line.topic is None or line.broker_name is None or line.queue_id is None:
+        return None
+    fields = json.loads(line.newest_fields_json)
+    requested, corrected = fields.get("requested_offset"), fields.get("corrected_offset")
+    if requested is None or corrected is None:  # beyond 64 bits: no offset
+        return None
+    return OffsetMoveFacts(
+        consumer_group=line.consumer_group,
+        client_id=line.client_ids[0] if line.client_ids else line.source,
+        topic=line.topic,
+        broker_name=line.broker_name,
+        queue_id=line.queue_id,
+        requested_offset=requested,
+        corrected_offset=corrected,
+        move_count=line.spell_line_count,
+        first_moved_at=line.spell_first_at,
+        last_moved_at=line.last_at,
+        origin="log",
+    )

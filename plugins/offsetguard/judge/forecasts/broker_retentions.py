@@ -9,9 +9,8 @@ from itertools import pairwise
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Cleaner, run_ahead
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Cleaner, delete_hours, run_ahead
 from offsetguard.judge.forecasts.byte_curve import ByteCurve, WriteRates
-from offsetguard.judge.forecasts.delete_hours import delete_hours
 from offsetguard.model.fact_records import BrokerMark
 from offsetguard.model.intervals import zone_of
 from offsetguard.model.offsets import MASTER_ID, epoch_ms

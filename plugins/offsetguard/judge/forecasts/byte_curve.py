@@ -19,6 +19,9 @@ from offsetguard.model.forecast import DAY_MS
 
 EARLY, LATE = -1, 1
 _BOW = 0.25  # of the way between two points
+_HOUR_MS = 3_600_000
+_SLOT_MS = 1_800_000  # rates are those of an hour around each half an hour of the day
+_DAYS_BACK = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,6 @@ def _between(given: Sequence[int], wanted: Sequence[int], value: float, lean: in
     return wanted[following - 1] + (wanted[following] - wanted[following - 1]) * leaning
 
 
-_HOUR_MS = 3_600_000
-_SLOT_MS = 1_800_000  # rates are those of an hour around each half an hour of the day
-_DAYS_BACK = 2
 _FASTER, _SLOWER = 1.3, 0.7
 _FASTER_UNKNOWN, _SLOWER_UNKNOWN = 1.6, 0.4
 

@@ -18,11 +18,16 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.backlog_trend import backlog_trend
-from offsetguard.judge.evidence.judged_groups import judged_groups, longest_ms, longest_silence, unseen_brokers
-from offsetguard.judge.evidence.lock_holders import POP
+from offsetguard.judge.evidence.judged_groups import (
+    backlog_trend,
+    judged_groups,
+    longest_ms,
+    longest_silence,
+    unseen_brokers,
+)
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, State, Texts
+from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"

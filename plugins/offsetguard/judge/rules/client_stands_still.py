@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import (
+    RECENTLY,
     JudgedGroup,
     is_little,
     judged_groups,
@@ -28,10 +29,9 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     more_came,
 )
-from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
-from offsetguard.judge.evidence.window_progress import RECENTLY
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, State, Texts
+from offsetguard.judge.windows.rules import POP
 
 _SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
 _SUMMARY_ZH = "{consumer_group} 的客户端 {client_id} 在 {topic} 上停止消费：{effective_lag:messages} 条消息等待"

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.judged_groups import moves
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.evidence.window_progress import moves
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue

@@ -16,8 +16,8 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
 
 RULE = Rule(

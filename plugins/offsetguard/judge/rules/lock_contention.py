@@ -19,7 +19,6 @@ from dataclasses import replace
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import (
-    POP,
     Holder,
     brokers_of,
     by_a_restart,
@@ -27,12 +26,13 @@ from offsetguard.judge.evidence.lock_holders import (
     goes_on,
     holder_of,
     stood_still_ms,
+    unheld_queues,
     unknown_holders,
     waits_for_messages,
 )
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
-from offsetguard.judge.evidence.unheld_queues import unheld_queues
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
+from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts

@@ -18,9 +18,10 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lock_holders import POP, Holder, brokers_of, evidence_of, holder_of, waits_for_messages
+from offsetguard.judge.evidence.lock_holders import Holder, brokers_of, evidence_of, holder_of, waits_for_messages
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import LOCK_INTERVALS_PER_LIFE
 from offsetguard.tables.group_facts import GroupFacts
 

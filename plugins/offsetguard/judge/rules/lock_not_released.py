@@ -21,17 +21,18 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
+    UnheldQueues,
     brokers_of,
     evidence_of,
     goes_on,
     holder_of,
     restart_explains,
     stood_still_ms,
+    unheld_queues,
     unknown_holders,
     waits_for_messages,
 )
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.evidence.unheld_queues import UnheldQueues, unheld_queues
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 from offsetguard.tables.log_facts import LockWaitFacts

@@ -24,10 +24,9 @@ from typing import NamedTuple
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
 from offsetguard.judge.evidence.lookups import master_changes, message_models, name_servers_of, queues_by_group
 from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, Causes, came_with_switch, causes
-from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
+from offsetguard.judge.evidence.move_figures import beyond, beyond_evidence, fallen_end, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH

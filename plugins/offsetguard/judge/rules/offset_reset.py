@@ -18,10 +18,18 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.beyond_end import beyond, beyond_evidence, fallen_end
 from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
-from offsetguard.judge.evidence.move_figures import is_to_the_end, moment, move_evidence, move_figures, reset_figures
+from offsetguard.judge.evidence.move_figures import (
+    beyond,
+    beyond_evidence,
+    fallen_end,
+    is_to_the_end,
+    moment,
+    move_evidence,
+    move_figures,
+    reset_figures,
+)
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 

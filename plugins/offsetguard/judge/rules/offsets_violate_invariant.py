@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.beyond_end import beyond
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, online_clients, queues_by_group
+from offsetguard.judge.evidence.move_figures import beyond
 from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
 

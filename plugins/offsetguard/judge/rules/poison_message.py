@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
-from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
 from offsetguard.judge.rule import (
     CannotTell,
@@ -30,6 +29,7 @@ from offsetguard.judge.rule import (
     State,
     Texts,
 )
+from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
 
 _BLOCKED = (

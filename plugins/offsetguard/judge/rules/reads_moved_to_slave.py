@@ -18,8 +18,8 @@ from datetime import timedelta
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.judged_groups import LagTrend, lag_trend
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
-from offsetguard.judge.evidence.window_progress import LagTrend, lag_trend
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, blocked_queues
-from offsetguard.judge.evidence.lock_holders import POP
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.windows.rules import POP
 
 _DO_NEXT = (
     "Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that fails as often goes "

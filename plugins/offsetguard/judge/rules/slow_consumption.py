@@ -18,9 +18,8 @@ from datetime import datetime
 
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.judged_groups import judged_groups
+from offsetguard.judge.evidence.judged_groups import RECENTLY, finishes_messages, judged_groups, most_moves
 from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
-from offsetguard.judge.evidence.window_progress import RECENTLY, finishes_messages, most_moves
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts

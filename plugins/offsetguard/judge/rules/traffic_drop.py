@@ -16,8 +16,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of
-from offsetguard.judge.evidence.usual_traffic import (
+from offsetguard.judge.evidence.capacity import (
     CALM_MS,
     NEARLY_NOTHING,
     figures_of,
@@ -25,6 +24,7 @@ from offsetguard.judge.evidence.usual_traffic import (
     judged_hours,
     not_yet_usual,
 )
+from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
 WRITTEN_LATELY = timedelta(hours=6)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.capacity import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
 from offsetguard.judge.evidence.lookups import name_servers_of
-from offsetguard.judge.evidence.usual_traffic import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
 RULE = Rule(
