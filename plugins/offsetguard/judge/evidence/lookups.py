@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 
 
@@ -19,6 +21,27 @@ def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[Queue
     for queue in facts.queues:
         found[queue.consumer_group, queue.message_queue.topic].append(queue)
     return found
+
+
+def queue_name(queue: MessageQueue) -> str:
+    """Return a queue of a known topic as it is shown: `broker-a/0`."""
+    return f"{queue.broker_name}/{queue.queue_id}"
+
+
+def replica_name(broker: BrokerFacts) -> str:
+    """Return a broker's replica as it is shown: `broker-a/0` is the master."""
+    return f"{broker.broker_name}/{broker.broker_id}"
+
+
+def worst_brokers(
+    facts: IntervalFacts, variant_of: Callable[[BrokerFacts], str | None], worst_first: Sequence[str]
+) -> tuple[str, list[BrokerFacts]] | None:
+    """Return the worst variant that brokers show, and who shows it; None: no broker shows any."""
+    shown = [(variant, one) for one in facts.brokers if (variant := variant_of(one)) is not None]
+    if not shown:
+        return None
+    worst = min((variant for variant, _ in shown), key=worst_first.index)
+    return worst, [one for variant, one in shown if variant == worst]
 
 
 def last_stored(queue: QueueFacts) -> datetime | str:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -97,9 +98,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         variant="own_clock" if own else "default" if _skew(worst) > 0 else "behind",
         state="ANOMALY",
         figures={
-            "brokers": names([_name(one) for one in wrong]),
+            "brokers": names([replica_name(one) for one in wrong]),
             "broker_count": len(wrong),
-            "worst_broker": _name(worst),
+            "worst_broker": replica_name(worst),
             "skew_ms": abs(_skew(worst)),
         },
         broker_names=frozenset(one.broker_name for one in wrong),
@@ -110,7 +111,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not say for how long they have run."""
     for one in facts.brokers:
         if one.answered and one.clock_ahead_ms is None:
-            yield RULE.cannot_tell(Sentence("clock_untold", broker=_name(one)), brokers={one.broker_name})
+            yield RULE.cannot_tell(Sentence("clock_untold", broker=replica_name(one)), brokers={one.broker_name})
 
 
 def _worst_first(broker: BrokerFacts) -> tuple[int, str, int]:
@@ -124,7 +125,3 @@ def _skew(broker: BrokerFacts) -> int:
 def _agree(brokers: Sequence[BrokerFacts]) -> bool:
     skews = [_skew(one) for one in brokers]
     return max(skews) - min(skews) <= SAME_WITHIN_MS
-
-
-def _name(broker: BrokerFacts) -> str:
-    return f"{broker.broker_name}/{broker.broker_id}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of, worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -89,11 +89,10 @@ _WORST_FIRST = ("default", "timers", "catching_up")
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all brokers with the worst that there is."""
-    found = [(variant, one) for one in facts.brokers if (variant := _variant(one)) is not None]
-    if not found:
+    found = worst_brokers(facts, _variant, _WORST_FIRST)
+    if found is None:
         return
-    variant = min((variant for variant, _ in found), key=_WORST_FIRST.index)
-    brokers = [one for its, one in found if its == variant]
+    variant, brokers = found
     worst = max(brokers, key=lambda one: (one.delayed_late_count or 0, one.timer_behind_ms or 0, one.broker_name))
     yield RULE.finding(
         facts,

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import broker_retentions
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
@@ -112,7 +113,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     if not found:
         return
     variant, worst = min(
-        found, key=lambda pair: (_WORST_FIRST.index(pair[0]), -(pair[1].commit_log_disk_ratio or 0), _name(pair[1]))
+        found,
+        key=lambda pair: (_WORST_FIRST.index(pair[0]), -(pair[1].commit_log_disk_ratio or 0), replica_name(pair[1])),
     )
     low, high = _forced_in(ahead.get(worst.broker_name)) if variant == "default" else (None, None)
     forced = forced_ratio(worst)
@@ -122,9 +124,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         variant=variant,
         state="AT_RISK",
         figures={
-            "brokers": names(sorted(_name(one) for _, one in found)),
+            "brokers": names(sorted(replica_name(one) for _, one in found)),
             "broker_count": len(found),
-            "worst_broker": _name(worst),
+            "worst_broker": replica_name(worst),
             "disk_percent": round(100 * (worst.commit_log_disk_ratio or 0)),
             "forced_percent": None if forced is None else round(100 * forced),
             "full_low_ms": low,
@@ -139,7 +141,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not tell how full their disk is."""
     for one in facts.brokers:
         if one.answered and one.commit_log_disk_ratio is None:
-            yield RULE.cannot_tell(Sentence("disk_untold", broker=_name(one)), brokers={one.broker_name})
+            yield RULE.cannot_tell(Sentence("disk_untold", broker=replica_name(one)), brokers={one.broker_name})
 
 
 def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention], soon_ms: int) -> str | None:
@@ -171,7 +173,3 @@ def _first_forced(deletions: Iterable[Deletion]) -> int | None:
     forced = (one.after_ms for one in deletions if one.basis is Basis.DISK or one.after_ms > SURELY_MS)
     after_ms = next(forced, SURELY_MS + 1)
     return None if after_ms > SURELY_MS else max(after_ms, AT_ONCE_MS)
-
-
-def _name(broker: BrokerFacts) -> str:
-    return f"{broker.broker_name}/{broker.broker_id}"

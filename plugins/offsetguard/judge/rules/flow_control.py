@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import moves
-from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.evidence.lookups import queue_name, queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
@@ -100,7 +100,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "full_queue_count": queue_count,
                 "client_id": worst.holder_client_id if worst else None,
                 "cached_message_count": worst.cached_message_count if worst else None,
-                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}" if worst else None,
+                "worst_queue": queue_name(worst.message_queue) if worst else None,
                 "effective_lag": group.effective_lag if group else None,
                 "line_count": sum(line.line_count for line in said) or None,
                 "first_at": min((line.first_at for line in said), default=None),

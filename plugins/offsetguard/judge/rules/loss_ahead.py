@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
-from offsetguard.judge.evidence.lookups import name_servers_of
+from offsetguard.judge.evidence.lookups import name_servers_of, queue_name
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import (
     CannotTell,
@@ -125,7 +125,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         first, worst = risks[0]
         brokers = frozenset(queue.message_queue.broker_name for _, queue in risks)
-        place = worst.message_queue
         yield RULE.finding(
             facts,
             about=(judged.group.consumer_group, judged.group.topic),
@@ -140,7 +139,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "effective_lag": judged.group.effective_lag,
                 "lag_ms": worst.lag_ms,
                 "online_client_count": judged.group.online_client_count,
-                "worst_queue": f"{place.broker_name}/{place.queue_id}",
+                "worst_queue": queue_name(worst.message_queue),
                 "brokers": ", ".join(sorted(brokers)),
                 "name_servers": name_servers_of(config, facts.cluster),
             },

@@ -24,7 +24,13 @@ from typing import NamedTuple
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import master_changes, message_models, name_servers_of, queues_by_group
+from offsetguard.judge.evidence.lookups import (
+    master_changes,
+    message_models,
+    name_servers_of,
+    queue_name,
+    queues_by_group,
+)
 from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, Causes, came_with_switch, causes
 from offsetguard.judge.evidence.move_figures import beyond, beyond_evidence, fallen_end, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import names
@@ -279,9 +285,8 @@ def _ms_of(step: _Jump) -> float:
 
 def _skip_figures(skipped: Sequence[_Jump]) -> dict[str, Figure]:
     worst = min(skipped, key=_most_first)
-    place = worst.queue.message_queue
     return {
-        "worst_queue": f"{place.broker_name}/{place.queue_id}",
+        "worst_queue": queue_name(worst.queue.message_queue),
         "requested_offset": worst.start,
         "corrected_offset": worst.end,
         "skipped": sum(jump.message_count for jump in skipped),

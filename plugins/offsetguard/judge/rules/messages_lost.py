@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import name_servers_of, queue_name, rocketmq_cluster_of
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
@@ -136,7 +136,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "lost_queue_count": len(shown),
                 "in_process": in_process,
                 "queue_count": group.queue_count,
-                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
+                "worst_queue": queue_name(worst.message_queue),
                 "consumer_offset": worst.offsets.consumer_offset,
                 "min_offset": worst.offsets.min_offset,
                 "online_client_count": group.online_client_count,

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
-from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
+from offsetguard.judge.evidence.lookups import name_servers_of, queue_name, queues_by_group
 from offsetguard.judge.rule import (
     CannotTell,
     Explains,
@@ -128,7 +128,7 @@ def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: S
         variant="default" if group.consume_failed_tps else "hanging",
         state="STALLED",
         figures={
-            "worst_queue": f"{place.broker_name}/{place.queue_id}",
+            "worst_queue": queue_name(place),
             "broker_name": place.broker_name,
             "queue_id": place.queue_id,
             "blocked_offset": worst.offsets.consumer_offset,

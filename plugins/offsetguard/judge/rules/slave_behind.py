@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import name_servers_of, replica_name, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -101,8 +101,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         variant="catching_up" if started else "standing_still" if behind_ms is None else "default",
         state="AT_RISK",
         figures={
-            "slaves": names([_name(one) for one in late]),
-            "worst_slave": _name(late[0]),
+            "slaves": names([replica_name(one) for one in late]),
+            "worst_slave": replica_name(late[0]),
             "slave_behind_bytes": late[0].slave_behind_bytes,
             "behind_ms": behind_ms,
             "name_servers": name_servers_of(config, facts.cluster),
@@ -116,7 +116,9 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the slaves that answered, and of which one of the two commit-log ends was not seen."""
     for one in facts.brokers:
         if one.broker_id != 0 and one.answered and one.slave_behind_bytes is None:
-            yield RULE.cannot_tell(Sentence("slave_distance_unknown", broker=_name(one)), brokers={one.broker_name})
+            yield RULE.cannot_tell(
+                Sentence("slave_distance_unknown", broker=replica_name(one)), brokers={one.broker_name}
+            )
 
 
 def _is_late(slave: BrokerFacts, master: BrokerFacts | None, least_ms: int) -> bool:
@@ -132,7 +134,3 @@ def _behind_ms(slave: BrokerFacts, master: BrokerFacts | None) -> int | None:
     if master is None or not master.commit_log_growth or not master.commit_log_growth_ms:
         return None
     return (slave.slave_behind_bytes or 0) * master.commit_log_growth_ms // master.commit_log_growth
-
-
-def _name(broker: BrokerFacts) -> str:
-    return f"{broker.broker_name}/{broker.broker_id}"

@@ -19,7 +19,7 @@ from datetime import datetime
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import RECENTLY, finishes_messages, judged_groups, most_moves
-from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
@@ -107,7 +107,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "in_process": in_process,
                 "available": group.available,
                 "lag_ms": worst.lag_ms,
-                "worst_queue": f"{worst.message_queue.broker_name}/{worst.message_queue.queue_id}",
+                "worst_queue": queue_name(worst.message_queue),
                 "consumer_offset": worst.offsets.consumer_offset,
                 "held_ms": advanced_at and round((facts.now - advanced_at).total_seconds() * 1000),
                 "online_client_count": group.online_client_count,

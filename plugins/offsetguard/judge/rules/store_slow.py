@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -84,9 +85,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         variant="default" if lasting else "a_moment",
         state="AT_RISK",
         figures={
-            "brokers": names([_name(one) for one in slow]),
+            "brokers": names([replica_name(one) for one in slow]),
             "broker_count": len(slow),
-            "worst_broker": _name(worst),
+            "worst_broker": replica_name(worst),
             "page_cache_lock_time_ms": worst.page_cache_lock_time_ms,
             "send_queue_size": worst.send_queue_size,
             "send_queue_head_wait_ms": worst.send_queue_head_wait_ms,
@@ -101,7 +102,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not tell these figures."""
     for one in facts.brokers:
         if one.answered and one.page_cache_lock_time_ms is None and one.pull_queue_head_wait_ms is None:
-            yield RULE.cannot_tell(Sentence("store_untold", broker=_name(one)), brokers={one.broker_name})
+            yield RULE.cannot_tell(Sentence("store_untold", broker=replica_name(one)), brokers={one.broker_name})
 
 
 def _signals(broker: BrokerFacts) -> int:
@@ -123,7 +124,3 @@ def _is_lasting(broker: BrokerFacts) -> bool:
 
 def _worst_first(broker: BrokerFacts) -> tuple[int, int, str, int]:
     return (-_signals(broker), -(broker.page_cache_lock_time_ms or 0), broker.broker_name, broker.broker_id)
-
-
-def _name(broker: BrokerFacts) -> str:
-    return f"{broker.broker_name}/{broker.broker_id}"

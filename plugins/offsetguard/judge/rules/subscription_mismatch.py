@@ -13,14 +13,16 @@ Source: incident "broadcasting", tell apart; ConsumerGroupInfo.updateSubscriptio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
 
 from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import message_models, name_servers_of, queues_by_group
-from offsetguard.judge.evidence.mismatch_kind import begun_at, mismatch_kind
-from offsetguard.judge.evidence.move_figures import passed_by, passed_evidence, skipped_at_most
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.evidence.rebalance_spells import REBALANCE_ROUNDS
+from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.tables.log_facts import SubscriptionFacts
 
 _DIFFER = (
@@ -120,6 +122,8 @@ RULE = Rule(
     ),
 )
 
+LEAST_ALTERNATIONS = 3  # to another expression, back, and again: one deployment changes it once
+
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic)."""
@@ -128,8 +132,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     ratios = {(group.consumer_group, group.topic): group.hit_ratio for group in facts.groups}
     for one in facts.subscriptions:
         broadcasting = models.get(one.consumer_group) == "BROADCASTING"
-        passed = passed_by(one.losing_client_ids, queues.get((one.consumer_group, one.topic), ()), begun_at(one))
-        variant = mismatch_kind(one, facts.now, counted=bool(passed), broadcasting=broadcasting)
+        passed = _passed_by(one.losing_client_ids, queues.get((one.consumer_group, one.topic), ()), _begun_at(one))
+        variant = _variant(one, facts.now, counted=bool(passed), broadcasting=broadcasting)
         if variant is None or one.consumer_group in pop:
             continue
         yield RULE.finding(
@@ -148,14 +152,82 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "unsubscribed_clients": ", ".join(one.unsubscribed_client_ids) or None,
                 "changed_count": one.changed_count,
                 "changed_expressions": _listed(one.changed_expressions),
-                "since": one.last_changed_at if variant == "alternating" else begun_at(one),
+                "since": one.last_changed_at if variant == "alternating" else _begun_at(one),
                 "passed": sum(passed.values()) if passed else None,
                 "passed_queue_count": len(passed),
-                "skipped_at_most": skipped_at_most(passed, ratios.get((one.consumer_group, one.topic))),
+                "skipped_at_most": _skipped_at_most(passed, ratios.get((one.consumer_group, one.topic))),
                 "name_servers": name_servers_of(config, facts.cluster),
             },
-            queues=passed_evidence(passed),
+            queues=_evidence(passed),
         )
+
+
+def _variant(one: SubscriptionFacts, now: datetime, *, counted: bool, broadcasting: bool) -> str | None:
+    """Return the kind of mismatch; None = all that were seen agree, or nothing was seen.
+
+    `counted`: whether it is known what the losing clients passed. `broadcasting`: each client reads all queues of its
+    own topics, so a client that does not subscribe to one takes nothing from the others.
+    """
+    if not one.mismatch:
+        return "alternating" if one.member_count == 0 and _alternates(one, now) else None
+    differ = len(one.member_expressions) > 1
+    if not differ and broadcasting:
+        return None
+    if one.newest_member_start_at is not None and now - one.newest_member_start_at <= REBALANCE_ROUNDS:
+        return "rolling"
+    if not differ:
+        return "topics_differ"
+    return "default" if counted else "uncounted"
+
+
+def _begun_at(one: SubscriptionFacts) -> datetime | None:
+    """Return since when the members differ at least."""
+    return one.newest_member_start_at or one.last_changed_at
+
+
+def _alternates(one: SubscriptionFacts, now: datetime) -> bool:
+    """Whether log lines alone show that it went on changing to and fro until a moment ago."""
+    if one.first_changed_at is None or one.last_changed_at is None or len(one.changed_expressions) < 2:
+        return False
+    lasts = one.last_changed_at - one.first_changed_at > REBALANCE_ROUNDS
+    return lasts and one.changed_count >= LEAST_ALTERNATIONS and now - one.last_changed_at <= 2 * REBALANCE_ROUNDS
+
+
+def _passed_by(
+    client_ids: Collection[str], queues: Iterable[QueueFacts], since: datetime | None
+) -> Mapping[MessageQueue, int]:
+    """Return by queue that one of the clients holds about how far its committed offset moved since that moment.
+
+    A window keeps few samples: between the last one before the moment and the newest the offset is taken to have moved
+    evenly. Where no sample is as old, it is what the offset moved since the oldest.
+    """
+    passed: dict[MessageQueue, int] = {}
+    for queue in queues:
+        newest = queue.window.seen if queue.window else None
+        if queue.window is None or newest is None or since is None or queue.holder_client_id not in client_ids:
+            continue
+        known = [point for point in queue.window.points if point.committed_offset is not None]
+        earlier = next((point for point in known if point.at <= since), known[-1] if known else None)
+        if earlier is not None and earlier.committed_offset is not None and newest.committed_offset is not None:
+            share = min(1.0, (newest.at - since) / (newest.at - earlier.at))
+            passed[queue.message_queue] = round(share * (newest.committed_offset - earlier.committed_offset))
+    return {queue: count for queue, count in passed.items() if count > 0}
+
+
+def _skipped_at_most(passed: Mapping[MessageQueue, int], hit_ratio: float | None) -> int | None:
+    """Return how many of the passed messages brokers kept back; what the clients wanted is among them.
+
+    `hit_ratio`: share of all messages that brokers hand out by the expression that they hold; None = not known.
+    """
+    if hit_ratio is None or not passed:
+        return None
+    return math.ceil(sum(passed.values()) * (1.0 - hit_ratio))
+
+
+def _evidence(passed: Mapping[MessageQueue, int]) -> tuple[QueueEvidence, ...]:
+    """Return the queues, worst first."""
+    worst_first = sorted(passed.items(), key=lambda one: (-one[1], one[0]))
+    return tuple(QueueEvidence(queue, {"passed": count}) for queue, count in worst_first)
 
 
 def _severity(variant: str, one: SubscriptionFacts) -> Severity:
