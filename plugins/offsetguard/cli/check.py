@@ -1,8 +1,14 @@
-"""`offsetguard check`: look a few times, judge and print; needs neither Airflow nor Spark, and keeps nothing."""
+"""`offsetguard check`: look a few times, judge and print; needs neither Airflow nor Spark, and keeps nothing.
+
+Of logs the newest lines are read, however large the files are. Collectors read them from where they ended the last
+time; here nothing was read before, and what a broker wrote last month says nothing of now. So what was written lately
+is copied to a folder of its own, which the normal reading takes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import glob
 import os
 import re
 import sys
@@ -14,17 +20,24 @@ from pathlib import Path
 
 import click
 
-from offsetguard.cli.log_tails import copy_tails, sources_of_folders
 from offsetguard.cli.output import (
-    Duration,
     cannot_tell_as_text,
     finding_as_json,
     findings_as_text,
-    replica_labels,
     wants_json,
 )
-from offsetguard.cli.parameters import LogFolderOption, Pattern, concerns, details_option, format_option
-from offsetguard.cli.which_clusters import chosen_clusters, credentials_from
+from offsetguard.cli.parameters import (
+    Duration,
+    LogFolderOption,
+    Pattern,
+    chosen_clusters,
+    client_of,
+    concerns,
+    credentials_from,
+    details_option,
+    format_option,
+    replica_labels,
+)
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.manifest import Manifest
@@ -33,9 +46,11 @@ from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.sampled_rounds import facts_of_rounds
 from offsetguard.judge.registry import judge
+from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.bundle.log_excerpts import find_log_folders
-from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.bundle.layout import LOGS, broker_of
+from offsetguard.sources.bundle.log_excerpts import LogFolder, find_log_folders
+from offsetguard.sources.bundle.log_replay import moment_of, zone_of
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 
@@ -92,10 +107,7 @@ async def _log_sources(plan: SamplingPlan, tell: Callable[[str], None]) -> tuple
     if not plan.logs:
         return tuple(plan.config.clusters[plan.cluster].logs)
     settings = plan.config.clusters[plan.cluster]
-    limits = settings.collection
-    async with RocketMQClient(
-        settings.request_timeout_ms, plan.credentials, limits.max_in_flight, limits.max_requests_per_s, settings.tls
-    ) as client:
+    async with client_of(settings, plan.credentials) as client:
         labels = await replica_labels(client, settings.name_servers, tell)
     return sources_of_folders(find_log_folders(plan.logs, labels))
 
@@ -103,7 +115,7 @@ async def _log_sources(plan: SamplingPlan, tell: Callable[[str], None]) -> tuple
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 
 
-@click.command()
+@click.command(short_help="Diagnose a live cluster now; needs nothing but this.")
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits and clusters from this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
@@ -150,7 +162,7 @@ def check(
 
     \b
     Exit code: 0 = nothing found, 1 = findings, 2 = the cluster could not be seen.
-    """  # noqa: D301 click wants the character itself
+    """
     (name,), config = chosen_clusters(namesrv, config_file, [cluster] if cluster is not None else [])
     asked = asking_everything(config, name) if details == "all" else config
     plan = SamplingPlan(name, asked, samples, every, credentials_from(os.environ), logs)
@@ -190,3 +202,90 @@ def _what_was_sampled(samples: Sequence[Snapshot]) -> str:
         f" {groups} consumer groups, {tables[QUEUE_SNAPSHOTS.name].num_rows} queues of groups,"
         f" {manifest.requests.answered} of {manifest.requests.asked} requests answered"
     )
+
+
+MAX_TAIL_BYTES = 12 * 1024 * 1024  # of all logs together; below what one round reads
+_BROKERS_ZONE = "+08:00"
+_LAST_STAMP = re.compile(rb"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)", re.MULTILINE)
+_STAMP_BYTES = 64 * 1024
+_QUARTER = timedelta(minutes=15)  # no zone is off by anything else
+_LARGEST_OFFSET = timedelta(hours=14)
+
+
+def sources_of_folders(folders: Sequence[LogFolder]) -> tuple[LogSource, ...]:
+    """Return the folders with logs as log sources; a client's zone is told by when its log was last written."""
+    return tuple(_source(one) for one in folders)
+
+
+def _source(folder: LogFolder) -> LogSource:
+    kind, _, name = folder.place.partition("/")
+    broker = broker_of(name) if kind == LOGS else None
+    files = f"{glob.escape(str(folder.folder))}/{folder.pattern}"
+    return LogSource.model_construct(  # not a user's entry: the folder may have any path and the broker any name
+        name=name,
+        files=[files],
+        broker_name=broker[0] if broker else None,
+        broker_id=broker[1] if broker else 0,
+        time_zone=_BROKERS_ZONE if broker else _zone_of_client(files),
+    )
+
+
+def _zone_of_client(pattern: str) -> str:
+    """Return the offset between the last stamp of the newest file and the time at which it was written."""
+    files = sorted(map(Path, glob.glob(pattern)), key=lambda file: file.stat().st_mtime)  # noqa: PTH207 as tailing
+    for file in reversed(files):
+        stamps = _LAST_STAMP.findall(_end_of(file, _STAMP_BYTES))
+        if not stamps:
+            continue
+        try:
+            told = datetime.strptime(b" ".join(stamps[-1]).decode(), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+        except ValueError:
+            continue
+        ahead = told - datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        minutes = round(ahead / _QUARTER) * 15
+        if abs(ahead) <= _LARGEST_OFFSET:
+            return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+    return _BROKERS_ZONE
+
+
+def copy_tails(
+    sources: Sequence[LogSource], since: datetime, folder: Path, max_bytes: int = MAX_TAIL_BYTES
+) -> tuple[LogSource, ...]:
+    """Copy the lines since a moment to `folder`; returns the sources as they lie there. Raises BundleError.
+
+    Each file may give its share of `max_bytes`, the newest lines of it.
+    """
+    found = [(source, sorted({file for pattern in source.files for file in glob.glob(pattern)})) for source in sources]  # noqa: PTH207 as tailing
+    share = max_bytes // max(1, sum(len(files) for _, files in found))
+    copied = []
+    for number, (source, files) in enumerate(found):
+        place = folder / str(number)
+        place.mkdir()
+        for file in map(Path, files):
+            if (lines := _lines_since(file, source, since, share)) and file.suffix == ".log":
+                (place / file.name).write_bytes(lines)
+        copied.append(source.model_copy(update={"files": [f"{glob.escape(str(place))}/*.log"]}) if files else source)
+    return tuple(copied)
+
+
+def _lines_since(file: Path, source: LogSource, since: datetime, max_bytes: int) -> bytes:
+    """Return whole lines from the first one that is not older; records go on over lines without a stamp."""
+    try:
+        lines = _end_of(file, max_bytes).splitlines(keepends=True)
+    except OSError as error:
+        raise BundleError(f"--logs: {file}: cannot be read: {error.strerror}") from error
+    zone = zone_of(source.time_zone)
+    for place, line in enumerate(lines):
+        at = moment_of(line, zone)
+        if at is not None and at >= since:
+            return b"".join(lines[place:])
+    return b""
+
+
+def _end_of(file: Path, max_bytes: int) -> bytes:
+    """Return the last bytes of a file, from the start of a line on."""
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        opened.seek(max(0, size - max_bytes))
+        data = opened.read(max_bytes)
+    return data if size <= max_bytes else data.partition(b"\n")[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from offsetguard.cli.which_clusters import chosen_clusters, credentials_from, default_config, safe_name
+from offsetguard.cli.parameters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
@@ -69,7 +69,7 @@ class Collected:
         )
 
 
-@click.command()
+@click.command(short_help="Collect one snapshot of clusters, and keep it.")
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Clusters and limits from this file.")
 @click.option(
@@ -122,7 +122,7 @@ def collect(
 
     \b
     Exit code: 0 = everything was seen, 1 = partly (see gaps), 2 = a cluster could not be seen at all.
-    """  # noqa: D301 click wants the character itself
+    """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # gives back what is free; a million rows need it
     landing_folder = out or Workspace.from_environment().landing_folder
     tell = _Progress(quiet=quiet)

@@ -18,8 +18,7 @@ from typing import Any
 import click
 
 from offsetguard.cli.output import wants_json
-from offsetguard.cli.parameters import format_option
-from offsetguard.cli.which_clusters import credentials_from
+from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
 from offsetguard.config.checks import check_file, groups_not_seen
@@ -100,7 +99,7 @@ _EXIT_PROBLEMS, _EXIT_NOT_SEEN = 1, 2
 DAILY_REPORT = "daily_report"  # as a `rule` in routes
 
 
-@click.group()
+@click.group(short_help="Check the configuration file.")
 def config() -> None:
     """Work with the configuration file: which clusters, limits, teams."""
 
@@ -133,7 +132,7 @@ def check(file: Path | None, live: bool, output_format: str) -> None:
 
     \b
     Exit code: 0 = nothing wrong, 1 = problems, 2 = with --live: a cluster could not be seen (whole).
-    """  # noqa: D301 click wants the character itself
+    """
     path = file or Workspace.from_environment().config_file
     lines, exit_code = _check(path, live=live)
     for text in map(json.dumps, lines) if wants_json(output_format) else _table(path, lines):

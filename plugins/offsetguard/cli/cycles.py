@@ -9,17 +9,15 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
-from offsetguard.cli.parameters import format_option
-from offsetguard.config.workspace import Workspace
+from offsetguard.cli.parameters import format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import cycles as store
 from offsetguard.store.cycles import Cycle
-from offsetguard.store.database import open_database
 
 _TEXT_LIMIT = 2_000
 
 
-@click.command()
+@click.command(short_help="Show what each cycle did, and why some failed.")
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
 @click.option("--failed", is_flag=True, help="Only cycles that ended with an error.")
 @click.option("--details", is_flag=True, help="Also the seconds of each step, and rows and files of each table.")
@@ -36,8 +34,8 @@ def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, outp
       offsetguard cycles --failed              what could not be published, and why?
       offsetguard cycles --details --limit 1   which step of the last one took how long?
       offsetguard cycles --format json | jq .seconds.write
-    """  # noqa: D301 click wants the character itself
-    engine = open_database(Workspace.from_environment().database_url)
+    """
+    engine = our_database()
     found = store.newest(engine, cluster=cluster, failed=failed, limit=limit)
     if wants_json(output_format):
         for cycle in found:

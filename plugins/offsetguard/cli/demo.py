@@ -11,7 +11,10 @@ import click
 _PEERS = Path(__file__).resolve().parents[3] / "tests" / "peers" / "offsetguard_peers"
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    short_help="Start the embedded world: brokers in trouble, and warnings.",
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def demo(arguments: tuple[str, ...]) -> None:
     """Start real RocketMQ brokers with groups in trouble, and Airflow, and show the warnings that come of it."""

@@ -13,8 +13,7 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
-from offsetguard.cli.parameters import Pattern, concerns, format_option
-from offsetguard.cli.which_clusters import default_config, safe_name
+from offsetguard.cli.parameters import Pattern, concerns, default_config, format_option, safe_name
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot
@@ -29,7 +28,7 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 _TEXT_LIMIT = 1_000
 
 
-@click.command()
+@click.command(short_help="Judge a support bundle, offline: what went wrong while it was recorded?")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits from this file.")
 @click.option("--cluster", help="The cluster's name in --config, and in what is printed.  [default: the bundle's]")
@@ -59,7 +58,7 @@ def diagnose(
 
     \b
     Exit code: 0 = nothing found, 1 = findings, 2 = no bundle, or it shows nothing of the cluster.
-    """  # noqa: D301 click wants the character itself
+    """
     opened = open_bundle(bundle)
     name = safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
     config = _config(name, config_file, cluster)

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
-from typing import IO, Any, TypeVar
+from typing import IO, Annotated, Any, TypeVar
 
 import click
+from pydantic import BaseModel, BeforeValidator, StrictBool, ValidationError
+from pydantic_core import PydanticCustomError
 
-from offsetguard.cli.json_fields import LATEST_MS, FieldError, Fields, whole_number
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config import Delivery, WindowPolicy
@@ -25,16 +26,132 @@ EXIT_WRONG_INPUT = 1
 MESSAGE_MODELS = ("clustering", "broadcasting")
 _TEXT_LIMIT = 2_000
 _AT_ONCE = 1_000  # lines
+LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OFFSETS = ("consumer_offset", "max_offset", "min_offset", "pull_offset")
 Answer = dict[str, Any]
 Given = TypeVar("Given")
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _wrong(text: str) -> PydanticCustomError:
+    return PydanticCustomError("wrong", "{text}", {"text": text})
+
+
+def _whole_number(least: int = 0, most: int = 2**63 - 1) -> BeforeValidator:
+    """Take a whole number within limits, at most RocketMQ's longest offset; 1.0 is one, true and "1" are not."""
+
+    def check(value: object) -> object:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise _wrong(f"is {_shown(value)}: write a whole number or null")
+        if value is not None and not least <= value <= most:
+            raise _wrong(f"is {_shown(value)}: it must be from {least} to {most}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _message_model(value: object) -> object:
+    if value is not None and (not isinstance(value, str) or value.casefold() not in MESSAGE_MODELS):
+        raise _wrong(f"is {_shown(value)}: write {' or '.join(MESSAGE_MODELS)} or null")
+    return value.casefold() if isinstance(value, str) else value
+
+
+def _id(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _wrong(f"is {_shown(value)}: write a text or a whole number")
+    return json.dumps(value)  # 1 and "1" are two
+
+
+def _list_of_ids(value: object) -> object:
+    if value is not None and not isinstance(value, list):
+        raise _wrong(f"is no list: {_shown(value)}")
+    return value or []  # Go writes an empty list as null
+
+
+def _point(value: object) -> object:
+    if not isinstance(value, list) or len(value) != 2:
+        raise _wrong("is no point: write [max_offset, at_ms]")
+    return value
+
+
+Number = Annotated[int | None, _whole_number()]
+MomentMs = Annotated[int, _whole_number(most=LATEST_MS)]
+Ids = Annotated[frozenset[Annotated[str, BeforeValidator(_id)]], BeforeValidator(_list_of_ids)]
+Point = Annotated[tuple[Number, Number], BeforeValidator(_point)]
+
+
+class _Sample(BaseModel):
+    at_ms: MomentMs
+    consumer_offset: Number = None
+    max_offset: Number = None
+    min_offset: Number = None
+    pull_offset: Number = None
+    last_timestamp_ms: Number = None
+
+
+class _Policy(BaseModel):
+    allowed_lag: Number = None
+    lag_floor: Number = None
+    lag_floor_ms: Number = None
+    window_ms: Annotated[int | None, _whole_number(1)] = None
+    loss_horizon_ms: Number = None
+
+
+class _QueueLine(BaseModel):
+    now_ms: MomentMs
+    samples: list[_Sample]
+    online_clients: Number = None
+    message_model: Annotated[str | None, BeforeValidator(_message_model)] = None
+    orderly: StrictBool | None = None
+    subscribed: StrictBool | None = None
+    policy: _Policy | None = None
+
+    @classmethod
+    def read(cls, given: Any) -> GivenQueue:
+        line = cls.model_validate(given)
+        context = QueueContext(line.online_clients, line.message_model, line.orderly, line.subscribed)
+        changes = line.policy.model_dump(exclude_none=True) if line.policy else {}
+        samples = [GivenSample(**one.model_dump()) for one in line.samples]
+        return GivenQueue(samples, context, WindowPolicy().model_copy(update=changes), line.now_ms)
+
+
+class _TimeLagLine(BaseModel):
+    now_ms: MomentMs
+    curve: list[Point]
+    consumer_offset: Number = None
+
+    @classmethod
+    def read(cls, given: Any) -> CurvePlace:
+        line = cls.model_validate(given)
+        return CurvePlace(producer_curve(line.curve), line.consumer_offset, line.now_ms)
+
+
+class _LastSent(BaseModel):
+    at_ms: MomentMs
+    firing: Ids
+    resolved: Ids = frozenset()
+
+
+class _NotificationLine(BaseModel):
+    now_ms: MomentMs
+    last_sent: _LastSent | None = None
+    firing: Ids
+    resolved: Ids = frozenset()
+    repeat_interval_ms: Annotated[int | None, _whole_number(most=LATEST_MS)] = None
+    send_resolved: StrictBool | None = None
+
 
 _input = click.argument("file", type=click.File("rb"), default="-")
 _format = format_option("answer", "text")
 
 
-@click.group()
+@click.group(short_help="Say what is made of samples that you give, and why.")
 def explain() -> None:
     """Say what OffsetGuard makes of what you give, and by which rule: the pipeline's own judgement.
 
@@ -65,8 +182,8 @@ def queue(file: IO[bytes], output_format: str) -> None:
 
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
-    """  # noqa: D301 click wants the character itself
-    _answer_together(file, output_format, _given_queue, _of_queues)
+    """
+    _answer_together(file, output_format, _QueueLine.read, _of_queues)
 
 
 @explain.command("time-lag")
@@ -87,8 +204,8 @@ def time_lag(file: IO[bytes], output_format: str) -> None:
 
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
-    """  # noqa: D301 click wants the character itself
-    _answer_together(file, output_format, _curve_place, _of_time_lags)
+    """
+    _answer_together(file, output_format, _TimeLagLine.read, _of_time_lags)
 
 
 @explain.command()
@@ -123,17 +240,17 @@ def notification(file: IO[bytes], output_format: str) -> None:
 
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
-    """  # noqa: D301 click wants the character itself
+    """
     _answer_lines(file, output_format, _of_notification)
 
 
-def _answer_lines(file: IO[bytes], output_format: str, answer: Callable[[Fields], Answer]) -> None:
+def _answer_lines(file: IO[bytes], output_format: str, answer: Callable[[Any], Answer]) -> None:
     """Answer each line as soon as it is read."""
     _show((_answered(line, answer) for line in file if line.strip()), output_format)
 
 
 def _answer_together(
-    file: IO[bytes], output_format: str, read: Callable[[Fields], Given], answer: Callable[[list[Given]], list[Answer]]
+    file: IO[bytes], output_format: str, read: Callable[[Any], Given], answer: Callable[[list[Given]], list[Answer]]
 ) -> None:
     """Answer a thousand lines in one go, each in its place: a query costs as much for all of them as for one."""
     _show(chain.from_iterable(_in_places(lines, read, answer) for lines in _in_parts(file)), output_format)
@@ -146,11 +263,11 @@ def _in_parts(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _in_places(
-    lines: list[bytes], read: Callable[[Fields], Given], answer: Callable[[list[Given]], list[Answer]]
+    lines: list[bytes], read: Callable[[Any], Given], answer: Callable[[list[Given]], list[Answer]]
 ) -> Iterator[Answer]:
     asked: list[Given] = []
 
-    def keep(given: Fields) -> Answer:
+    def keep(given: Any) -> Answer:
         asked.append(read(given))
         return {}
 
@@ -167,26 +284,44 @@ def _show(answers: Iterable[Answer], output_format: str) -> None:
     sys.exit(EXIT_WRONG_INPUT if wrong else 0)
 
 
-def _answered(line: bytes, answer: Callable[[Fields], Answer]) -> Answer:
+def _answered(line: bytes, answer: Callable[[Any], Answer]) -> Answer:
     given_id = None
     try:
-        given = Fields.read(line)
-        given_id = given.values.get("id")
+        given = _object_of(line)
+        given_id = given.get("id")
         return {"id": given_id} | answer(given)
-    except FieldError as error:
-        return {"id": given_id, "error": str(error)}
+    except PydanticCustomError as error:
+        return {"id": given_id, "error": f"field (line): {error.message()}"}
+    except ValidationError as error:
+        return {"id": given_id, "error": f"field {_first_problem(error)}"}
 
 
-def _given_queue(given: Fields) -> GivenQueue:
-    now_ms = given.moment_ms("now_ms")
-    samples = [_given_sample(one) for one in given.objects("samples")]
-    context = QueueContext(
-        online_client_count=given.integer("online_clients"),
-        message_model=given.word("message_model", MESSAGE_MODELS),
-        orderly=given.flag("orderly"),
-        subscribed=given.flag("subscribed"),
-    )
-    return GivenQueue(samples, context, _policy(given.inner("policy")), now_ms)
+def _object_of(line: bytes) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        given = json.loads(line, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(f"is no JSON: {str(error)[:200]}") from error
+    if not isinstance(given, dict):
+        raise _wrong(f"is no JSON object but {_shown(given)}")
+    return given
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Say what is wrong as `path: what to write`, such as `samples[3].at_ms: is missing: ...`."""
+    problem = error.errors()[0]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).removeprefix(".")
+    kind, shown = problem["type"], _shown(problem["input"])
+    if kind == "missing" or problem["input"] is None:
+        return f"{path}: is missing: {'milliseconds since 1970' if path.endswith('_ms') else 'a list'}"
+    says = {
+        "model_type": f"is no JSON object but {shown}",
+        "list_type": f"is no list: {shown}",
+        "bool_type": f"is {shown}: write true, false or null",
+    }
+    return f"{path}: {says.get(kind, problem['msg'])}"
 
 
 def _of_queues(given: list[GivenQueue]) -> list[Answer]:
@@ -207,52 +342,22 @@ def _of_queues(given: list[GivenQueue]) -> list[Answer]:
     ]
 
 
-def _given_sample(given: Fields) -> GivenSample:
-    offsets = {name: given.integer(name) for name in _OFFSETS}
-    return GivenSample(given.moment_ms("at_ms"), last_timestamp_ms=given.integer("last_timestamp_ms"), **offsets)
-
-
-def _policy(given: Fields) -> WindowPolicy:
-    """Return the default policy with what is given; fields that it does not know are another release's."""
-    least = {"allowed_lag": 0, "lag_floor": 0, "lag_floor_ms": 0, "window_ms": 1, "loss_horizon_ms": 0}
-    changes = {name: given.integer(name, least=least[name]) for name in WindowPolicy.model_fields}
-    return WindowPolicy().model_copy(update={name: value for name, value in changes.items() if value is not None})
-
-
-def _curve_place(given: Fields) -> CurvePlace:
-    now_ms = given.moment_ms("now_ms")
-    points = [_point(value, f"curve[{position}]") for position, value in enumerate(given.items("curve"))]
-    return CurvePlace(producer_curve(points), given.integer("consumer_offset"), now_ms)
-
-
 def _of_time_lags(given: list[CurvePlace]) -> list[Answer]:
     return [{"lag_ms": found.lag_ms, "reason": found.basis.value} for found in time_lags(given)]
 
 
-def _point(value: object, path: str) -> tuple[int | None, int | None]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise FieldError(path, "is no point: write [max_offset, at_ms]")
-    offset, at_ms = (None if one is None else whole_number(one, f"{path}[{n}]") for n, one in enumerate(value))
-    return offset, at_ms
-
-
-def _of_notification(given: Fields) -> Answer:
-    default = Delivery()
-    repeat_interval_ms = given.integer("repeat_interval_ms", most=LATEST_MS)
-    send_resolved = given.flag("send_resolved")
+def _of_notification(given: Any) -> Answer:
+    line, default = _NotificationLine.model_validate(given), Delivery()
+    sent, interval_ms, resolved = line.last_sent, line.repeat_interval_ms, line.send_resolved
     decision = decide(
-        now=_moment(given.moment_ms("now_ms")),
-        last_sent=None if given.values.get("last_sent") is None else _last_sent(given.inner("last_sent")),
-        firing=given.ids("firing"),
-        resolved=given.ids("resolved", needed=False),
-        repeat_interval_ms=default.repeat_interval_ms if repeat_interval_ms is None else repeat_interval_ms,
-        send_resolved=default.send_resolved if send_resolved is None else send_resolved,
+        now=_moment(line.now_ms),
+        last_sent=None if sent is None else LastSent(_moment(sent.at_ms), sent.firing, sent.resolved),
+        firing=line.firing,
+        resolved=line.resolved,
+        repeat_interval_ms=default.repeat_interval_ms if interval_ms is None else interval_ms,
+        send_resolved=default.send_resolved if resolved is None else resolved,
     )
     return {"send": decision.send, "reason": decision.reason.value}
-
-
-def _last_sent(given: Fields) -> LastSent:
-    return LastSent(_moment(given.moment_ms("at_ms")), given.ids("firing"), given.ids("resolved", needed=False))
 
 
 def _moment(ms: int) -> datetime:

@@ -8,18 +8,16 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from offsetguard.cli.output import Duration, wants_json
-from offsetguard.cli.parameters import format_option
-from offsetguard.config.workspace import Workspace
+from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import Duration, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import judge_memory as store
-from offsetguard.store.database import open_database
 from offsetguard.store.judge_memory import Coverage
 
 _TEXT_LIMIT = 1_000
 
 
-@click.command()
+@click.command(short_help="Show how often what was forecast came as stated.")
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
 @click.option("--since", type=Duration(), default="30d", show_default=True, help="How far to look back, e.g. 7d.")
 @format_option("kind and basis")
@@ -35,8 +33,8 @@ def forecasts(*, cluster: str | None, since: timedelta, output_format: str) -> N
       offsetguard forecasts
       offsetguard forecasts --cluster main --since 7d
       offsetguard forecasts --format json | jq .share_inside
-    """  # noqa: D301 click wants the character itself
-    engine = open_database(Workspace.from_environment().database_url)
+    """
+    engine = our_database()
     found = store.coverage(engine, since=datetime.now(UTC) - since, cluster=cluster)
     if wants_json(output_format):
         for one in found:

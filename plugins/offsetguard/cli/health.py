@@ -16,7 +16,7 @@ from offsetguard.decide.own_health import find_troubles, read_signs
 from offsetguard.store.database import open_database
 
 
-@click.command()
+@click.command(short_help="Say whether OffsetGuard itself does its work.")
 @click.option(
     "--config",
     "config_file",
@@ -33,7 +33,7 @@ def health(*, config_file: Path | None, output_format: str) -> None:
     Examples:
       offsetguard health
       offsetguard health || mail -s "OffsetGuard has stopped" ops@example.org < /dev/null
-    """  # noqa: D301 click wants the character itself
+    """
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
     engine = open_database(workspace.database_url)

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import Duration, wants_json
-from offsetguard.cli.parameters import format_option
+from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import Duration, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.lake.reading import FactReader
@@ -42,7 +42,7 @@ class _Columns(click.ParamType["tuple[str, ...]"]):
         return names
 
 
-@click.command()
+@click.command(short_help="Show the published past of a consumer group.")
 @click.option("--cluster", required=True, help="Name of the cluster in the configuration.")
 @click.option("--group", "consumer_group", required=True, help="The consumer group; case matters.")
 @click.option("--since", type=Duration(), default="7d", show_default=True, help="How far to look back, e.g. 6h or 7d.")
@@ -69,7 +69,7 @@ def history(
       offsetguard history --cluster main --group billing --since 6h
       offsetguard history --cluster main --group billing --columns lag,lag_ms,consume_rt_ms
       offsetguard history --cluster main --group billing --since 7d --format json | jq .lag
-    """  # noqa: D301 click wants the character itself
+    """
     workspace = Workspace.from_environment()
     end = datetime.now(UTC) if until is None else until.replace(tzinfo=UTC)
     names = (*_ALWAYS, *(name for name in columns if name not in _ALWAYS))

@@ -9,13 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import plain, shown, wants_json
-from offsetguard.cli.parameters import author_option, format_option
-from offsetguard.config.workspace import Workspace
+from offsetguard.cli.parameters import author_option, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
@@ -23,7 +21,7 @@ from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Figure
 from offsetguard.store import incidents as store
 from offsetguard.store import notifications, silences
-from offsetguard.store.database import open_database, reading, writing
+from offsetguard.store.database import reading, writing
 from offsetguard.store.notifications import Recipient
 
 _LINE_TEXT_LIMIT = 1_000
@@ -175,7 +173,7 @@ _OTHERS_SEARCHED, _OTHERS_SHOWN = 2_000, 3
 _TEXT_LIMIT = 200
 
 
-@click.group()
+@click.group(short_help="Show what is wrong and since when, and say that you look after it.")
 def incidents() -> None:
     """Incidents: what is wrong, since when, what happened to it, and who looks after it.
 
@@ -190,7 +188,7 @@ def incidents() -> None:
       offsetguard incidents show 3fa2b1                   all about one: the first digits of its id will do
       offsetguard incidents acknowledge 3fa2b1 --comment "restarting the consumers"
       offsetguard silences add --incident 3fa2b1 --for 2h --comment "known, fixed tonight"
-    """  # noqa: D301 click wants the character itself
+    """
 
 
 @incidents.command("list")
@@ -201,7 +199,7 @@ def incidents() -> None:
 def list_incidents(*, cluster: str | None, resolved: bool, limit: int, output_format: str) -> None:
     """Show incidents: open ones worst first."""
     now, as_json = datetime.now(UTC), wants_json(output_format)
-    with reading(_engine()) as session:
+    with reading(our_database()) as session:
         chosen = store.newest_resolved if resolved else store.worst_open
         found = chosen(session, cluster=cluster, limit=limit + 1)
         shown = found[:limit]
@@ -224,7 +222,7 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, output_fo
 def show(*, incident_id: str, output_format: str) -> None:
     """Show one incident: texts, figures, queues, history, who was told, who acknowledged it and what mutes it."""
     now = datetime.now(UTC)
-    with reading(_engine()) as session:
+    with reading(our_database()) as session:
         one = find_incident(session, incident_id)
         history = store.events_of(session, one.incident_id)
         acknowledged = silences.acknowledgements_of(session, [one.incident_id]).get(one.incident_id)
@@ -248,7 +246,7 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, out
     To hear nothing of them for a while, add a silence.
     """
     now = datetime.now(UTC)
-    with writing(_engine()) as session:
+    with writing(our_database()) as session:
         chosen = [find_incident(session, one) for one in incident_ids]
         given = [silences.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
     for incident, one in zip(chosen, given, strict=True):
@@ -276,7 +274,3 @@ def find_incident(session: Session, wanted: str) -> Incident:
 def _named(found: list[Incident]) -> str:
     shown = [f"{one.incident_id} ({harmless(one.evidence.summary, 60)})" for one in found[:_OTHERS_SHOWN]]
     return ", ".join(shown) + (", ..." if len(found) > _OTHERS_SHOWN else "")
-
-
-def _engine() -> Engine:
-    return open_database(Workspace.from_environment().database_url)

@@ -1,83 +1,35 @@
-"""The command line: `offsetguard COMMAND`. Each command lives in a file of its own and is imported when it is used."""
+"""The command line: `offsetguard COMMAND`. A command is a file of this folder: `queue_of.py` holds `queue_of`."""
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
-from dataclasses import dataclass
 
 import click
 
+from offsetguard import cli
 from offsetguard.model.errors import OffsetGuardError
 
 EXIT_ERROR = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LazyCommand:
-    """Where a command is, and what `offsetguard --help` says about it without importing it."""
+class _CommandFiles(click.Group):
+    """Finds commands by their files, and imports the one that is used; an overview imports them all."""
 
-    module: str
-    attribute: str
-    short_help: str
-
-
-COMMANDS = {
-    "check": LazyCommand("offsetguard.cli.check", "check", "Diagnose a live cluster now; needs nothing but this."),
-    "collect": LazyCommand("offsetguard.cli.collect", "collect", "Collect one snapshot of clusters, and keep it."),
-    "config": LazyCommand("offsetguard.cli.config", "config", "Check the configuration file."),
-    "cycles": LazyCommand("offsetguard.cli.cycles", "cycles", "Show what each cycle did, and why some failed."),
-    "demo": LazyCommand("offsetguard.cli.demo", "demo", "Start the embedded world: brokers in trouble, and warnings."),
-    "diagnose": LazyCommand(
-        "offsetguard.cli.diagnose",
-        "diagnose",
-        "Judge a support bundle, offline: what went wrong while it was recorded?",
-    ),
-    "explain": LazyCommand("offsetguard.cli.explain", "explain", "Say what is made of samples that you give, and why."),
-    "forecasts": LazyCommand(
-        "offsetguard.cli.forecasts", "forecasts", "Show how often what was forecast came as stated."
-    ),
-    "health": LazyCommand("offsetguard.cli.health", "health", "Say whether OffsetGuard itself does its work."),
-    "history": LazyCommand("offsetguard.cli.history", "history", "Show the published past of a consumer group."),
-    "incidents": LazyCommand(
-        "offsetguard.cli.incidents", "incidents", "Show what is wrong and since when, and say that you look after it."
-    ),
-    "outbox": LazyCommand("offsetguard.cli.outbox", "outbox", "Show what waits to be sent, and send it again."),
-    "parse-log": LazyCommand("offsetguard.cli.parse_log", "parse_log", "Say what logs of brokers and clients hold."),
-    "quarantine": LazyCommand(
-        "offsetguard.cli.quarantine", "quarantine", "Show rows that cannot be right, and judge them again."
-    ),
-    "queue-of": LazyCommand(
-        "offsetguard.cli.queue_of", "queue_of", "Say which queue a message key goes to, and how it stands."
-    ),
-    "record": LazyCommand("offsetguard.cli.record", "record", "Record a support bundle: raw answers and log excerpts."),
-    "replay": LazyCommand(
-        "offsetguard.cli.replay", "replay", "Say what would have been found and sent in the published past."
-    ),
-    "silences": LazyCommand("offsetguard.cli.silences", "silences", "Hear nothing of certain incidents for a while."),
-    "routes": LazyCommand("offsetguard.cli.routes", "routes", "Say who would be told of trouble, how and when."),
-    "spark-server": LazyCommand("offsetguard.cli.spark_server", "spark_server", "Keep Spark warm on this machine."),
-}
-
-
-class _LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        names = (one.name.replace("_", "-") for one in pkgutil.iter_modules(cli.__path__))
+        return sorted(name for name in names if self.get_command(ctx, name))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        name = cmd_name.replace("-", "_")
+        if name not in {one.name for one in pkgutil.iter_modules(cli.__path__)}:
             return None
-        command = getattr(importlib.import_module(entry.module), entry.attribute)
+        command = getattr(importlib.import_module(f"{cli.__name__}.{name}"), name, None)
         return command if isinstance(command, click.Command) else None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].short_help) for name in self.list_commands(ctx)])
 
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandFiles, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="offsetguard")
 def offsetguard() -> None:
     """Watch the consumer offsets of Apache RocketMQ and say what is wrong, why, and what to do.
@@ -102,7 +54,7 @@ def offsetguard() -> None:
       offsetguard routes test --cluster main --group g     who would be told, how and when?
       offsetguard parse-log broker.log                 what does this log say?
       offsetguard COMMAND --help                       more, with examples
-    """  # noqa: D301 click wants the character itself
+    """
 
 
 def main() -> None:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 
 import click
-from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import wants_json
-from offsetguard.cli.parameters import format_option
-from offsetguard.config.workspace import Workspace
+from offsetguard.cli.parameters import format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
-from offsetguard.store.database import open_database
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import OutboxMessage
 
 _TEXT_LIMIT = 500
 
 
-@click.group()
+@click.group(short_help="Show what waits to be sent, and send it again.")
 def outbox() -> None:
     """Messages to people: what waits, what was refused for good, and why.
 
@@ -33,7 +30,7 @@ def outbox() -> None:
       offsetguard outbox redrive --all           after a wrong address or channel was corrected
       offsetguard outbox redrive 17 18
       offsetguard outbox dismiss 19              nobody is to get it any more, and `offsetguard health` is well again
-    """  # noqa: D301 click wants the character itself
+    """
 
 
 @outbox.command("list")
@@ -47,7 +44,7 @@ def outbox() -> None:
 def list_messages(*, status: str | None, limit: int, output_format: str) -> None:
     """Show messages, newest first, with the reason of each that was not accepted."""
     wanted = [Status(status)] if status else [Status.PENDING, Status.FAILED]
-    engine = _engine()
+    engine = our_database()
     rows = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
     as_json = wants_json(output_format)
     for row in sorted(rows, key=lambda row: -row.id)[:limit]:
@@ -62,7 +59,7 @@ def list_messages(*, status: str | None, limit: int, output_format: str) -> None
 def redrive(*, ids: tuple[int, ...], every: bool) -> None:
     """Make messages that were refused for good due again; the next sweep sends them."""
     _check_which(ids, every=every)
-    count = store.redrive(_engine(), ids=ids or None)
+    count = store.redrive(our_database(), ids=ids or None)
     click.echo(f"{count} message{'' if count == 1 else 's'} will be sent with the next sweep of deliver_warnings")
 
 
@@ -72,17 +69,13 @@ def redrive(*, ids: tuple[int, ...], every: bool) -> None:
 def dismiss(*, ids: tuple[int, ...], every: bool) -> None:
     """Let messages that were refused for good count as seen: nobody gets them, and they are trouble no more."""
     _check_which(ids, every=every)
-    count = store.dismiss(_engine(), ids=ids or None)
+    count = store.dismiss(our_database(), ids=ids or None)
     click.echo(f"{count} message{'' if count == 1 else 's'} dismissed: offsetguard outbox list --status dismissed")
 
 
 def _check_which(ids: tuple[int, ...], *, every: bool) -> None:
     if every == bool(ids):
         raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
-
-
-def _engine() -> Engine:
-    return open_database(Workspace.from_environment().database_url)
 
 
 def _as_json(row: OutboxMessage) -> str:

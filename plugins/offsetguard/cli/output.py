@@ -1,8 +1,4 @@
-"""How the command line shows findings, figures, spans of time and replicas: JSON for scripts, text for people.
-
-Spans of time on the command line: `500ms`, `10s`, `5m`, `1h`, `7d`.
-
-The names that folders with logs may have: `broker-a-0` for the master of broker-a.
+"""How the command line shows findings and figures: JSON for scripts, text for people.
 
 The JSON is an interface that others script against: fields are only ever added.
 """
@@ -10,10 +6,9 @@ The JSON is an interface that others script against: fields are only ever added.
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import click
@@ -21,26 +16,11 @@ import click
 from offsetguard.catalogue.text import format_moment
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.rule import Finding
-from offsetguard.model.errors import RocketMQError
 from offsetguard.model.verdicts import CannotTell, Figure, Severity
-from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-
-
-class Duration(click.ParamType["timedelta"]):
-    """Takes a text, gives a timedelta."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Fail with an example for everything that is no duration."""
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no duration; write for example 500ms, 10s, 1min or 7d", param, ctx)
-        return timedelta(seconds=float(match[1]) * _UNIT_S[match[2]])
+MAX_QUEUES_SHOWN = 10
+_TEXT_LIMIT = 4_000
+_COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
 
 def plain(figure: Figure) -> str | float | bool | None:
@@ -55,23 +35,6 @@ def shown(figure: Figure) -> str:
     if isinstance(figure, datetime):
         return format_moment(figure)
     return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
-
-
-async def replica_labels(client: RocketMQClient, name_servers: Sequence[str], tell: Callable[[str], None]) -> list[str]:
-    """Return the label of every replica that a name server lists; none when no name server answers, which is told."""
-    for address in name_servers:
-        try:
-            info = await client.call(address, GetBrokerClusterInfo())
-        except RocketMQError as error:
-            tell(str(error))
-            continue
-        return [f"{one.broker_name}-{broker_id}" for one in info.brokers for broker_id in one.addresses]
-    return []
-
-
-MAX_QUEUES_SHOWN = 10
-_TEXT_LIMIT = 4_000
-_COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
 
 def wants_json(output_format: str) -> bool:

@@ -1,16 +1,37 @@
-"""What several commands take: the format of their answer, whose details to ask, patterns of groups, folders of logs."""
+"""What several commands take: options and their types, and which clusters, logins and databases are meant.
+
+A cluster is named by `--namesrv`, or by `--config` with `--cluster`; spans of time: `500ms`, `10s`, `5m`, `1h`, `7d`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Engine
+
+from offsetguard.config import Cluster, Config, Team
+from offsetguard.config.fields import Address
+from offsetguard.config.file import load_config
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import ConfigError, RocketMQError
+from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.store.database import open_database
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it
+ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
+ALL = "all"
+_ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
+_UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def format_option(a_line: str, shown: str = "a table") -> Callable[[Command], Command]:
@@ -41,6 +62,19 @@ def details_option() -> Callable[[Command], Command]:
         show_default=True,
         help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
     )
+
+
+class Duration(click.ParamType["timedelta"]):
+    """Takes a text, gives a timedelta."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Fail with an example for everything that is no duration."""
+        match = _DURATION.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no duration; write for example 500ms, 10s, 1min or 7d", param, ctx)
+        return timedelta(seconds=float(match[1]) * _UNIT_S[match[2]])
 
 
 class Moment(click.ParamType["datetime"]):
@@ -91,3 +125,91 @@ class LogFolderOption(click.ParamType["tuple[str | None, Path]"]):
 def concerns(consumer_group: str | None, pattern: re.Pattern[str] | None) -> bool:
     """Whether something about a group is wanted; what is about the whole cluster always is."""
     return pattern is None or consumer_group is None or pattern.search(consumer_group) is not None
+
+
+def our_database() -> Engine:
+    """Open the database that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME."""
+    return open_database(Workspace.from_environment().database_url)
+
+
+def chosen_clusters(
+    namesrv: str | None, config_file: Path | None, clusters: Sequence[str]
+) -> tuple[tuple[str, ...], Config]:
+    """Return the names of the clusters and the configuration that describes them; raises UsageError.
+
+    A file with one cluster needs no `--cluster`; `all` means every cluster of the file.
+    """
+    if (namesrv is None) == (config_file is None):
+        raise click.UsageError("say which cluster: either --namesrv HOST:PORT, or --config FILE with --cluster NAME")
+    if namesrv is not None:
+        if clusters:
+            raise click.UsageError("--cluster names a cluster of --config; leave it out with --namesrv")
+        name, config = config_for(namesrv)
+        return (name,), config
+    assert config_file is not None  # noqa: S101 one of the two is given
+    config = load_config(config_file)
+    known = ", ".join(config.clusters)
+    if not clusters and len(config.clusters) > 1:
+        raise click.UsageError(f"--cluster: say which one of {known}")
+    names = tuple(config.clusters) if not clusters or ALL in clusters else tuple(dict.fromkeys(clusters))
+    for name in names:
+        if name not in config.clusters:
+            raise click.UsageError(f"--cluster: there is no cluster {name!r} in {config_file}; clusters: {known}")
+    return names, config
+
+
+def config_for(namesrv: str) -> tuple[str, Config]:
+    """Return a cluster's name, made of its first name server, and a configuration with the default limits."""
+    addresses = [address.strip() for address in namesrv.split(";") if address.strip()]
+    for address in addresses:
+        try:
+            _ADDRESS.validate_python(address)
+        except ValidationError:
+            raise click.UsageError(f"--namesrv: {address!r} is no HOST:PORT, for example 10.0.0.1:9876") from None
+    if not addresses:
+        raise click.UsageError("--namesrv: names no name server; write for example 10.0.0.1:9876")
+    name = safe_name(addresses[0])
+    return name, default_config({name: addresses})
+
+
+def client_of(cluster: Cluster, credentials: Credentials | None) -> RocketMQClient:
+    """Return a client for a cluster, with its limits and its TLS."""
+    limits = cluster.collection
+    return RocketMQClient(
+        cluster.request_timeout_ms, credentials, limits.max_in_flight, limits.max_requests_per_s, cluster.tls
+    )
+
+
+def default_config(name_servers: Mapping[str, Sequence[str]]) -> Config:
+    """Return a configuration with the default limits for clusters by name, with their name servers."""
+    nobody = {"nobody": Team(mail=["nobody@localhost"])}  # nothing is sent
+    clusters = {name: Cluster(name_servers=list(addresses)) for name, addresses in name_servers.items()}
+    return Config(clusters=clusters, teams=nobody, default_team="nobody")
+
+
+def safe_name(text: str) -> str:
+    """Return a text as the name of a cluster, which is also the name of a folder."""
+    return _NO_NAME.sub("-", text).lstrip("._-")[:100] or "cluster"
+
+
+def credentials_from(environment: Mapping[str, str]) -> Credentials | None:
+    """Read the login; raises ConfigError when half of it is there."""
+    access_key, secret_key = environment.get(ACCESS_KEY), environment.get(SECRET_KEY)
+    if not access_key and not secret_key:
+        return None
+    if not access_key or not secret_key:
+        missing = SECRET_KEY if access_key else ACCESS_KEY
+        raise ConfigError(f"environment variable {missing} is missing: a login needs {ACCESS_KEY} and {SECRET_KEY}")
+    return Credentials(access_key, secret_key)
+
+
+async def replica_labels(client: RocketMQClient, name_servers: Sequence[str], tell: Callable[[str], None]) -> list[str]:
+    """Return the label of every replica that a name server lists; none when no name server answers, which is told."""
+    for address in name_servers:
+        try:
+            info = await client.call(address, GetBrokerClusterInfo())
+        except RocketMQError as error:
+            tell(str(error))
+            continue
+        return [f"{one.broker_name}-{broker_id}" for one in info.brokers for broker_id in one.addresses]
+    return []

@@ -29,7 +29,7 @@ _TEXT_LIMIT = 2_000
 _MAX_TOLD = 10  # unreadable places that are shown; all are counted
 
 
-@click.command("parse-log")
+@click.command(short_help="Say what logs of brokers and clients hold.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--kind",
@@ -61,7 +61,7 @@ def parse_log(*, files: tuple[str, ...], kind: str, time_zone: str, output_forma
       offsetguard parse-log broker.log filter.log
       offsetguard parse-log otherdays/broker.*.log.gz | grep '"offset_corrected"'
       offsetguard parse-log --time-zone UTC rocketmq_client.log
-    """  # noqa: D301 click wants the character itself
+    """
     zone = zone_of(time_zone)
     patterns = [pattern for pattern in PATTERNS if kind == _AUTO or LogKind(kind) in pattern.log_kinds]
     show = _as_json if wants_json(output_format) else _as_text

@@ -24,7 +24,7 @@ _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.redrive_job"
 
 
-@click.group()
+@click.group(short_help="Show rows that cannot be right, and judge them again.")
 def quarantine() -> None:
     """Rows that were left out of the facts because they cannot be right, and why.
 
@@ -34,7 +34,7 @@ def quarantine() -> None:
       offsetguard quarantine list --cluster main --invariant OG-Q13 --since 2026-11-20T00:00:00Z
       offsetguard quarantine redrive --cluster main --dry-run
       offsetguard quarantine redrive --cluster main        after a fix: judge the rows again
-    """  # noqa: D301 click wants the character itself
+    """
 
 
 def _choosing(command: Callable[..., None]) -> Callable[..., None]:

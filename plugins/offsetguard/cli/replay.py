@@ -58,7 +58,7 @@ class _Rules(click.ParamType["frozenset[str]"]):
         return ids or frozenset(known)
 
 
-@click.command()
+@click.command(short_help="Say what would have been found and sent in the published past.")
 @click.option("--from", "since", type=click.DateTime(_FORMATS), required=True, help="First interval, UTC.")
 @click.option("--to", "until", type=click.DateTime(_FORMATS), required=True, help="Up to, and without, this; UTC.")
 @click.option("--cluster", help="Name of the cluster in the configuration.  [default: all of them]")
@@ -94,7 +94,7 @@ def replay(
 
     \b
     Exit code: 0 = nothing would have been found, 1 = findings, 2 = no interval is published in that time.
-    """  # noqa: D301, E501 click wants the character itself, and a command to be pasted stays whole
+    """  # noqa: E501 a command to be pasted stays whole
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
     if cluster is not None and cluster not in config.clusters:

@@ -1,9 +1,15 @@
-"""`offsetguard routes`: who would be told of trouble that you make up, how, when, and by which lines of the file."""
+"""`offsetguard routes`: who would be told of trouble that you make up, how, when, and by which lines of the file.
+
+The judge's own code decides. An answer holds for some rules and severities: what differs only in them and is told alike
+is one answer.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,14 +17,21 @@ from typing import Any
 import click
 from sqlalchemy import make_url
 
-from offsetguard.catalogue.text import format_duration, format_moment
+from offsetguard.catalogue import catalogue
+from offsetguard.catalogue.text import Locale, format_duration, format_moment
 from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
-from offsetguard.cli.route_answers import Trouble, answers
-from offsetguard.config.file import did_you_mean, read_config_file
+from offsetguard.config import yaml_lines
+from offsetguard.config.file import ConfigFile, did_you_mean, read_config_file
+from offsetguard.config.routes import Route
 from offsetguard.config.workspace import Workspace
+from offsetguard.decide.audience import Audience, Circumstances
+from offsetguard.decide.incidents.timing import steps
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
+from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.intervals import Interval, zone_of
+from offsetguard.model.notification import Mute
 from offsetguard.model.silence import Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
@@ -29,7 +42,7 @@ _TEXT_LIMIT = 1_000
 _RULES_SHOWN = 5
 
 
-@click.group()
+@click.group(short_help="Say who would be told of trouble, how and when.")
 def routes() -> None:
     """Try the routes of the configuration: who is told of what, how and when."""
 
@@ -67,7 +80,7 @@ def test(
       offsetguard routes test --cluster main --group order-settlement --rule messages_lost --severity critical
       offsetguard routes test --cluster main --severity warning --at 2026-11-23T02:00+08:00
       offsetguard routes test --cluster main --group g --format json | jq -r '.receivers[].receiver'
-    """  # noqa: D301 click wants the character itself
+    """
     workspace = Workspace.from_environment()
     file = read_config_file(config_file or workspace.config_file)
     _known("--cluster", cluster, file.config.clusters)
@@ -177,3 +190,120 @@ def _when(answer: Mapping[str, Any]) -> str:
 def _by(lines: Mapping[str, str], *names: str) -> str:
     deciding = dict.fromkeys(lines[name] for name in names if name in lines)
     return f", by {', '.join(deciding)}" if deciding else ""
+
+
+_SPANS = ("group_wait_ms", "group_interval_ms", "repeat_interval_ms", "send_resolved", "digest_above")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is asked about; no group: the cluster or its brokers are in trouble."""
+
+    cluster: str
+    consumer_group: str | None
+    topic: str | None
+    at: datetime
+
+
+def answers(
+    file: ConfigFile,
+    trouble: Trouble,
+    rule_ids: Sequence[str],
+    severities: Sequence[Severity],
+    silences: Sequence[Silence],
+) -> list[dict[str, Any]]:
+    """Return each distinct answer with the `rules` and `severities` that it holds for; the most common one first."""
+    known = Circumstances(Interval(trouble.at), trouble.at, silences, {}, {})
+    respondent = _Respondent(file, Audience(file.config, known, ()))
+    rules_of: defaultdict[tuple[Severity, str], list[str]] = defaultdict(list)  # by severity and answer
+    for severity in severities:
+        for rule_id in rule_ids:
+            answer = respondent.answer(_made_up(trouble, rule_id, severity))
+            rules_of[severity, json.dumps(answer)].append(rule_id)
+    severities_of: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)  # by answer and rules
+    for (severity, text), rules in rules_of.items():
+        severities_of[text, tuple(rules)].append(severity.value)
+    merged = [
+        {"rules": list(rules), "severities": same, **json.loads(text)} for (text, rules), same in severities_of.items()
+    ]
+    return sorted(merged, key=lambda answer: -len(answer["rules"]))
+
+
+def _made_up(trouble: Trouble, rule_id: str, severity: Severity) -> Incident:
+    return Incident(
+        incident_id="",
+        subject=Subject(trouble.cluster, rule_id, trouble.consumer_group, trouble.topic),
+        opened_at=trouble.at,
+        last_seen_at=trouble.at,
+        seen_count=1,
+        evidence=Evidence(severity, "", "default", "", "", "", {}, (), 0, frozenset()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Respondent:
+    file: ConfigFile
+    audience: Audience
+
+    def answer(self, incident: Incident) -> dict[str, Any]:
+        """Return what holds for an incident, as JSON has it."""
+        subject, config = incident.subject, self.file.config
+        team = self.audience.team_of(incident)
+        choice = config.route_choice(
+            team,
+            subject.cluster,
+            rule_id=subject.rule_id,
+            severity=incident.evidence.severity,
+            consumer_group=subject.consumer_group,
+        )
+        route = choice.route
+        owner = self._owner(subject)
+        mute = self.audience.mute_of(incident, route) if incident.evidence.severity.is_sent else None
+        return {
+            "cluster": subject.cluster,
+            "consumer_group": subject.consumer_group,
+            "topic": subject.topic,
+            "at": incident.opened_at.isoformat(),
+            "told": incident.evidence.severity.is_sent and mute is None,
+            "team": team,
+            "owner": owner,  # the line that gives the group to the team; null: nobody owns it, so the default team
+            "heard_by": route.heard_by,
+            "receivers": _receivers_of(route),
+            "language": route.language.value,
+            "time_zone": route.time_zone,
+            **{name: getattr(route, name) for name in _SPANS},
+            "muted": None if mute is None else _muted(mute, route),
+            "escalation": [
+                {
+                    "team": step.team,
+                    "after_repeats": step.after_repeats,
+                    "after_ms": step.after_ms,
+                    "receivers": _receivers_of(self.audience.route_of(step.team, incident)),
+                }
+                for step in steps(team, lambda name: self.audience.route_of(name, incident))
+            ],
+            "decided_by": dict(self._lines({**choice.decided_by, **choice.receivers_by})),
+        }
+
+    def _owner(self, subject: Subject) -> str | None:
+        if subject.consumer_group is None:
+            return None
+        position = self.file.config.policy_deciders(subject.cluster, subject.consumer_group).get("team")
+        return None if position is None else self._place(("groups", position, "team"))
+
+    def _lines(self, decided_by: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        for name, position in decided_by.items():
+            yield name, self._place(("routes", position, name))
+
+    def _place(self, where: yaml_lines.Path) -> str:
+        return f"{self.file.path}:{self.file.document.line(where)}"
+
+
+def _muted(mute: Mute, route: Route) -> dict[str, str]:
+    """Return the mute in English, by the clock of the route."""
+    words = catalogue(Locale(zone=zone_of(route.time_zone)))
+    return {"reason": mute.reason.value, "by": mute.by, "text": words.read(mute.text)}
+
+
+def _receivers_of(route: Route) -> list[dict[str, str]]:
+    return [{"channel": channel.value, "receiver": name} for channel, name in route.receivers]

@@ -7,26 +7,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
-from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
-from offsetguard.cli.output import Duration, wants_json
-from offsetguard.cli.parameters import Moment, author_option, format_option
-from offsetguard.config.workspace import Workspace
+from offsetguard.cli.output import wants_json
+from offsetguard.cli.parameters import Duration, Moment, author_option, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
-from offsetguard.store.database import open_database, reading, writing
+from offsetguard.store.database import reading, writing
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000
 
 
-@click.group()
+@click.group(short_help="Hear nothing of certain incidents for a while.")
 def silences() -> None:
     """Silences: hear nothing of certain incidents for a while.
 
@@ -40,7 +38,7 @@ def silences() -> None:
       offsetguard silences add --cluster staging --severity warning --for 7d --comment "critical ones only"
       offsetguard silences list
       offsetguard silences expire 4                      hear of them again at once
-    """  # noqa: D301 click wants the character itself
+    """
 
 
 @silences.command("list")
@@ -50,7 +48,7 @@ def silences() -> None:
 def list_silences(*, every: bool, limit: int, output_format: str) -> None:
     """Show silences that mute now or will later, with who wanted them and why."""
     now, as_json = datetime.now(UTC), wants_json(output_format)
-    with reading(_engine()) as session:
+    with reading(our_database()) as session:
         found = store.newest(session, limit=limit) if every else store.not_over(session, now)[:limit]
     for one in found:
         click.echo(json.dumps(silence_as_json(one, now)) if as_json else _as_text(one, now))
@@ -96,7 +94,7 @@ def add(
     ends_at = until or starts_at + (lasting or timedelta())
     if ends_at <= now:
         raise click.UsageError("a silence that is over already mutes nothing: see --for and --until")
-    with writing(_engine()) as session:
+    with writing(our_database()) as session:
         matchers = _matchers(globs) if incident_id is None else Matchers.of(find_incident(session, incident_id).subject)
         silence = store.add(session, Silence(matchers, author.strip(), comment.strip(), starts_at, ends_at, now))
         open_ones = incident_store.worst_open(session, limit=_COUNTED_INCIDENTS)
@@ -114,7 +112,7 @@ def add(
 def expire(*, silence_ids: tuple[int, ...], output_format: str) -> None:
     """End silences before their time: what still fires is heard of again at once."""
     now = datetime.now(UTC)
-    with writing(_engine()) as session:
+    with writing(our_database()) as session:
         ended = []
         for silence_id in silence_ids:
             if not store.expire(session, silence_id, now=now):
@@ -169,7 +167,3 @@ def _matchers(globs: dict[str, str | None]) -> Matchers:
         rule=globs["rule"],
         severity=None if severity is None else Severity(severity),
     )
-
-
-def _engine() -> Engine:
-    return open_database(Workspace.from_environment().database_url)

@@ -8,7 +8,10 @@ import sys
 import click
 
 
-@click.command("spark-server", context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.command(
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    short_help="Keep Spark warm on this machine.",
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def spark_server(arguments: tuple[str, ...]) -> None:
     """Start, stop or look at a warm Spark Connect server on this machine."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.cli.which_clusters import default_config
+from offsetguard.cli.parameters import default_config
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.snapshot import Snapshot

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from offsetguard.cli.log_tails import copy_tails, sources_of_folders
+from offsetguard.cli.check import copy_tails, sources_of_folders
 from offsetguard.cli.main import offsetguard
 from offsetguard.config import LogSource
 from offsetguard.sources.bundle.log_excerpts import LogFolder

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from offsetguard.cli.which_clusters import default_config
+from offsetguard.cli.parameters import default_config
 from offsetguard.collect.collector import collect_round, snapshots_of_bundle
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot
