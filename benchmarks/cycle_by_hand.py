@@ -19,16 +19,14 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard_spark.fact_sources import FactSources
-from offsetguard_spark.fact_tables import FACT_TABLES
+from offsetguard_spark.facts import FACT_TABLES, FactSources
 from offsetguard_spark.gate import check_written
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.landed import check_landed, read_landed
 from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.rows import WRITTEN_AS_LANDED
-from offsetguard_spark.session import suit_row_count
+from offsetguard_spark.session import suit_row_count, tagged
 from offsetguard_spark.tables import spark_schema
-from offsetguard_spark.tags import tagged
 
 CLUSTER = "demo"
 
@@ -87,11 +85,11 @@ def by_hand(spark: SparkSession, workspace: Workspace, config: Config, interval:
     plain.write(QUEUE_STATE, fold_snapshot(before, plain.read(QUEUE_SNAPSHOTS), interval))
     counts = {name: found.row_count for name, found in landed.items()}
     sources = FactSources(spark, CLUSTER, interval, config, plain, counts, plain.read(QUEUE_STATE))
-    facts = [fact for fact in FACT_TABLES if fact.has_work is None or fact.has_work(sources)]
-    for fact in facts:
-        plain.write(fact.table, fact.make(sources))
+    facts = [table for table, has_work in FACT_TABLES.items() if has_work(sources)]
+    for table in facts:
+        plain.write(table, sources.facts(table.name))
     sources.release()
-    written = PlainTables(spark, interval, folder, (*with_rows, QUEUE_STATE, *(fact.table for fact in facts)))
+    written = PlainTables(spark, interval, folder, (*with_rows, QUEUE_STATE, *facts))
     previous = Interval(interval.start - timedelta(minutes=1))
     gate = check_written(written, landed, manifest, folder / "data-docs", previous=previous)
     gate.raise_problems()

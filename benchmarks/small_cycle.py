@@ -44,8 +44,8 @@ from offsetguard.tables import LANDED
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
-from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import make_session
 
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

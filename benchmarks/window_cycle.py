@@ -42,9 +42,9 @@ from offsetguard.facts.parameters import fold_parameters
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers.spark.standalone import StandaloneSpark
+from offsetguard_spark.facts import SparkEngine
 from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
-from offsetguard_spark.sql_engine import SparkEngine
 from offsetguard_spark.tables import create_missing_tables, spark_schema, table_name
 
 FIRST = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from offsetguard_spark.ingest_job import main
+from offsetguard_spark.jobs import ingest
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ingest())

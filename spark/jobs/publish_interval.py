@@ -8,14 +8,9 @@ is the verdict as JSON. An error is one line on stderr and exit code 1: readers 
 
 from __future__ import annotations
 
-import gc
 import sys
 
-# Looking once through all that imports have made takes as long as an eighth of a small cycle, and finds little: a cycle
-# leaves ten thousand objects behind, and its process ends with it.
-gc.disable()
-
-from offsetguard_spark.publish_job import main  # noqa: E402 - imports are what makes the objects
+from offsetguard_spark.jobs import publish
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(publish())

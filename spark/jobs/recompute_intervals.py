@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from offsetguard_spark.recompute_job import main
+from offsetguard_spark.jobs import recompute
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(recompute())

@@ -37,8 +37,8 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
+from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import table_name
-from offsetguard_spark.tags import tagged
 
 MAIN = "main"
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`

@@ -9,13 +9,28 @@ others; one that finds it unfit all the same starts without it.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.jars import cache_folder
-from offsetguard_spark.spark_home import spark_home
+
+
+class NoSparkHere(OffsetGuardError):
+    """This environment has no PySpark."""
+
+
+def spark_home() -> Path:
+    """Return the folder that Spark's scripts call SPARK_HOME. Raises NoSparkHere."""
+    spec = importlib.util.find_spec("pyspark")
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(location) / "bin" / "spark-submit").is_file():
+            return Path(location)
+    raise NoSparkHere("no PySpark with a spark-submit in this environment; run `make install`")
+
 
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # a JVM tells on stdout what it could not share
 PREFIX = "spark-classes-"

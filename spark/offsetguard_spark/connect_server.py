@@ -31,11 +31,10 @@ from typing import IO
 
 from offsetguard.config.workspace import SPARK_TEMPORARY, Workspace
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard_spark.class_archive import class_archive_options
+from offsetguard_spark.class_archive import class_archive_options, spark_home
 from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
 from offsetguard_spark.jars import jar_paths
 from offsetguard_spark.session import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master
-from offsetguard_spark.spark_home import spark_home
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_PATIENCE_S = 300.0

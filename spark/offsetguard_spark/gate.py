@@ -34,8 +34,7 @@ from offsetguard_expectations.findings import Count, Findings
 from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, Invariant, ViolationMeans, stops_publication
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
-from offsetguard_spark.examples import Sought, find_examples
-from offsetguard_spark.invariants import example_of
+from offsetguard_spark.invariants import Sought, example_of, find_examples
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs

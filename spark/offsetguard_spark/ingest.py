@@ -43,7 +43,7 @@ from offsetguard_spark.branches import (
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
 from offsetguard_spark.log_records import read_records
-from offsetguard_spark.progress import Progress
+from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard_spark.class_archive import PREFIX, QUIET, class_archive
+from offsetguard_spark.class_archive import PREFIX, QUIET, class_archive, spark_home
 from offsetguard_spark.jars import jar_paths
 from offsetguard_spark.session import (
     LOCAL_ENVIRONMENT,
@@ -28,7 +28,6 @@ from offsetguard_spark.session import (
     make_session,
     suit_row_count,
 )
-from offsetguard_spark.spark_home import spark_home
 from offsetguard_spark.tables import create_missing_tables
 
 

@@ -40,19 +40,14 @@ from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
 from offsetguard_expectations.history import is_due, publish_history
 from offsetguard_spark.branches import Branches, drop_left_over
-from offsetguard_spark.cycle_rows import recorded_cycle
-from offsetguard_spark.fact_sources import FactSources
-from offsetguard_spark.forwarding import Forwarding
+from offsetguard_spark.facts import FactSources
 from offsetguard_spark.gate import TAG, GateReport, check_written
-from offsetguard_spark.interval_state import fold_interval
 from offsetguard_spark.landed import LandedTable, check_landed, check_moment, check_same_snapshot
-from offsetguard_spark.progress import Progress
-from offsetguard_spark.publish_report import PublishReport
-from offsetguard_spark.rows import IntervalRows
-from offsetguard_spark.session import is_small, suit_row_count
-from offsetguard_spark.spark_errors import disk_errors_named
+from offsetguard_spark.queue_state import fold_interval
+from offsetguard_spark.reports import Progress, PublishReport, recorded_cycle
+from offsetguard_spark.rows import Forwarding, IntervalRows
+from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
 from offsetguard_spark.tables import load_tables, prepare_tables
-from offsetguard_spark.tags import tagged
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ Nothing newer is touched: a publication replaces the rows of its own interval, a
 Nothing is judged here, so nobody is told anything.
 
 Killed anywhere, it goes on where it was: what was published since the recomputation was asked for is left out.
+
+`rebuild_state` makes the state of a cluster's queues again from the published snapshots, when that one is doubted.
 """
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -28,10 +31,13 @@ from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotErr
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
-from offsetguard_spark.progress import Progress
+from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard_spark.branches import Branches, drop_left_over
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.spark_errors import first_line
-from offsetguard_spark.tables import load_tables
+from offsetguard_spark.queue_state import rebuild
+from offsetguard_spark.reports import Progress
+from offsetguard_spark.session import first_line
+from offsetguard_spark.tables import load_tables, prepare_tables
 
 _UNPACKED_AT_ONCE = 60  # intervals: housekeeping may pack again what takes longer
 _FAILURES = 3  # in a row, of which none is due to a landed file: the next interval would fail, too
@@ -183,3 +189,30 @@ def _progress_line(done: int, total: int, seconds: float, told: str) -> str:
     per_minute = done / seconds * 60 if seconds else 0.0
     left = timedelta(seconds=round((total - done) * seconds / done))
     return f"{done}/{total} {told}; {per_minute:.1f} intervals a minute, {left} left"
+
+
+def rebuild_state(publisher: Publisher, cluster: str) -> int:
+    """Replace `queue_state` by what `queue_snapshots` say as of the newest published interval; returns the rows.
+
+    Raises PublishError when nothing was published.
+    """
+    say = publisher.progress.say
+    with only_publisher(publisher.engine, say):
+        newest = published_intervals.newest(publisher.engine, cluster)
+        if newest is None:
+            raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")
+        spark = publisher.start_spark()
+        states = prepare_tables(spark, publisher.workspace, say)
+        if drop_left_over(publisher.workspace, states):
+            states = prepare_tables(spark, publisher.workspace, say)
+        run_id = f"rebuild_{uuid.uuid4().hex[:12]}"
+        branches = Branches(spark, publisher.workspace, cluster, newest.interval, run_id, states)
+        branches.start([QUEUE_STATE])
+        rows = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), newest.interval)
+        branches.write({QUEUE_STATE: (lambda: rows, 0)})
+        count = branches.added_row_counts()[QUEUE_STATE]
+        snapshot_ids = branches.snapshot_ids()
+        branches.forward(snapshot_ids)
+        ids = newest.snapshot_ids | {QUEUE_STATE.name: snapshot_ids[QUEUE_STATE.name]}
+        published_intervals.record(publisher.engine, replace(newest, snapshot_ids=ids))
+    return count

@@ -1,7 +1,8 @@
-"""Which rows go to which table of an interval; `publish.py` says when."""
+"""Which rows go to which table of an interval, and which intervals may have rows already; `publish.py` says when."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,12 +11,15 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from offsetguard.collect.landing import snapshot_folder
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.gate import InvariantResult
 from offsetguard_spark.branches import Branches
-from offsetguard_spark.fact_sources import FactSources
-from offsetguard_spark.fact_tables import FACT_TABLES
+from offsetguard_spark.facts import FACT_TABLES, FactSources
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import LandedTable, read_landed
 from offsetguard_spark.tables import nothing
@@ -56,12 +60,10 @@ class IntervalRows:
         """Make the facts of the rows as they were written, so that facts and rows cannot disagree."""
         most = max(sources.row_counts.values(), default=1)
         makes, counts = {}, {}
-        for fact in FACT_TABLES:
-            work = fact.has_work is None or fact.has_work(sources)
-            makes[fact.table] = (
-                partial(fact.make, sources) if work else partial(nothing, self.branches.spark, fact.table)
-            )
-            counts[fact.table] = most if work else 0
+        for table, has_work in FACT_TABLES.items():
+            work = has_work(sources)
+            makes[table] = partial(sources.facts, table.name) if work else partial(nothing, sources.spark, table)
+            counts[table] = most if work else 0
         try:
             self._write(makes, counts)
         finally:
@@ -94,3 +96,31 @@ def _results_rows(branches: Branches, results: Sequence[InvariantResult]) -> Dat
     transaction = {"cluster": branches.cluster, "interval_start": branches.interval.start}
     rows = [transaction | asdict(result) for result in results]
     return branches.spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(INVARIANT_RESULTS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """One interval's way to main."""
+
+    workspace: Workspace
+    cluster: str
+    interval: Interval
+
+    def begin(self) -> None:
+        """Mark the interval; the mark is on the disk when this returns."""
+        self._mark.parent.mkdir(parents=True, exist_ok=True)
+        with self._mark.open("w") as mark:
+            os.fsync(mark.fileno())
+
+    def end(self) -> None:
+        """Remove the mark: the `published_intervals` row tells of the interval now."""
+        self._mark.unlink()
+
+    def may_have_begun(self, newest: PublishedInterval | None) -> bool:
+        """Whether main may hold rows of the interval. `newest`: the cluster's newest published interval."""
+        is_older = newest is not None and self.interval.start <= newest.interval.start
+        return is_older or self._mark.exists()
+
+    @property
+    def _mark(self) -> Path:
+        return snapshot_folder(self.workspace.home / "forwarding", self.cluster, self.interval)

@@ -1,4 +1,4 @@
-"""The one place that makes a SparkSession.
+"""The one place that makes a SparkSession, and what its errors say.
 
 Who decides where a job runs (design: the Airflow connection, never code; `docs/engines.md` teaches it):
 
@@ -6,18 +6,31 @@ Who decides where a job runs (design: the Airflow connection, never code; `docs/
   (`connect_server.py`); extensions and class path are fixed when a server starts, so no client can add them.
 - started by spark-submit: master, memory and `--jars` are what it was given; nothing of that is set here.
 - otherwise: local, with our jars, on as many cores as `local_master` says.
+
+Run as a program it prints, as JSON, what spark-submit needs to know of us, for a submitter that may not import Spark
+code.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import SparkSession
+from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import CATALOG_NAME, jdbc_properties
+from offsetguard.model.errors import PublishError
 from offsetguard_spark.class_archive import class_archive_options
 from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable, telling_line
 from offsetguard_spark.jars import jar_paths
@@ -42,6 +55,7 @@ LOCAL_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
 _LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
 QUICK_COMPILER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _SHORT_JVM_OPTIONS = f"{QUICK_COMPILER_OPTIONS} {_LOCAL_JVM_OPTIONS}"
+_DISK_IS_FULL = re.compile(r"No space left on device|File too large|Disk quota exceeded|database or disk is full")
 
 
 def make_session(
@@ -54,8 +68,6 @@ def make_session(
     """
     if environment.get("SPARK_REMOTE"):
         return _remote_session(ConnectAddress.parse(environment["SPARK_REMOTE"], environment), workspace)
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing it takes half a second that job errors need not pay
-
     config = session_config(workspace)
     builder = SparkSession.builder.appName("offsetguard")
     if not environment.get("PYSPARK_GATEWAY_PORT"):  # set by spark-submit for the Python program that it runs
@@ -75,9 +87,6 @@ def _remote_session(address: ConnectAddress, workspace: Workspace) -> SparkSessi
 
     A session that is not released stays on the server for an hour, and what it had begun goes on for some seconds.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
-
     address.check()
     if address.trusts_network:
         os.environ.pop(TOKEN_VARIABLE, None)  # where PySpark finds one it wants TLS; `remote` has it as a header
@@ -157,3 +166,67 @@ def local_config(*, runs_for_minutes: bool = False) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
+
+
+@contextmanager
+def tagged(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Tag the jobs that this thread starts. Spark allows no comma in a tag."""
+    spark.addTag(tag)
+    try:
+        yield
+    finally:
+        spark.removeTag(tag)
+
+
+def first_line(error: PySparkException | Py4JError) -> str:
+    """Return the first line, or of an error of gRPC the one that says something."""
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return telling_line(text) or type(error).__name__
+
+
+@contextmanager
+def disk_errors_named(workspace: Workspace) -> Iterator[None]:
+    """Raise PublishError naming the folder when whatever went wrong within did so because a disk is full.
+
+    Java, Arrow and SQLite each say it in an error of their own, the first under a page of stack trace.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError, SQLAlchemyError, OSError) as error:
+        found = _DISK_IS_FULL.search(f"{error}\n{_stack_trace(error)}")
+        if found is None:
+            raise
+        raise PublishError(
+            f"{workspace.home}: cannot be written: {found[0]}; make room on the disk (or raise the quota, or the limit"
+            " of file sizes), then run it again"
+        ) from error
+
+
+def _stack_trace(error: Exception) -> str:
+    """Return Spark's own stack trace: under an "internal error" it alone says what went wrong."""
+    if isinstance(error, SparkConnectGrpcException):
+        return error.getStackTrace() or ""
+    return str(getattr(error, "_stackTrace", ""))  # of a JVM of our own; PySpark has no public name for it
+
+
+def submit_settings() -> dict[str, Any]:
+    """Return what spark-submit needs by name; fetches the jars when they are not there yet.
+
+    `local_master`, `local_conf` and `local_environment` are for a Spark that runs in the submitter's machine alone;
+    `jars` and `cluster_conf` for a cluster. The job itself then sees PYSPARK_GATEWAY_PORT and sets only what a session
+    may. Nothing of our Python goes to a cluster's workers: jobs use the DataFrame API only, so no worker starts a
+    Python.
+    """
+    jars = [str(path) for path in jar_paths("iceberg")]
+    return {
+        "local_master": local_master(),
+        "local_conf": local_config(),
+        "local_environment": LOCAL_ENVIRONMENT,
+        # Workers fetch them from the driver, which has them in its class path: JDBC asks the class path for drivers.
+        "jars": jars,
+        "cluster_conf": {"spark.driver.extraClassPath": ":".join(jars), "spark.ui.showConsoleProgress": "false"},
+    }
+
+
+if __name__ == "__main__":
+    json.dump(submit_settings(), sys.stdout)

@@ -1,10 +1,16 @@
-"""The tables of `offsetguard.tables` as Spark schemas and as Iceberg tables: every column is defined there, once."""
+"""The tables of `offsetguard.tables` as Spark schemas and as Iceberg tables: every column is defined there, once.
+
+Spark's server commits rows by its clock, this process commits branches by its own, and in a table's metadata times must
+not go back (`offsetguard.lake.upkeep.commit_times`). So a difference of more than a minute stops a run before it
+writes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from pyiceberg import types as iceberg_types
@@ -17,8 +23,10 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark_types
+from pyspark.sql.utils import is_remote
 from sqlalchemy import Engine, text
 
+from offsetguard.catalogue.text import format_moment
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import (
     CATALOG_NAME,
@@ -31,9 +39,9 @@ from offsetguard.lake.catalog import (
     sql_properties,
     table_names,
 )
-from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.lake.upkeep.commit_times import TOLERATED, keep_times_in_order
+from offsetguard.model.errors import PublishError
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, Column, ColumnType, Table
-from offsetguard_spark.clocks import agreed_time
 
 _SPARK_TYPES: dict[ColumnType, spark_types.DataType] = {
     ColumnType.STRING: spark_types.StringType(),
@@ -235,3 +243,30 @@ def _assignments(properties: Mapping[str, str]) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+_THIS_HOST = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def agreed_time(spark: SparkSession) -> datetime:
+    """Return the time by whichever clock is behind; raises PublishError, with both, where they differ by too much."""
+    here = server = datetime.now(UTC)
+    if is_remote() and _host_of(spark) not in _THIS_HOST:  # else it has the same clock, and need not be asked
+        (row,) = spark.sql("SELECT unix_millis(current_timestamp()) AS now_ms").collect()
+        server = datetime.fromtimestamp(row["now_ms"] / 1000, UTC)
+    return agreed(here, server)
+
+
+def _host_of(spark: Any) -> str:  # PySpark types a Connect session's client as what a classic one has
+    host: str = spark.client.host
+    return host
+
+
+def agreed(here: datetime, server: datetime) -> datetime:
+    """Return the earlier of two clocks' times; raises PublishError where they differ by more than a minute."""
+    if abs(here - server) > TOLERATED:
+        raise PublishError(
+            f"the clock of this host says {format_moment(here)}, the Spark server {format_moment(server)}: both "
+            "commit to the same tables, in which times must not go back; nothing was written; set both by NTP"
+        )
+    return min(here, server)

@@ -30,9 +30,9 @@ from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard_spark.landed import CLOCKS_DIFFER
-from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.spark_errors import first_line
+from offsetguard_spark.reports import Progress
+from offsetguard_spark.session import first_line
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 EARLIER = Interval(datetime(2026, 11, 21, 10, 38, tzinfo=UTC))

@@ -16,8 +16,7 @@ from offsetguard.model.errors import PublishError
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
-from offsetguard_spark.clocks import agreed
-from offsetguard_spark.tables import prepare_tables, table_name
+from offsetguard_spark.tables import agreed, prepare_tables, table_name
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 

@@ -21,7 +21,7 @@ from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.cases.running import is_thorough
 from offsetguard_peers.facts import generated as generated_intervals
 from offsetguard_peers.facts.generated import SPAN
-from offsetguard_spark.sql_engine import SparkEngine
+from offsetguard_spark.facts import SparkEngine
 from offsetguard_spark.tables import spark_schema
 
 INTERVALS = 300 if is_thorough() else 60

@@ -14,7 +14,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.facts import Baseline
 from offsetguard_peers.facts.frames import Frames, Row, rows_of, sources_of
-from offsetguard_spark.fact_tables import has_traffic_to_fold
+from offsetguard_spark.facts import has_traffic_to_fold
 
 
 def _earlier(snapshot, minutes: float, **columns: Any) -> Row:

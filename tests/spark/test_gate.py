@@ -35,9 +35,16 @@ from offsetguard.tables import (
 )
 from offsetguard.tables.gate import InvariantResult
 from offsetguard_expectations.invariants import AGREEMENTS, ALL
-from offsetguard_spark.examples import MAX_EXAMPLES, Sought, find_examples
 from offsetguard_spark.gate import GateReport, check_written
-from offsetguard_spark.invariants import corrupt_invariants_of, invariants_of, mark, quarantine_rows
+from offsetguard_spark.invariants import (
+    MAX_EXAMPLES,
+    Sought,
+    corrupt_invariants_of,
+    find_examples,
+    invariants_of,
+    mark,
+    quarantine_rows,
+)
 from offsetguard_spark.invariants import sound_rows as sound
 from offsetguard_spark.tables import spark_schema
 

@@ -13,8 +13,8 @@ from offsetguard.model.errors import ConfigError
 from offsetguard.store.database import open_database
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.ingest import Ingester, LogBatch
-from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.reports import Progress
 from offsetguard_spark.tables import load_tables, table_name
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)

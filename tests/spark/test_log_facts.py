@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame
 
 from offsetguard.tables import LOG_EVENTS, Table
 from offsetguard_peers.facts.log_cases import INTERVAL, SINCE
-from offsetguard_spark.fact_sources import FactSources
-from offsetguard_spark.fact_tables import has_log_lines, has_subscriptions
+from offsetguard_spark.facts import FactSources, has_log_lines, has_subscriptions
 
 
 @dataclass(frozen=True)

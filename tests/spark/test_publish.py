@@ -30,9 +30,8 @@ from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import Branches
-from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.publish_report import PublishReport
+from offsetguard_spark.reports import Progress, PublishReport
 from offsetguard_spark.tables import load_tables, table_name
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)

@@ -18,9 +18,9 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.invariants import ROW_INVARIANTS
-from offsetguard_spark.progress import Progress
+from offsetguard_spark.jobs import redrive_intervals as redrive
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.redrive_job import redrive
+from offsetguard_spark.reports import Progress
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 VERSIONS = {one.id: one.rule_version for one in ROW_INVARIANTS}

@@ -21,11 +21,9 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE, Table
-from offsetguard_spark.progress import Progress
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.publish_report import PublishReport
-from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport
-from offsetguard_spark.state_rebuild import rebuild_state
+from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport, rebuild_state
+from offsetguard_spark.reports import Progress, PublishReport
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 NOW = START + timedelta(minutes=20)

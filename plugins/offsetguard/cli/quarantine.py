@@ -21,7 +21,7 @@ from offsetguard.store.database import open_database
 
 _TEXT_LIMIT = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
-_JOB = "offsetguard_spark.redrive_job"
+_JOB = "offsetguard_spark.jobs"
 
 
 @click.group(short_help="Show rows that cannot be right, and judge them again.")

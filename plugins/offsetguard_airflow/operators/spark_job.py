@@ -157,6 +157,6 @@ def workspace_variables() -> dict[str, str]:
 
 def _submit_settings() -> dict[str, Any]:
     """Ask another process: this package may not import Spark code."""
-    command = [sys.executable, "-m", "offsetguard_spark.submit_settings"]
+    command = [sys.executable, "-m", "offsetguard_spark.session"]
     settings: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return settings

@@ -13,7 +13,7 @@ from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard_spark.fact_sources import FactSources
+from offsetguard_spark.facts import FactSources
 from offsetguard_spark.queue_state import fold_snapshot
 
 Row = dict[str, Any]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-_PRELOADED = ["offsetguard_spark.publish_job", "offsetguard_expectations.checkpoint", "pyspark.sql.connect.session"]
+_PRELOADED = ["offsetguard_spark.jobs", "offsetguard_expectations.checkpoint", "pyspark.sql.connect.session"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,6 @@ def _run(environment: dict[str, str], arguments: list[str], output: Connection) 
     for descriptor in (1, 2):
         os.dup2(output.fileno(), descriptor)
     output.close()
-    from offsetguard_spark.publish_job import main  # noqa: PLC0415 - imported before the fork, if all went well
+    from offsetguard_spark.jobs import publish  # noqa: PLC0415 - imported before the fork, if all went well
 
-    sys.exit(main(arguments))
+    sys.exit(publish(arguments))

@@ -1,13 +1,14 @@
-"""The row of each cycle: what a publication did, or why it failed, for those who operate it."""
+"""What a publication says: its steps while it works, a report at the end, and the row of its cycle for operators."""
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -15,10 +16,47 @@ from sqlalchemy.exc import SQLAlchemyError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.cycles import Cycle
-from offsetguard_spark.progress import Progress
-from offsetguard_spark.publish_report import PublishReport
 
 _ERROR_LENGTH = 500
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a job says while it works: `say` gets one line at a time."""
+
+    say: Callable[[str], None]
+    seconds: dict[str, float] = field(default_factory=dict)
+    current: str = ""
+
+    @contextmanager
+    def step(self, name: str, what: str) -> Iterator[None]:
+        """Announce a step, and keep how long it took, in seconds."""
+        self.current = name
+        self.say(f"{name}: {what}")
+        started = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - started, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReport:
+    """What became of an interval; one JSON line of the job."""
+
+    cluster: str
+    interval_start: str
+    verdict: str  # "published" or "already published"
+    run_id: str
+    rows: dict[str, int] = field(default_factory=dict)  # table name -> rows written
+    duplicates: int = 0  # landed rows that repeated a key
+    quarantined: int = 0
+    violations: dict[str, int] = field(default_factory=dict)  # invariant id -> violations, those above 0
+    snapshot_ids: dict[str, int] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=dict)  # table name -> data files of all intervals before the run
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -1,11 +1,12 @@
-"""What facts may be made of: one interval's rows as they were written, and the folded state of its queues.
+"""The facts of one interval on Spark: the texts of `facts/*.sql` as they are, classic or Connect, and what they read.
 
-Facts are made of written rows, never of landed ones, so that the two cannot disagree.
+Facts are made of written rows, never of landed ones, so that the two cannot disagree. A new fact is a line of
+FACT_TABLES.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,15 +18,58 @@ from pyspark.sql import functions as F
 from offsetguard.config import Config
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import parameters_of
+from offsetguard.facts.traffic_baselines import FIRST_MINUTES, hour_that_passed
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import PUBLISHED, QUEUE_STATE, TRAFFIC_BASELINES, Table
-from offsetguard_spark.sql_engine import SparkEngine
+from offsetguard.tables import (
+    BROKER_FACTS,
+    BROKER_SNAPSHOTS,
+    CLIENT_SNAPSHOTS,
+    CLUSTER_FACTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    LOCK_WAIT_FACTS,
+    LOG_EVENTS,
+    LOG_LINE_FACTS,
+    OFFSET_MOVE_FACTS,
+    OFFSET_MOVES,
+    PUBLISHED,
+    QUEUE_FACTS,
+    QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
+    SUBSCRIPTION_FACTS,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    TRAFFIC_BASELINES,
+    Table,
+)
+from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import nothing
-from offsetguard_spark.tags import tagged
 
 _HISTORY = "_history"
 _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
+
+
+class SparkEngine:
+    """Relations by name, as temporary views of a session, and the queries over them; nothing is read before it must."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def add(self, name: str, rows: DataFrame) -> None:
+        """Let queries read `rows` by a name; one that was there before is replaced."""
+        rows.createOrReplaceTempView(name)
+
+    def run(self, name: str, parameters: Mapping[str, Any] | None = None, *, steps: Sequence[str] = ()) -> DataFrame:
+        """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names.
+
+        `steps`: what it reads by name besides the relations that were added: other files, each after those it reads.
+        """
+        text = texts.spark_text(name)
+        if steps:
+            of_steps = ", ".join(f"{one} AS (\n{texts.spark_text(one)}\n)" for one in steps)
+            text = f"WITH {of_steps}\nSELECT * FROM (\n{text}\n)"
+        return self._spark.sql(text, args={one: (parameters or {})[one] for one in texts.parameters_of(text)})
 
 
 class WrittenTables(Protocol):
@@ -131,3 +175,58 @@ class FactSources:
     def release(self) -> None:
         """Forget what is kept; Spark frees what nobody refers to. Call it when the facts are written or failed."""
         self.views.clear()
+
+
+_SEEN = (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, BROKER_SNAPSHOTS, GROUP_SNAPSHOTS)
+
+
+def _is_anything_seen(sources: FactSources) -> bool:
+    return any(sources.row_count(table) for table in _SEEN)
+
+
+def _has_queues(sources: FactSources) -> bool:
+    return sources.row_count(QUEUE_SNAPSHOTS) > 0
+
+
+def has_traffic_to_fold(sources: FactSources) -> bool:
+    """Whether an hour has just passed whose beginning was seen."""
+    hour = hour_that_passed(sources.interval.start)
+    return hour is not None and sources.may_hold(TOPIC_FACTS, hour, hour + FIRST_MINUTES)
+
+
+def has_log_lines(sources: FactSources) -> bool:
+    """Whether the look-back window may hold lines of any log."""
+    return _looks_back_on(sources, LOG_EVENTS, "oldest_log_interval")
+
+
+def has_subscriptions(sources: FactSources) -> bool:
+    """Whether there are lines, or clients that may subscribe differently: one client alone agrees with itself."""
+    return sources.row_count(CLIENT_SNAPSHOTS) > 1 or has_log_lines(sources)
+
+
+def _has_moves(sources: FactSources) -> bool:
+    return _looks_back_on(sources, OFFSET_MOVES, "oldest_move_interval")
+
+
+def _looks_back_on(sources: FactSources, table: Table, oldest: str) -> bool:
+    since = sources.parameters[oldest]
+    return sources.row_count(table) > 0 or sources.may_hold(table, since, sources.interval.start)
+
+
+FACT_TABLES: dict[Table, Callable[[FactSources], bool]] = {
+    QUEUE_FACTS: _has_queues,
+    GROUP_FACTS: _has_queues,
+    TOPIC_FACTS: _is_anything_seen,
+    BROKER_FACTS: _is_anything_seen,
+    CLUSTER_FACTS: _is_anything_seen,
+    TRAFFIC_BASELINES: has_traffic_to_fold,
+    OFFSET_MOVE_FACTS: _has_moves,
+    LOCK_WAIT_FACTS: has_log_lines,
+    SUBSCRIPTION_FACTS: has_subscriptions,
+    LOG_LINE_FACTS: has_log_lines,
+}
+"""Every fact table, and whether it may have rows: those of the file of its name in `facts/`.
+
+Where there can be none, nothing is made or written, which mostly empty tables need; a rerun still takes away what an
+earlier one wrote.
+"""

@@ -1,0 +1,246 @@
+"""The command lines of `spark/jobs`, and what `offsetguard quarantine redrive` starts.
+
+    python -m offsetguard_spark.jobs --cluster demo < names
+
+publishes the named intervals again from their landed snapshots, in one session, one name a line on stdin: that judges
+every row of them with the invariants of this release. Exit code 1 when an interval failed, or when its snapshot was
+deleted by retention.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from sqlalchemy import Engine
+
+from offsetguard.collect.landing import snapshot_folder
+from offsetguard.config import Config
+from offsetguard.config.file import config_in_use, did_you_mean
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
+from offsetguard.model.errors import ConfigError, OffsetGuardError
+from offsetguard.model.intervals import Interval
+from offsetguard.store.database import open_database
+from offsetguard_spark.ingest import Ingester, LogBatch
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of, start_once
+from offsetguard_spark.reports import Progress
+from offsetguard_spark.session import first_line, make_session
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What every job has."""
+
+    workspace: Workspace
+    config: Config
+    engine: Engine
+    progress: Progress
+    now: datetime
+
+    @property
+    def publisher(self) -> Publisher:
+        return Publisher(self.workspace, self.config, self.engine, lambda: make_session(self.workspace), self.progress)
+
+    def check_cluster(self, name: str) -> None:
+        """Raise ConfigError for a cluster that is not configured."""
+        if name not in self.config.clusters:
+            hint = did_you_mean(name, self.config.clusters)
+            raise ConfigError(f"{self.workspace.config_file}: clusters: there is no cluster {name!r}{hint}")
+
+
+def _run(work: Callable[[_Job], int], after_spark_error: str) -> int:
+    """Do a job; returns its exit code, 1 for an error, which is one line on stderr."""
+    progress = Progress(_say)
+    try:
+        workspace = Workspace.from_environment()
+        config = config_in_use(workspace).config
+        workspace.home.mkdir(parents=True, exist_ok=True)
+        return work(_Job(workspace, config, open_database(workspace.database_url), progress, datetime.now(UTC)))
+    except OffsetGuardError as error:
+        return _fail(f"{error}")
+    except (PySparkException, Py4JError) as error:
+        step = f"step {progress.current}: " if progress.current else ""
+        return _fail(f"{step}Spark: {first_line(error)}; {after_spark_error}")
+
+
+def publish(arguments: Sequence[str] | None = None) -> int:
+    """Publish the interval that the arguments name; returns the exit code."""
+    parser = _parser("publish_interval.py", "Publish one landed interval.")
+    parser.add_argument(
+        "--interval-start",
+        dest="interval",
+        required=True,
+        type=_interval,
+        metavar="ISO",
+        help="start of the interval, e.g. 2026-11-21T10:39:00Z",
+    )
+    parser.add_argument("--again", action="store_true", help="publish once more, also when nothing has changed")
+    parsed = parser.parse_args(arguments)
+
+    def work(job: _Job) -> int:
+        report = job.publisher.publish(parsed.cluster, parsed.interval, now=job.now, again=parsed.again)
+        _say(json.dumps(report.as_dict()))
+        return 0
+
+    return _run(work, "readers stay on the last good state")
+
+
+def ingest(arguments: Sequence[str] | None = None) -> int:
+    """Ingest the files that the arguments name; returns the exit code."""
+    parser = _parser("ingest_broker_logs.py", "Bring whole log files into log_events and offset_moves.")
+    parser.add_argument(
+        "--files", required=True, action="append", metavar="GLOB", help="path or pattern; may be given again"
+    )
+    parser.add_argument("--broker-name", help="broker that wrote the logs; without it they are clients' logs")
+    parser.add_argument("--broker-id", type=int, default=0, help="its replica; 0 = master (default)")
+    parser.add_argument(
+        "--time-zone", default="+08:00", help="of the times in the files (default: +08:00, as brokers write)"
+    )
+    parser.add_argument(
+        "--routine", action="store_true", help="also lines that are written for ever, e.g. all of stats.log"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be written, and write nothing")
+    parsed = parser.parse_args(arguments)
+    batch = LogBatch(
+        cluster=parsed.cluster,
+        files=tuple(parsed.files),
+        broker_name=parsed.broker_name or None,
+        broker_id=parsed.broker_id,
+        time_zone=parsed.time_zone,
+        routine=parsed.routine,
+    )
+
+    def work(job: _Job) -> int:
+        job.check_cluster(batch.cluster)
+        ingester = Ingester(
+            job.workspace, job.engine, lambda: make_session(job.workspace, runs_for_minutes=True), job.progress
+        )
+        _say(json.dumps(ingester.ingest(batch, now=job.now, dry_run=parsed.dry_run).as_dict()))
+        return 0
+
+    return _run(work, "the tables are as they were before")
+
+
+def recompute(arguments: Sequence[str] | None = None) -> int:
+    """Recompute the span that the arguments name; returns the exit code: 1 when an interval failed."""
+    parser = _parser("recompute_intervals.py", "Publish landed intervals once more.")
+    for name, destination, what in (("from", "first", "first"), ("to", "last", "last")):
+        parser.add_argument(
+            f"--{name}",
+            dest=destination,
+            required=True,
+            type=_moment,
+            metavar="ISO",
+            help=f"any moment of the {what} interval, e.g. 2026-11-21T10:39:00Z",
+        )
+    parser.add_argument(
+        "--since", type=_moment, metavar="ISO", help="go on with one that was asked for then (default: now)"
+    )
+    parser.add_argument("--rebuild-state", action="store_true", help="also make queue_state again from queue_snapshots")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be recomputed, and do nothing")
+    parsed = parser.parse_args(arguments)
+
+    def work(job: _Job) -> int:
+        job.check_cluster(parsed.cluster)
+        report = _recomputed(start_once(job.publisher), parsed, job.now)
+        _say(json.dumps(report.as_dict()))
+        if report.failed or report.not_tried:
+            return _fail(
+                f"{len(report.failed)} intervals could not be recomputed, {report.not_tried} were not tried; readers "
+                "stay on what they had of them (offsetguard cycles --failed says why)"
+            )
+        return 0
+
+    return _run(work, "what was recomputed stays, run it again to go on")
+
+
+def _recomputed(publisher: Publisher, parsed: argparse.Namespace, now: datetime) -> RecomputeReport:
+    first, last = span_of(parsed.first, parsed.last)
+    recomputer = Recomputer(publisher)
+    plan = recomputer.plan(parsed.cluster, first, last, since=parsed.since or now, now=now)
+    left_out = {reason.value: count for reason, count in plan.left_out.items()}
+    report = RecomputeReport(parsed.cluster, first.start.isoformat(), last.start.isoformat(), left_out=left_out)
+    _say(f"{len(plan.intervals)} intervals to recompute in {first.name} to {last.name}")
+    for reason, count in left_out.items():
+        _say(f"{count} left out: {reason}")
+    if parsed.dry_run:
+        report.not_tried = 0
+        return report
+    if plan.intervals:
+        recomputer.recompute(parsed.cluster, plan.intervals, report, now=now)
+    if parsed.rebuild_state:
+        report.rebuilt_state_rows = rebuild_state(publisher, parsed.cluster)
+        _say(f"queue_state: {report.rebuilt_state_rows} rows made again from queue_snapshots")
+    return report
+
+
+def redrive(arguments: Sequence[str] | None = None) -> int:
+    """Publish the intervals that are named on stdin again; returns the exit code."""
+    cluster = _parser("redrive", "Judge quarantined rows again.").parse_args(arguments).cluster
+    intervals = [Interval.from_name(name.strip()) for name in sys.stdin if name.strip()]
+
+    def work(job: _Job) -> int:
+        report = redrive_intervals(start_once(job.publisher), cluster, intervals, now=job.now)
+        _say(json.dumps(report.as_dict()))
+        return 1 if report.failed or report.not_tried or report.left_out else 0
+
+    return _run(work, "what was judged again stays, run it again to go on")
+
+
+def redrive_intervals(
+    publisher: Publisher, cluster: str, intervals: Sequence[Interval], *, now: datetime
+) -> RecomputeReport:
+    """Publish those of the intervals again whose snapshots are still there."""
+    landed = [
+        interval
+        for interval in intervals
+        if (snapshot_folder(publisher.workspace.landing_folder, cluster, interval) / MANIFEST_FILE_NAME).exists()
+    ]
+    report = RecomputeReport(cluster, intervals[0].start.isoformat(), intervals[-1].start.isoformat())
+    if gone := len(intervals) - len(landed):
+        report.left_out = {"the landed snapshot was deleted: the rows stay in quarantine": gone}
+    return Recomputer(publisher).recompute(cluster, landed, report, now=now) if landed else report
+
+
+def _parser(program: str, description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description=description)
+    parser.add_argument("--cluster", required=True, help="name of the cluster in config/offsetguard.yml")
+    return parser
+
+
+def _interval(text: str) -> Interval:
+    start = _moment(text)
+    interval = Interval.containing(start)
+    if interval.start != start:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the start of an interval; {interval.start.isoformat()} is")
+    return interval
+
+
+def _moment(text: str) -> datetime:
+    try:
+        said = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
+    if said.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC")
+    return said
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
+    return 1
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a command line prints
+
+
+if __name__ == "__main__":
+    sys.exit(redrive())
