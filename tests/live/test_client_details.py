@@ -9,10 +9,10 @@ import pytest
 
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.landing import Row
-from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
 from offsetguard_peers.collecting import as_rows, tell, wait_for
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -85,13 +85,7 @@ def test_a_round_lands_what_clients_and_replicas_say_of_a_group_in_trouble(clust
             return len([queue for queue in queues.values() if queue["cached_message_count"]]) == 2 or None
 
         assert wait_for(holding, "both queues are held")
-        config = Config.model_validate(
-            {
-                "clusters": {"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000}},
-                "teams": {"operators": {"mail": ["operators@example.com"]}},
-                "default_team": "operators",
-            }
-        )
+        config = one_team({"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000}})
 
         def told() -> dict[str, list[Row]] | None:
             now = datetime.now(UTC)

@@ -27,6 +27,7 @@ from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import Producer, produce, running_consumer
@@ -51,14 +52,8 @@ def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster
 
 
 def config_for(cluster: RocketMQCluster, *, connection: str | None = None) -> Config:
-    return Config.model_validate(
-        {
-            "clusters": {
-                "main": {"name_servers": [cluster.namesrv], "connection": connection, "request_timeout_ms": 30_000}
-            },
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
+    return one_team(
+        {"main": {"name_servers": [cluster.namesrv], "connection": connection, "request_timeout_ms": 30_000}}
     )
 
 

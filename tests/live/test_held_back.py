@@ -14,13 +14,13 @@ import pytest
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
-from offsetguard.config import Config
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED
 from offsetguard_peers.collecting import wait_for
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, produce_held_back, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -41,13 +41,7 @@ class Rounds:
         """Nothing is asked yet."""
         self.landing, self.count = landing, 0
         self.tables: dict[str, pa.Table] = {}
-        self.config = Config.model_validate(
-            {
-                "clusters": {"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 30_000}},
-                "teams": {"operators": {"mail": ["operators@example.com"]}},
-                "default_team": "operators",
-            }
-        )
+        self.config = one_team({"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 30_000}})
 
     def look(self) -> dict[str, Finding]:
         """Take a round; returns its findings by rule."""

@@ -13,10 +13,10 @@ import pytest
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
-from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES
 from offsetguard_peers.collecting import collect_once
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, event_body, scripted_cluster
 
 pytestmark = pytest.mark.slow
@@ -38,13 +38,7 @@ def test_killed_anywhere_no_event_is_lost_and_none_counted_twice(tmp_path: Path)
 
     async def run() -> None:
         async with scripted_cluster(broker) as (name_server, _):
-            config = Config.model_validate(
-                {
-                    "clusters": {"main": {"name_servers": [name_server]}},
-                    "teams": {"operators": {"mail": ["operators@example.com"]}},
-                    "default_team": "operators",
-                }
-            )
+            config = one_team({"main": {"name_servers": [name_server]}})
             whole_round_s = 0.0
             for number in range(ROUNDS):
                 write_events(chance.randrange(40))

@@ -12,10 +12,10 @@ import pytest
 
 from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.group_rows import lite_topics_by_group
-from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.rocketmq.grpc_clients import GrpcConsumers, GrpcSpec, Proxy, running_grpc_consumers
@@ -77,13 +77,7 @@ def collect(cluster: RocketMQCluster) -> dict[str, list[dict[str, Any]]]:
         "request_timeout_ms": 20_000,
         "collection": {"share_rounds": 1},
     }
-    config = Config.model_validate(
-        {
-            "clusters": {"main": settings},
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
-    )
+    config = one_team({"main": settings})
     manifest, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))
     assert manifest.gaps == ()
     return {name: table.to_pylist() for name, table in tables.items()}

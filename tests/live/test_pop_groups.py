@@ -19,6 +19,7 @@ from offsetguard.judge.rules.accumulation import find
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
@@ -109,14 +110,7 @@ def handed_out(cluster: RocketMQCluster, group: str) -> int:
 
 def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:
     described = {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000, **settings}
-    return Config.model_validate(
-        {
-            "clusters": {"main": described},
-            "groups": [{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}],
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
-    )
+    return one_team({"main": described}, groups=[{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}])
 
 
 def rows_of(cluster: RocketMQCluster, **settings: Any) -> tuple[Manifest, dict[str, dict[str, Any]]]:

@@ -25,6 +25,7 @@ from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
@@ -45,13 +46,7 @@ def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
 
 def config_for(cluster: RocketMQCluster) -> Config:
     settings = {"name_servers": [cluster.namesrv], "collection": EVERYTHING, "request_timeout_ms": 30_000}
-    return Config.model_validate(
-        {
-            "clusters": {"main": settings},
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
-    )
+    return one_team({"main": settings})
 
 
 def without_times(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:

@@ -19,6 +19,7 @@ from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED
+from offsetguard_peers.configs import one_team
 from offsetguard_spark.session import make_session, session_config, suit_row_count
 
 CLUSTER = "demo"
@@ -95,13 +96,7 @@ def kept_workspace(tmp_path_factory: pytest.TempPathFactory) -> KeptWorkspace:
 
 @pytest.fixture(scope="session")
 def config() -> Config:
-    return Config.model_validate(
-        {
-            "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
-            "teams": {"ops": {"mail": ["ops@example.org"]}},
-            "default_team": "ops",
-        }
-    )
+    return one_team({CLUSTER: {"name_servers": ["127.0.0.1:9876"]}}, team="ops")
 
 
 @dataclass

@@ -16,19 +16,14 @@ from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, event_body, scripted_cluster
 
 FIRST = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 
 
 def config_for(name_server: str) -> Config:
-    return Config.model_validate(
-        {
-            "clusters": {"main": {"name_servers": [name_server], "request_timeout_ms": 20_000}},
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
-    )
+    return one_team({"main": {"name_servers": [name_server], "request_timeout_ms": 20_000}})
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:

@@ -19,6 +19,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import GROUP_SNAPSHOTS, LANDED, QUEUE_SNAPSHOTS
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
@@ -30,14 +31,7 @@ SEVEN_TOPICS = {f"%LMQ%$chat$session-{number}": {0: 3} for number in range(7)}
 
 def config_for(name_server: str, **settings: Any) -> Config:
     described = {"name_servers": [name_server], "request_timeout_ms": 20_000, **settings}
-    return Config.model_validate(
-        {
-            "clusters": {"main": described},
-            "groups": [{"match": "*", "max_lag_messages": 1}],
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
-    )
+    return one_team({"main": described}, groups=[{"match": "*", "max_lag_messages": 1}])
 
 
 def new_broker(settings: bytes = b"brokerClusterName=DefaultCluster\n", **others: Any) -> ScriptedBroker:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.collect.manifest import Manifest, RequestCounts
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.model.intervals import Interval
@@ -18,17 +17,12 @@ from offsetguard.model.offsets import offsets_of, sum_of_known
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import together
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.facts import answers as queue_answers
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)
-CONFIG = Config.model_validate(
-    {
-        "clusters": {"main": {"name_servers": ["127.0.0.1:9876"]}},
-        "teams": {"operators": {"mail": ["operators@example.com"]}},
-        "default_team": "operators",
-    }
-)
+CONFIG = one_team({"main": {"name_servers": ["127.0.0.1:9876"]}})
 Row = dict[str, Any]
 
 

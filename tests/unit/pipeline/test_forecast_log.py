@@ -9,7 +9,6 @@ from functools import cache
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.queue_fold import windows_of
@@ -23,16 +22,11 @@ from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.configs import one_team
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-CONFIG = Config.model_validate(
-    {
-        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
-        "teams": {"operations": {"mail": ["operations@example.org"]}},
-        "default_team": "operations",
-    }
-)
+CONFIG = one_team({"demo": {"name_servers": ["10.0.0.1:9876"]}}, team="operations")
 
 
 @cache

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.config import Config
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.incident import EventKind
@@ -17,17 +16,12 @@ from offsetguard.store import incidents
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.judging.records import a_group
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-CONFIG = Config.model_validate(
-    {
-        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
-        "teams": {"operations": {"mail": ["operations@example.org"]}},
-        "default_team": "operations",
-    }
-)
+CONFIG = one_team({"demo": {"name_servers": ["10.0.0.1:9876"]}}, team="operations")
 
 
 def judge(engine: Engine, minute: int, *groups: GroupFacts, **more: Any) -> JudgeReport:

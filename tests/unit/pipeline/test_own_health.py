@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.config import Config
 from offsetguard.decide.own_health import troubles_of
 from offsetguard.deliver.channels.heartbeat import Heartbeat, beat
 from offsetguard.model.errors import DeliveryError
@@ -18,18 +17,13 @@ from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import Mode
 from offsetguard.store.outbox import Lane
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.delivery.world import VIEW
 from offsetguard_peers.http_server import HeartbeatListener
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-CONFIG = Config.model_validate(
-    {
-        "clusters": {name: {"name_servers": ["127.0.0.1:9876"]} for name in ("main", "other")},
-        "teams": {"ops": {"mail": ["ops@example.org"]}},
-        "default_team": "ops",
-    }
-)
+CONFIG = one_team({name: {"name_servers": ["127.0.0.1:9876"]} for name in ("main", "other")}, team="ops")
 
 
 def judge(engine: Engine, cluster: str, ended: datetime) -> None:

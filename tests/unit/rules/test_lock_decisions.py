@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.evidence.blocked_queues import blocked_queues
@@ -20,18 +19,13 @@ from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import together
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.facts.answers import sample_at
 from offsetguard_peers.judging.records import a_queue
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NOW = INTERVAL.end
-CONFIG = Config.model_validate(
-    {
-        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
-        "teams": {"operations": {"mail": ["operations@example.org"]}},
-        "default_team": "operations",
-    }
-)
+CONFIG = one_team({"demo": {"name_servers": ["10.0.0.1:9876"]}}, team="operations")
 SECONDS = st.integers(0, 400)
 
 

@@ -7,22 +7,16 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
 from offsetguard.judge.evidence.move_causes import LOOPING_MOVES, causes, loops
 from offsetguard.judge.evidence.move_figures import lost_of
 from offsetguard.model.intervals import Interval
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard_peers.configs import one_team
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
-CONFIG = Config.model_validate(
-    {
-        "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
-        "teams": {"operations": {"mail": ["operations@example.org"]}},
-        "default_team": "operations",
-    }
-)
+CONFIG = one_team({"demo": {"name_servers": ["10.0.0.1:9876"]}}, team="operations")
 
 
 @st.composite

@@ -18,6 +18,7 @@ from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard_peers.configs import one_team
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 END = Interval(START).end
@@ -194,13 +195,10 @@ def _message_queue(entry: dict[str, Any]) -> MessageQueue:
 
 def config_of(policies: list[dict[str, Any]]) -> Config:
     """Build a configuration of one cluster and one team with these policies of groups."""
-    return Config.model_validate(
+    return one_team(
         {
-            "clusters": {
-                "demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"], "proxies": ["10.0.0.9:8080"]},
-            },
-            "teams": {"operations": {"mail": ["operations@example.org"]}},
-            "default_team": "operations",
-            "groups": policies,
-        }
+            "demo": {"name_servers": ["10.0.0.1:9876", "10.0.0.2:9876"], "proxies": ["10.0.0.9:8080"]},
+        },
+        team="operations",
+        groups=policies,
     )

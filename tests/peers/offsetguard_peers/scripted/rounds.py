@@ -16,6 +16,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, Table
 from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 QUICK_MS = 2_000  # where a time-out must pass, and others answer in time
@@ -26,13 +27,9 @@ INTERVAL = Interval.containing(NOW)
 
 def config_for(*name_servers: str, **cluster: object) -> Config:
     """Return a configuration of the cluster `main`; `cluster`: further fields of it."""
-    return Config.model_validate(
-        {
-            "clusters": {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
-            "groups": [{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
+    return one_team(
+        {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
+        groups=[{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],
     )
 
 
@@ -95,13 +92,7 @@ class Rounds:
 
     async def run(self, **cluster: object) -> Manifest:
         """Collect the next minute; `cluster`: fields of its configuration that differ this time."""
-        config = Config.model_validate(
-            {
-                "clusters": {"main": {**self._config, **cluster}},
-                "teams": {"operators": {"mail": ["operators@example.com"]}},
-                "default_team": "operators",
-            }
-        )
+        config = one_team({"main": {**self._config, **cluster}})
         self.count += 1
         return await collect_cluster("main", config, self.interval, self.landing, started_at=self.interval.end)
 

@@ -27,6 +27,7 @@ from offsetguard.model.forecast import FURTHEST_MS, Forecast
 from offsetguard.model.intervals import Interval
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.facts.answers import Row, stepped
 from offsetguard_peers.simulated.brokers import DAY, HOUR, WARM_UP, SimulatedQueue, World
 
@@ -210,13 +211,7 @@ def _facts(world: World, minute: int, marks: _Marks) -> IntervalFacts:
 def _config(world: World) -> Config:
     ahead = world.broker.clock_ahead // HOUR
     zone = {"broker_time_zone": f"{ahead:+03}:00"} if world.zone_known else {}
-    return Config.model_validate(
-        {
-            "clusters": {"demo": {"name_servers": ["127.0.0.1:9876"], **zone}},
-            "teams": {"operations": {"mail": ["operations@example.org"]}},
-            "default_team": "operations",
-        }
-    )
+    return one_team({"demo": {"name_servers": ["127.0.0.1:9876"], **zone}}, team="operations")
 
 
 def _at(minute: int) -> datetime:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from offsetguard.config import Config
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.simulated.weekly_groups import STEP_S, Trouble, WeeklyGroup, weekly_group
 from offsetguard_peers.simulated.weeks import (
     BROKERS,
@@ -20,13 +20,7 @@ from offsetguard_peers.simulated.weeks import (
     written_at_step,
 )
 
-CONFIG = Config.model_validate(
-    {
-        "clusters": {CLUSTER: {"name_servers": ["127.0.0.1:9876"]}},
-        "teams": {"operators": {"mail": ["operators@example.com"]}},
-        "default_team": "operators",
-    }
-)
+CONFIG = one_team({CLUSTER: {"name_servers": ["127.0.0.1:9876"]}})
 WARM_UP = 70  # cycles before a trouble: a window, and what is left of the one before
 PATIENCE = 20  # cycles after the moment when it can be known
 

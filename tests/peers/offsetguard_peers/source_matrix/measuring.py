@@ -11,10 +11,11 @@ import pyarrow as pa
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
-from offsetguard.config import Config, Tls
+from offsetguard.config import Tls
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.tables import LANDED
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.security import READER
 from offsetguard_peers.source_matrix import broker_probes, rights_probes, surroundings_probes
 from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, NO, REPLICAS, YES
@@ -95,13 +96,7 @@ async def _collect(stage: Stage) -> tuple[Manifest, dict[str, pa.Table]]:
         ]
         + [{"name": "clients", "files": [f"{stage.consumers.log_file.parent}/*.log"]}],
     }
-    config = Config.model_validate(
-        {
-            "clusters": {CLUSTER: settings},
-            "teams": {"operators": {"mail": ["operators@example.com"]}},
-            "default_team": "operators",
-        }
-    )
+    config = one_team({CLUSTER: settings})
     now = datetime.now(UTC)
     interval, landing = Interval.containing(now), cluster.folder / "landing"
     manifest = await collect_cluster(CLUSTER, config, interval, landing, credentials=READER, started_at=now)

@@ -1,0 +1,14 @@
+"""The smallest configurations: what a test says nothing of has its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from offsetguard.config import Config
+
+
+def one_team(clusters: Mapping[str, Any], *, team: str = "operators", **more: Any) -> Config:
+    """Return a configuration of these clusters and one team, which gets mail; `more`: other parts of the file."""
+    teams = {team: {"mail": [f"{team}@example.org"]}}
+    return Config.model_validate({"clusters": clusters, "teams": teams, "default_team": team, **more})
