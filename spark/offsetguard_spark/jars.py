@@ -29,7 +29,7 @@ import httpx
 from offsetguard.model.errors import OffsetGuardError
 
 SETS_FOLDER = Path(__file__).parent / "jar_sets"
-MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"  # as Maven itself has it
 PROGRESS_AFTER_S = 2.0
 PROGRESS_EVERY_S = 5.0
 DEADLINE_S = 900.0
