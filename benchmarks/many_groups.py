@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.connection import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard_peers.rocketmq.requests import ChangingCode
 

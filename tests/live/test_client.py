@@ -18,6 +18,7 @@ import pytest
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.message import PullStatus
 from offsetguard.sources.rocketmq.refusals import (
     AccessDenied,
@@ -43,7 +44,6 @@ from offsetguard.sources.rocketmq.requests import (
     QueryConsumeTimeSpan,
     Request,
 )
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer

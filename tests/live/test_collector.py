@@ -23,8 +23,8 @@ from offsetguard.facts.snapshot_facts import facts_from_snapshot
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import OffsetOrderViolation, offsets_of
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import PullMessage
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.collecting import as_rows
 from offsetguard_peers.configs import one_team

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq.admin import Admin, mqadmin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers

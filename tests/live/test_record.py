@@ -20,9 +20,8 @@ from offsetguard.config.configuration import EVERYTHING
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle
-from offsetguard.sources.bundle.recording import RecordingTransport
+from offsetguard.sources.bundle.recording import BundleWriter, RecordingTransport
 from offsetguard.sources.bundle.replay import BundleTransport
-from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard_peers.collecting import as_rows
 from offsetguard_peers.configs import one_team

@@ -51,7 +51,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import LOGS, broker_of
 from offsetguard.sources.bundle.log_excerpts import LogFolder, find_log_folders
 from offsetguard.sources.bundle.log_replay import moment_of, zone_of
-from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 
 

@@ -31,12 +31,12 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
     GetBrokerClusterInfo,
 )
-from offsetguard.sources.rocketmq.signing import Credentials
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.store.database import open_database
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it

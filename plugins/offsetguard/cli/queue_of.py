@@ -29,6 +29,7 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
 from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
 from offsetguard.sources.rocketmq.routes import (
     TopicRoute,
@@ -37,7 +38,6 @@ from offsetguard.sources.rocketmq.routes import (
     queues_of_brokers,
     queues_to_write,
 )
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 STANDARD_INPUT = "-"

@@ -34,10 +34,9 @@ from offsetguard.config.configuration import asking_everything
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.log_excerpts import LogExcerpts, find_log_folders, log_folders_of
-from offsetguard.sources.bundle.recording import RecordingTransport
-from offsetguard.sources.bundle.writer import BundleWriter
+from offsetguard.sources.bundle.recording import BundleWriter, RecordingTransport
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.header import Credentials
 
 EXIT_NOT_SEEN = 2
 

@@ -16,7 +16,7 @@ from offsetguard.collect.system_names import LITE_PREFIX
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
 from offsetguard.sources.rocketmq.broker_settings import SubscriptionGroupConfig, TopicConfig
-from offsetguard.sources.rocketmq.clients import ConsumerConnections, ConsumerRunningInfo
+from offsetguard.sources.rocketmq.consumers import ConsumerConnections, ConsumerRunningInfo
 from offsetguard.sources.rocketmq.offset_table import INT64_RANGE, AllConsumerOffsets, OffsetTable
 from offsetguard.sources.rocketmq.offsets import (
     ConsumeOffsets,

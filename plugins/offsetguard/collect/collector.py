@@ -34,7 +34,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.reader import Bundle
 from offsetguard.sources.bundle.rounds import Damage, all_rounds_of_bundle
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.transport import Transport
 
 ROUND_DEADLINE_S = 40.0  # below an interval: a slow broker gives part of a snapshot, in time

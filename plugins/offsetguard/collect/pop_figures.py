@@ -33,7 +33,7 @@ from offsetguard.collect.pop import (
 )
 from offsetguard.collect.snapshot_rows import client_answers
 from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
-from offsetguard.sources.rocketmq.clients import ConsumerRunningInfo
+from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo
 
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.

@@ -21,7 +21,7 @@ from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.logs.tailing import LogReading
-from offsetguard.sources.rocketmq.clients import ConsumerRunningInfo, ProcessQueueInfo
+from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo, ProcessQueueInfo
 from offsetguard.sources.rocketmq.offset_table import INT32_RANGE, INT64_RANGE
 from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, UNDECODABLE_RECORDS, ColumnType, Table
 

@@ -9,7 +9,7 @@ from airflow.sdk import BaseHook
 from offsetguard.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from offsetguard.sources.rocketmq.signing import Credentials
+    from offsetguard.sources.rocketmq.header import Credentials
 
 
 def rocketmq_credentials(conn_id: str | None) -> Credentials | None:
@@ -20,7 +20,7 @@ def rocketmq_credentials(conn_id: str | None) -> Credentials | None:
     """
     if conn_id is None:
         return None
-    from offsetguard.sources.rocketmq.signing import Credentials
+    from offsetguard.sources.rocketmq.header import Credentials
 
     connection = BaseHook.get_connection(conn_id)
     if not connection.login or not connection.password:

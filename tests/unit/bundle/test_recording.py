@@ -11,9 +11,8 @@ import pytest
 from offsetguard.model.errors import BundleError, RequestTimedOut
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle
-from offsetguard.sources.bundle.recording import RecordingTransport
+from offsetguard.sources.bundle.recording import BundleWriter, RecordingTransport
 from offsetguard.sources.bundle.replay import BundleTransport
-from offsetguard.sources.bundle.writer import BundleWriter
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
 from offsetguard.sources.bundle.layout import Exchange, Meta
-from offsetguard.sources.bundle.log_sources import log_sources
+from offsetguard.sources.bundle.log_replay import log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
 from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
 from offsetguard.sources.bundle.rounds import rounds_of_bundle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offsetguard.sources.bundle.writer import fields_without_login, log_without_secrets, without_secrets
+from offsetguard.sources.bundle.recording import fields_without_login, log_without_secrets, without_secrets
 from offsetguard.sources.rocketmq.codes import RequestCode
 
 CONFIG = (

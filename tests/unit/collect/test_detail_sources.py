@@ -20,14 +20,14 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats, StatsSnapshot
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.clients import (
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.consumers import (
     Connection,
     ConsumerConnections,
     ConsumerRunningInfo,
     PopProcessQueueInfo,
     consumer_running_info,
 )
-from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS

@@ -19,7 +19,7 @@ from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
-from offsetguard.sources.rocketmq.clients import (
+from offsetguard.sources.rocketmq.consumers import (
     ConsumerRunningInfo,
     PopProcessQueueInfo,
     consumer_connections,

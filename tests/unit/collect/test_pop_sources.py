@@ -18,7 +18,7 @@ from offsetguard.collect.pop_figures import pop_sources
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.errors import RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.broker_figures import BrokerStats, StatsSnapshot
-from offsetguard.sources.rocketmq.clients import Connection, ConsumerConnections, consumer_running_info
+from offsetguard.sources.rocketmq.consumers import Connection, ConsumerConnections, consumer_running_info
 from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList, Request
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, UndecodableResponse
 from offsetguard.sources.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.frame import Frame, encode_frame
+from offsetguard.sources.rocketmq.connection import Frame, encode_frame
 from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
-from offsetguard.sources.rocketmq.pacing import BUSY_REPEATS, GIVE_UP_AFTER
+from offsetguard.sources.rocketmq.peer import BUSY_REPEATS, GIVE_UP_AFTER
 from offsetguard.sources.rocketmq.refusals import QueryNotFound, SystemBusy
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
 from offsetguard_peers.cases.running import examples

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq import broker_figures, broker_settings, clients, offset_table, offsets, routes
+from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard_peers.cases.running import examples, for_each
 from offsetguard_peers.fuzz.targets import BODY_DECODERS as DECODERS
@@ -172,7 +172,7 @@ def test_the_time_of_an_empty_queue_is_unknown_and_not_1970() -> None:
     [("4.9.8", "Healthy", 409), ("5.3.3", "orders", 479), ("5.5.1", "orders", 513)],
 )
 def test_connections_of_a_group(version: str, topic: str, client_version: int) -> None:
-    group = clients.consumer_connections(body(f"203_{version}"))
+    group = consumers.consumer_connections(body(f"203_{version}"))
     assert [(client.language, client.version) for client in group.connections] == [("JAVA", client_version)] * 2
     assert all("@" in client.client_id and ":" in client.client_address for client in group.connections)
     assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
@@ -260,8 +260,8 @@ QUEUE = '{"brokerName":"b","queueId":0,"topic":"T"}'
             '{"brokerAddrTable":{"b":{"brokerAddrs":{0:5},"brokerName":"b","cluster":"c"}}}',
             "0",
         ),
-        (clients.consumer_connections, '{"connectionSet":[{"clientId":null}]}', "clientId"),
-        (clients.consumer_connections, '{"connectionSet":{}}', "connectionSet: expected a list"),
+        (consumers.consumer_connections, '{"connectionSet":[{"clientId":null}]}', "clientId"),
+        (consumers.consumer_connections, '{"connectionSet":{}}', "connectionSet: expected a list"),
         (broker_figures.broker_runtime_info, "[]", "expected an object"),
         (offsets.consume_time_spans, '{"consumeTimeSpanSet":[{"delayTime":1}]}', "queueId"),
     ],

@@ -9,10 +9,15 @@ import pytest
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.frame import Frame, encode_frame
-from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
+from offsetguard.sources.rocketmq.connection import Frame, encode_frame
+from offsetguard.sources.rocketmq.header import (
+    ONEWAY_FLAG,
+    Credentials,
+    RemotingCommand,
+    encode_header,
+    signed_ext_fields,
+)
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, PullMessage
-from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers.scripted.peer import QUICK_MS, Conversation, ask, closes_in_mid_frame, failure, hangs
 
 

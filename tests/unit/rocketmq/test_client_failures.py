@@ -17,7 +17,7 @@ from offsetguard.model.errors import (
     UndecodableResponse,
 )
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.frame import Frame, encode_frame
+from offsetguard.sources.rocketmq.connection import Frame, encode_frame
 from offsetguard.sources.rocketmq.refusals import AccessDenied, TopicNotExist
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq import broker_figures, broker_settings, clients
+from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 BODIES = Path(__file__).parent / "bodies"
 
 
-def running_info(name: str) -> clients.ConsumerRunningInfo:
-    return clients.consumer_running_info((BODIES / f"307_{name}.json").read_bytes())
+def running_info(name: str) -> consumers.ConsumerRunningInfo:
+    return consumers.consumer_running_info((BODIES / f"307_{name}.json").read_bytes())
 
 
 def utc(milliseconds: int) -> datetime:
@@ -33,7 +33,7 @@ def test_an_orderly_client_of_4_9_says_what_it_holds() -> None:
     )
     assert info.consumer_start_at == utc(1795247596929)
     assert len(info.queues) == 10
-    assert info.queues[MessageQueue("OrderPay", "broker-a", 0)] == clients.ProcessQueueInfo(
+    assert info.queues[MessageQueue("OrderPay", "broker-a", 0)] == consumers.ProcessQueueInfo(
         commit_offset=673,
         cached_message_count=0,
         cached_message_mib=0,
@@ -63,14 +63,14 @@ def test_a_concurrent_client_of_5_x_is_not_orderly_and_says_locked_all_the_same(
 def test_a_client_that_has_nothing_to_commit_says_no_offset() -> None:
     """It says -1, which is no offset; later it says what it has stored in its own file."""
     fresh = b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"commitOffset":-1}}}'
-    assert [queue.commit_offset for queue in clients.consumer_running_info(fresh).queues.values()] == [None]
+    assert [queue.commit_offset for queue in consumers.consumer_running_info(fresh).queues.values()] == [None]
     assert [queue.commit_offset for queue in running_info("5.5.1-broadcasting").queues.values()] == [163, 163]
 
 
 def test_a_client_that_pops_says_how_many_messages_wait_for_its_acknowledgement() -> None:
     info = running_info("5.5.1-pop")
     assert info.pop_queues == {
-        MessageQueue("tasks", "broker-a", -1): clients.PopProcessQueueInfo(76, False, utc(1795251838541))
+        MessageQueue("tasks", "broker-a", -1): consumers.PopProcessQueueInfo(76, False, utc(1795251838541))
     }
     assert set(info.queues) == {MessageQueue("%RETRY%pop-remote", "broker-a", 0)}
 
@@ -98,7 +98,7 @@ CPP = """{"mqTable":{{
 
 
 def test_a_client_in_go_spells_dropped_otherwise_and_never_is_a_negative_time() -> None:
-    info = clients.consumer_running_info(GO.encode())
+    info = consumers.consumer_running_info(GO.encode())
     (queue,) = info.queues.values()
     assert (queue.commit_offset, queue.dropped, queue.locked, queue.last_pull_at) == (7, True, True, None)
     assert [(one.topic, one.sub_string) for one in info.subscriptions] == [("T", "a || b")]
@@ -106,7 +106,7 @@ def test_a_client_in_go_spells_dropped_otherwise_and_never_is_a_negative_time() 
 
 
 def test_a_client_in_cpp_writes_numbers_as_texts() -> None:
-    info = clients.consumer_running_info(CPP.encode())
+    info = consumers.consumer_running_info(CPP.encode())
     assert set(info.queues) == {MessageQueue("T", "b", 0)}
     (queue,) = info.queues.values()
     assert (queue.commit_offset, queue.cached_min_offset, queue.cached_max_offset) == (7, 7, 9)
@@ -116,25 +116,25 @@ def test_a_client_in_cpp_writes_numbers_as_texts() -> None:
 
 
 def test_what_a_client_of_another_language_does_not_say_is_unknown() -> None:
-    info = clients.consumer_running_info(
+    info = consumers.consumer_running_info(
         b'{"properties":{"PROP_CLIENT_VERSION":"v2.1"},"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{}}}'
     )
     assert (info.orderly, info.thread_count, info.consumer_start_at) == (None, None, None)
     assert info.queues == {
-        MessageQueue("T", "b", 0): clients.ProcessQueueInfo(*[None] * 11)  # type: ignore[arg-type]
+        MessageQueue("T", "b", 0): consumers.ProcessQueueInfo(*[None] * 11)  # type: ignore[arg-type]
     }
 
 
 @pytest.mark.parametrize("text", ["", "many", "1.5", "99999999999", "²", "-", "9" * 5000])
 def test_settings_that_are_no_number_are_unknown(text: str) -> None:
-    info = clients.ConsumerRunningInfo(
+    info = consumers.ConsumerRunningInfo(
         {"PROP_THREADPOOL_CORE_SIZE": text, "PROP_CONSUMER_START_TIMESTAMP": "9" * 20}, (), {}
     )
     assert (info.thread_count, info.consumer_start_at) == (None, None)
 
 
 def test_the_range_of_the_cache_is_known_while_something_is_cached() -> None:
-    info = clients.consumer_running_info(
+    info = consumers.consumer_running_info(
         b'{"mqTable":{{"brokerName":"b","queueId":0,"topic":"T"}:'
         b'{"cachedMsgCount":3,"cachedMsgMinOffset":0,"cachedMsgMaxOffset":2}}}'
     )
@@ -159,14 +159,14 @@ def test_a_list_of_names() -> None:
 @pytest.mark.parametrize(
     ("decoder", "text", "names"),
     [
-        (clients.consumer_running_info, '{"subscriptionSet":[{"topic":null}]}', "topic"),
-        (clients.consumer_running_info, '{"mqTable":{"T":{}}}', "no MessageQueue"),
+        (consumers.consumer_running_info, '{"subscriptionSet":[{"topic":null}]}', "topic"),
+        (consumers.consumer_running_info, '{"mqTable":{"T":{}}}', "no MessageQueue"),
         (
-            clients.consumer_running_info,
+            consumers.consumer_running_info,
             '{"statusTable":{"T":{"pullTPS":1e999}}}',
             "pullTPS: expected a number",
         ),
-        (clients.consumer_running_info, '{"properties":[]}', "properties"),
+        (consumers.consumer_running_info, '{"properties":[]}', "properties"),
         (broker_figures.broker_stats, "{}", "sum"),
         (broker_figures.broker_stats, '{"statsMinute":{"sum":1.5}}', "sum"),
         (broker_settings.topic_list, '{"topicList":[1]}', "topicList"),

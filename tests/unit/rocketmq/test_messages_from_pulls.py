@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.sources.rocketmq.frame import MAX_BODY_BYTES
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.message import (
     MAGIC_V1,
     MAGIC_V2,
+    MAX_BODY_BYTES,
     Message,
     PullStatus,
     decode_messages,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.sources.rocketmq.pacing import (
+from offsetguard.sources.rocketmq.peer import (
     BUSY_PAUSES_S,
     BUSY_REPEATS,
     GIVE_UP_AFTER,

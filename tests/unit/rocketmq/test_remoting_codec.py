@@ -10,8 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.sources.rocketmq.codes import SerializeType
-from offsetguard.sources.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Late
-from offsetguard.sources.rocketmq.frame import MAX_FRAME_BYTES, Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.connection import (
+    MAX_FRAME_BYTES,
+    Answered,
+    Asked,
+    Broken,
+    Closed,
+    Connection,
+    Frame,
+    FrameReader,
+    Late,
+    encode_frame,
+)
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 

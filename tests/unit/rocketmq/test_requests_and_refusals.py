@@ -9,8 +9,8 @@ from typing import Any
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq import refusals, requests
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.header import Credentials, signed_ext_fields
 from offsetguard.sources.rocketmq.requests import Request
-from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers.cases.running import for_each
 
 ALL_REQUESTS: list[type[Request[Any]]] = [

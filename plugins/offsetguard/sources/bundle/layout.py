@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from offsetguard.config import TimeZone
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.rocketmq.frame import MAX_FRAME_BYTES, MAX_HEADER_BYTES
+from offsetguard.sources.rocketmq.connection import MAX_FRAME_BYTES, MAX_HEADER_BYTES
 
 FORMAT = 1
 INDEX, BODIES, LOGS, CLIENTS, META = "index.jsonl", "bodies", "logs", "clients", "meta.json"

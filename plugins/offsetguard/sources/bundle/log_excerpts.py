@@ -15,7 +15,7 @@ from typing import BinaryIO
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import CLIENTS, LOGS, safe_name
-from offsetguard.sources.bundle.writer import log_without_secrets
+from offsetguard.sources.bundle.recording import log_without_secrets
 
 CLIENT_LOG = "rocketmq_client.log"
 MAX_EXCERPT_BYTES = 64 * 1024 * 1024  # of one file

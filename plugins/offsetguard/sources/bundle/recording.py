@@ -1,20 +1,184 @@
-"""A transport that writes down every exchange as it comes, refusals and time-outs too, and passes it on unchanged."""
+"""Writes a bundle as a cluster is asked: every exchange as it comes, refusals and time-outs too, passed on unchanged.
+
+A body's file is written first, then its line, so that a kill leaves a usable bundle. Secrets are kept out: passwords
+and keys that brokers tell in their settings, and that logs repeat. GET_BROKER_CONFIG answers with every line of
+broker.conf, and 5.x puts logins there (`initAuthenticationUser`, `innerClientAuthenticationCredentials`, passwords of
+TLS keys). Names of settings stay, values do not. Request fields of a login (AccessKey, Signature, SecurityToken) never
+reach a bundle: the recorder sees requests before they are signed, and leaves them out if they are there all the same.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from offsetguard.model.errors import RocketMQError
-from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer
-from offsetguard.sources.bundle.writer import BundleWriter
+from offsetguard.model.errors import BundleError, RocketMQError
+from offsetguard.sources.bundle.layout import (
+    BODIES,
+    INDEX,
+    META,
+    NAME_SERVER,
+    Exchange,
+    Meta,
+    index_line,
+    other_peer,
+    safe_name,
+)
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.routes import cluster_info
 from offsetguard.sources.rocketmq.transport import Exchanger, ExchangeTransport
+
+LEFT_OUT = "***"
+_LOGIN_FIELDS = frozenset({"AccessKey", "Signature", "SecurityToken"})
+_TELLING = rb"(?:secret|passw(?:or)?d|credential|access_?key|signature|securitytoken|initauthenticationuser)"
+_NAME = re.compile(rb"(?i)" + _TELLING)
+_IN_TEXT = re.compile(  # bounded: log lines may be long, and hostile
+    rb"(?i)(" + _TELLING + rb"[a-z_.]{0,40}\\?\"?\s?[=:]\s?)(\{[^}\r\n]*\}|[^\s,;\]})]+)"
+)
+
+
+def without_secrets(code: int, body: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return a response body to be kept, and the names of the settings whose values were left out of it."""
+    if code != RequestCode.GET_BROKER_CONFIG:
+        return body, ()
+    lines = body.split(b"\n")
+    names: list[str] = []
+    for number, line in enumerate(lines):
+        name, _, value = line.partition(b"=")
+        if value.strip() and _NAME.search(name):  # an empty password is no secret, and tells something
+            lines[number] = name + b"=" + LEFT_OUT.encode()
+            names.append(name.decode("utf-8", "replace").strip())
+    return b"\n".join(lines), tuple(names)
+
+
+def log_without_secrets(lines: bytes) -> bytes:
+    """Return log lines with the values of secret-looking names left out; everything else stays as it is."""
+    return _IN_TEXT.sub(rb"\1" + LEFT_OUT.encode(), lines)
+
+
+def fields_without_login(ext_fields: Mapping[str, str]) -> dict[str, str]:
+    """Return request fields without those of a login."""
+    return {name: value for name, value in ext_fields.items() if name not in _LOGIN_FIELDS}
+
+
+_CODE_NAMES = {int(code): code.name for code in RequestCode}
+_FILE_NAME_LABELS = ("consumerGroup", "group", "topic", "clientId", "statsKey")
+
+
+class BundleWriter:
+    """One bundle being written; use as `with BundleWriter(folder, meta) as bundle`."""
+
+    def __init__(self, folder: Path, meta: Meta) -> None:
+        """Make the folder; raises BundleError when it exists and is not empty, or cannot be made."""
+        self.folder = folder
+        self.exchange_count = 0
+        self.byte_count = 0
+        self._meta = meta
+        self._files: dict[bytes, str] = {}  # digest of a body -> its file
+        try:
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                raise BundleError(f"{folder}: exists and is not an empty folder; name a new one for the bundle")
+            (folder / BODIES).mkdir(parents=True)
+            self._index = (folder / INDEX).open("a", encoding="utf-8")
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
+        self._write_meta()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._index.close()
+
+    def begin_round(self, started_ms: int) -> None:
+        """Note that a collection round begins: replays go from one to the next."""
+        self._meta = self._meta.model_copy(update={"rounds_ms": (*self._meta.rounds_ms, started_ms)})
+        self._write_meta()
+
+    def end_round(self) -> None:
+        """Note that the round came to its end: a replay does without one that was cut off."""
+        self._meta = self._meta.model_copy(update={"rounds_ended": len(self._meta.rounds_ms)})
+        self._write_meta()
+
+    def note(self, text: str) -> None:
+        """Keep a remark about the recording, for example a log that could not be read."""
+        self._meta = self._meta.model_copy(update={"notes": (*self._meta.notes, text)})
+        self._write_meta()
+
+    def add_response(self, exchange: Exchange, response: RemotingCommand) -> None:
+        """Write one response: header and body."""
+        body, redacted = without_secrets(exchange.code, response.body)
+        header = {
+            "code": response.code,
+            "flag": response.flag,
+            "language": response.language,
+            "version": response.version,
+            "opaque": response.opaque,
+            **({"remark": response.remark} if response.remark is not None else {}),
+            **({"extFields": dict(response.ext_fields)} if response.ext_fields else {}),
+        }
+        file = self._keep(exchange, body) if body else None
+        self._append(replace(exchange, file=file, header=header), redacted)
+
+    def add_failure(self, exchange: Exchange, kind: str, message: str) -> None:
+        """Write that no response came, and why."""
+        self._append(replace(exchange, error=(kind, message)), ())
+
+    def _keep(self, exchange: Exchange, body: bytes) -> str:
+        digest = hashlib.sha256(body).digest()
+        file = self._files.get(digest)
+        if file is None:
+            file = self._files[digest] = self._file_name(exchange)
+            try:
+                (self.folder / BODIES / file).write_bytes(body)
+            except OSError as error:
+                raise _cannot_write(self.folder, error) from error
+            self.byte_count += len(body)
+        return file
+
+    def _file_name(self, exchange: Exchange) -> str:
+        name = _CODE_NAMES.get(exchange.code, "REQUEST")
+        labels = [safe_name(exchange.ext[field]) for field in _FILE_NAME_LABELS if field in exchange.ext]
+        suffix = "bin" if exchange.code == RequestCode.PULL_MESSAGE else "json"
+        label = f".{safe_name('.'.join(labels))}" if labels else ""
+        where = safe_name(exchange.broker)
+        return f"{exchange.code}_{name}{label}_{where}_{exchange.t_ms}_{len(self._files) + 1}.{suffix}"
+
+    def _append(self, exchange: Exchange, redacted: tuple[str, ...]) -> None:
+        exchange = replace(exchange, ext=fields_without_login(exchange.ext))
+        line = index_line(exchange, redacted) + "\n"
+        try:
+            self._index.write(line)
+            self._index.flush()
+        except OSError as error:
+            raise _cannot_write(self.folder, error) from error
+        self.exchange_count += 1
+        self.byte_count += len(line)
+
+    def _write_meta(self) -> None:
+        """Replace meta.json at once: a kill leaves the old or the new one."""
+        temporary = self.folder / f".{META}"
+        try:
+            temporary.write_text(self._meta.model_dump_json(exclude_none=True) + "\n", encoding="utf-8")
+            temporary.replace(self.folder / META)
+        except OSError as error:
+            raise _cannot_write(self.folder, error) from error
+
+
+def _cannot_write(folder: Path, error: OSError) -> BundleError:
+    return BundleError(f"{folder}: the bundle cannot be written: {error.strerror or error}; is the disk full?")
 
 
 class RecordingTransport(ExchangeTransport):

@@ -11,8 +11,7 @@ from pathlib import Path
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.bundle.log_replay import LogReplay
-from offsetguard.sources.bundle.log_sources import log_sources
+from offsetguard.sources.bundle.log_replay import LogReplay, log_sources
 from offsetguard.sources.bundle.reader import Bundle, Moment, moments, open_bundle
 from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.rocketmq.transport import Transport

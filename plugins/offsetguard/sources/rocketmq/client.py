@@ -17,14 +17,12 @@ from typing import Self
 
 from offsetguard.config import Tls
 from offsetguard.model.errors import RocketMQError
-from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
-from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.pacing import Pacing, PeerCounts
-from offsetguard.sources.rocketmq.peer import Peer
+from offsetguard.sources.rocketmq.header import Credentials, RemotingCommand, signed_ext_fields
+from offsetguard.sources.rocketmq.peer import Pacing, Peer, PeerCounts
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
-from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard.sources.rocketmq.transport import answer_of
+from offsetguard.sources.rocketmq.wire import Batch, Exchange, Outcome
 
 LARGE_BODY_BYTES = 1024 * 1024
 """Longer bodies (30 ms and more to decode) are decoded in a thread: other callers' time-outs run meanwhile.

@@ -9,6 +9,8 @@ offset | int32 n + body | int8 (v2: int16) n + topic | int16 n + properties.
 A record that cannot be decoded is kept with its bytes and the reason; the records around it are still given.
 A pull of a few kilobytes can unfold to gigabytes (compressed bodies, batches whose messages share all properties): what
 all its messages together may take is limited, and what lies behind the limit is kept as it came.
+How a body is compressed stands in bits 8-10 of the sys flag (5.x, `CompressionType`); 4.x knows only zlib and writes 0.
+LZ4 and zstd are read by pyarrow.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+import pyarrow as pa
+
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.fastjson import decode_text
-from offsetguard.sources.rocketmq.frame import decompress
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, timestamp_of
 from offsetguard.sources.rocketmq.offsets import offset_field
@@ -252,3 +255,48 @@ def _properties(data: bytes) -> dict[str, str]:
     r"""Return the properties of `name\x01value\x02…`; the last \x02 may be missing."""
     pairs = (pair.partition("\x01") for pair in decode_text(data).split("\x02"))
     return {name: value for name, separator, value in pairs if separator}
+
+
+MAX_BODY_BYTES = 64 * 1024 * 1024  # brokers take 4 MiB by default; more than this is a bomb
+
+_PIECE_BYTES = 256 * 1024
+_ZLIB_TYPES = (0, 3)
+_PYARROW_CODECS = {1: "lz4", 2: "zstd"}  # pyarrow's "lz4" is the LZ4 frame format
+
+
+def decompress(data: bytes, compression_type: int) -> bytes:
+    """Return the plain bytes; raises MalformedBytes for broken data, too much of it, or an unknown type."""
+    if compression_type in _ZLIB_TYPES:
+        plain = _decompress_zlib(data)
+    elif compression_type in _PYARROW_CODECS:
+        plain = _decompress_with_pyarrow(data, _PYARROW_CODECS[compression_type])
+    else:
+        raise MalformedBytes(f"message: unknown compression type {compression_type}")
+    if len(plain) > MAX_BODY_BYTES:
+        raise MalformedBytes(f"message: the body is larger than {MAX_BODY_BYTES} bytes when decompressed")
+    return plain
+
+
+def _decompress_zlib(data: bytes) -> bytes:
+    decompressor = zlib.decompressobj()
+    try:
+        plain = decompressor.decompress(data, MAX_BODY_BYTES + 1)
+    except zlib.error as error:
+        raise MalformedBytes(f"message: the compressed body is broken: {error}") from error
+    if not decompressor.eof and len(plain) <= MAX_BODY_BYTES:
+        raise MalformedBytes("message: the compressed body is cut off")
+    return plain
+
+
+def _decompress_with_pyarrow(data: bytes, codec: str) -> bytes:
+    pieces: list[pa.Buffer] = []
+    size = 0
+    try:
+        with pa.CompressedInputStream(pa.py_buffer(data), codec) as stream:
+            # by pieces and as buffers: `read` allocates all that it may give, and keeps it when the data is broken
+            while size <= MAX_BODY_BYTES and (piece := stream.read_buffer(_PIECE_BYTES)).size:
+                pieces.append(piece)
+                size += piece.size
+    except OSError as error:
+        raise MalformedBytes(f"message: the {codec} body is broken: {error}") from error
+    return b"".join(pieces)

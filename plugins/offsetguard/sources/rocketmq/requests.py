@@ -29,13 +29,13 @@ from offsetguard.sources.rocketmq.broker_settings import (
     topic_config_table,
     topic_list,
 )
-from offsetguard.sources.rocketmq.clients import (
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.consumers import (
     ConsumerConnections,
     ConsumerRunningInfo,
     consumer_connections,
     consumer_running_info,
 )
-from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.message import PullResult, decode_pull_result
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets, all_consumer_offsets

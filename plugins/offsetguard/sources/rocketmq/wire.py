@@ -2,18 +2,87 @@
 
 Whoever owns it (`peer.Peer`) hears what became of each exchange. There is one timer for all that wait: requests are
 sent in order and have the same time-out, so the oldest is always the first whose time is over.
+Exchanges belong to batches, on which their outcomes come back: a caller waits for whatever has arrived and decodes it
+while the peer works on the next requests; nobody else is woken, and an error in decoding is the caller's own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol, cast
 
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError, UndecodableResponse
-from offsetguard.sources.rocketmq.batch import Batch, Exchange, Outcome
 from offsetguard.sources.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Event
+from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.tls import why_tls_failed
+
+Outcome = RemotingCommand | RocketMQError
+
+
+class Exchange:
+    """One request on its way; `asked` shows it in errors."""
+
+    __slots__ = ("asked", "batch", "busy_count", "code", "ext_fields", "index", "sent_at")
+
+    def __init__(self, batch: Batch, index: int, code: int, ext_fields: Mapping[str, str], asked: object) -> None:
+        self.batch = batch
+        self.index = index
+        self.code = code
+        self.ext_fields = ext_fields
+        self.asked = asked
+        self.sent_at = 0.0  # loop time
+        self.busy_count = 0  # how often the peer said that it is busy
+
+    def __str__(self) -> str:
+        shown = str(self.asked)
+        return shown if len(shown) <= 300 else f"{shown[:300]}..."
+
+
+class Batch:
+    """The outcomes of `size` exchanges on their way to the one coroutine that waits for them."""
+
+    def __init__(self, size: int) -> None:
+        self._undelivered = size
+        self._arrived: list[tuple[int, Outcome]] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to wait for or to fetch."""
+        return bool(self._undelivered or self._arrived)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether any exchange has no outcome yet."""
+        return self._undelivered > 0
+
+    def deliver(self, exchange: Exchange, outcome: Outcome) -> None:
+        """Hand over what became of an exchange."""
+        self._undelivered -= 1
+        self._arrived.append((exchange.index, outcome))
+        self._wake()
+
+    def fail(self, error: BaseException) -> None:
+        """Let the caller raise what is no outcome but a defect."""
+        self._failure = error
+        self._wake()
+
+    async def arrived(self) -> list[tuple[int, Outcome]]:
+        """Wait until there is something; return all of it as (index of the request, outcome)."""
+        if not self._arrived and self._failure is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if self._failure is not None:
+            raise self._failure
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
 
 _MAX_UNREAD_REPLY_BYTES = 1024 * 1024  # a peer that asks and never reads the replies gets no more of them
 _TIMER_SLACK_S = 0.001  # a timer may fire so much too early

@@ -26,21 +26,20 @@ from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_co
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import read_index_line, read_meta
-from offsetguard.sources.bundle.writer import log_without_secrets, without_secrets
+from offsetguard.sources.bundle.recording import log_without_secrets, without_secrets
 from offsetguard.sources.logs.events import read_records
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.rocketmq import (
     broker_figures,
     broker_settings,
-    clients,
+    consumers,
     fastjson,
     offset_table,
     offsets,
     routes,
 )
 from offsetguard.sources.rocketmq.codes import SerializeType
-from offsetguard.sources.rocketmq.connection import Connection
-from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.connection import Connection, Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, int_key
 from offsetguard.sources.rocketmq.message import MAGIC_V1, MAGIC_V2, decode_messages, decode_pull_result
@@ -252,11 +251,11 @@ BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     106: routes.cluster_info,
     201: broker_settings.subscription_group_table,
     202: offsets.topic_stats,
-    203: clients.consumer_connections,
+    203: consumers.consumer_connections,
     208: offsets.consume_stats,
     303: offsets.consume_time_spans,
     305: broker_settings.topic_list,
-    307: clients.consumer_running_info,
+    307: consumers.consumer_running_info,
     315: broker_figures.broker_stats,
 }
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -317,7 +316,7 @@ def same_offsets_both_ways(body: bytes) -> None:
 
 def _running_info_rows(body: bytes) -> None:
     reading = BrokerReading(REPLICA)
-    answer = ClientAnswer(clients.consumer_running_info(body), None, NOW)
+    answer = ClientAnswer(consumers.consumer_running_info(body), None, NOW)
     reading.running_info["G", "C"] = answer
     client = {"cluster": "c", "consumer_group": "G", "client_id": "C", "broker_name": "b", "broker_id": 0}
     columns = running_info_columns(answer)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetMaxOffset, GetMinOffset, GetRouteInfoByTopic, Request
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 from offsetguard_peers.rocketmq.extra_requests import QueryConsumerOffset

@@ -13,11 +13,16 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
-from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
-from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
+from offsetguard.sources.rocketmq.connection import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.header import (
+    Credentials,
+    RemotingCommand,
+    decode_header,
+    encode_header,
+    signed_ext_fields,
+)
 from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import Request
-from offsetguard.sources.rocketmq.signing import Credentials, signed_ext_fields
 from offsetguard_peers.rocketmq import security
 
 AnswerT = TypeVar("AnswerT")

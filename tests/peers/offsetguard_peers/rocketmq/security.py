@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from offsetguard.sources.rocketmq.signing import Credentials
+from offsetguard.sources.rocketmq.header import Credentials
 
 ADMIN = Credentials("rocketmqadmin", "admin-secret-12345678")
 READER = Credentials("rocketmqreader", "reader-secret-12345678")

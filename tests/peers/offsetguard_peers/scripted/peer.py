@@ -23,7 +23,7 @@ import pytest
 
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.frame import Frame, FrameReader, encode_frame
+from offsetguard.sources.rocketmq.connection import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 
 Script = Callable[["Conversation"], Awaitable[None]]

@@ -7,6 +7,7 @@ from typing import Any
 
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.refusals import AccessDenied
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -28,7 +29,6 @@ from offsetguard.sources.rocketmq.requests import (
     SearchOffsetByTimestamp,
     ViewBrokerStatsData,
 )
-from offsetguard.sources.rocketmq.signing import Credentials
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.extra_requests import (
     GetConsumerListByGroup,
