@@ -38,20 +38,20 @@ from great_expectations.expectations.expectation import Expectation
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table
-from offsetguard_expectations.agreement import Agreement, Figure
-from offsetguard_expectations.conservation import (
+from offsetguard_expectations.data_docs import publish_page, recent_runs, render_run_page
+from offsetguard_expectations.invariant import (
+    EVERY_ROW,
+    Agreement,
+    Figure,
+    ViolationMeans,
     conservation_of,
     is_reason,
     quarantined_of,
     row_count_of,
     unwritten_of,
 )
-from offsetguard_expectations.findings import Count, Findings
-from offsetguard_expectations.invariant import EVERY_ROW, ViolationMeans
 from offsetguard_expectations.invariants import AGREEMENTS, ROW_INVARIANTS
-from offsetguard_expectations.run_page import render_run_page
-from offsetguard_expectations.run_report import RunReport
-from offsetguard_expectations.site import publish_page, recent_runs
+from offsetguard_expectations.run_report import Count, Findings, RunReport
 from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
     ExpectInvariantToHold,

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from offsetguard_expectations.agreement import Agreement
-from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, MIN_CORRUPT_ROWS, Invariant, ViolationMeans
+from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, MIN_CORRUPT_ROWS, Agreement, Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ALL, Check
 
 _CONSEQUENCES = {
@@ -19,7 +18,7 @@ _STOPS = f"; nothing is published when more than {MAX_CORRUPT_SHARE:.0%} of the 
 _INTRODUCTION = """\
 # Invariants
 
-Made from `expectations/offsetguard_expectations/` by `python -m offsetguard_expectations.reference`; edit there.
+Made from `offsetguard_expectations/invariants/` by `python -m offsetguard_expectations.reference`; edit there.
 
 Each interval, Great Expectations evaluates these on everything that was written, in one Spark job for each table,
 before anybody reads it; `expectations/README.md` shows how to use them in a GX project of your own. A violation means

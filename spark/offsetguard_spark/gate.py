@@ -28,12 +28,20 @@ from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.gate import InvariantResult
-from offsetguard_expectations.agreement import Agreement, Figure
-from offsetguard_expectations.conservation import conservation_of, is_reason, quarantined_of, row_count_of
-from offsetguard_expectations.findings import Count, Findings
-from offsetguard_expectations.invariant import MAX_CORRUPT_SHARE, Invariant, ViolationMeans, stops_publication
+from offsetguard_expectations.invariant import (
+    MAX_CORRUPT_SHARE,
+    Agreement,
+    Figure,
+    Invariant,
+    ViolationMeans,
+    conservation_of,
+    is_reason,
+    quarantined_of,
+    row_count_of,
+    stops_publication,
+)
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
-from offsetguard_expectations.run_report import InvariantOutcome, RunReport
+from offsetguard_expectations.run_report import Count, Findings, InvariantOutcome, RunReport
 from offsetguard_spark.invariants import Sought, example_of, find_examples
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark

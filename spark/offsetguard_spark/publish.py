@@ -38,7 +38,7 @@ from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
-from offsetguard_expectations.history import is_due, publish_history
+from offsetguard_expectations.data_docs import is_due, publish_history
 from offsetguard_spark.branches import Branches, drop_left_over
 from offsetguard_spark.facts import FactSources
 from offsetguard_spark.gate import TAG, GateReport, check_written

@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets
-from offsetguard.tables import MANIFEST, PUBLISHED, Table
-from offsetguard_expectations import queue_snapshots
-from offsetguard_expectations.agreement import Agreement
-from offsetguard_expectations.invariant import MIN_CORRUPT_ROWS, Invariant, ViolationMeans, stops_publication
+from offsetguard.tables import MANIFEST, PUBLISHED, QUEUE_SNAPSHOTS, Table
+from offsetguard_expectations.invariant import MIN_CORRUPT_ROWS, Agreement, Invariant, ViolationMeans, stops_publication
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_peers.cases.running import for_each, read_cases
 
@@ -102,7 +100,7 @@ OFFSETS = st.none() | st.integers(min_value=0, max_value=3) | st.integers(min_va
 def test_order_invariants_and_the_formulas_give_the_same_verdict(offsets: QueueOffsets) -> None:
     """`offsetguard check` judges with QueueOffsets, the pipeline with these invariants: they may not differ."""
     row = {
-        **healthy_row(queue_snapshots.QUEUE_SNAPSHOTS),
+        **healthy_row(QUEUE_SNAPSHOTS),
         "min_offset": offsets.min_offset,
         "max_offset": offsets.max_offset,
         "consumer_offset": offsets.consumer_offset,

@@ -14,11 +14,19 @@ from hypothesis import strategies as st
 
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import Table
-from offsetguard_expectations.history import Moment, bars, is_due, publish_history, render_history_page
+from offsetguard_expectations.data_docs import (
+    Moment,
+    RecentRun,
+    bars,
+    is_due,
+    publish_history,
+    publish_page,
+    recent_runs,
+    render_history_page,
+    render_run_page,
+)
 from offsetguard_expectations.invariants import ALL, Check
-from offsetguard_expectations.run_page import RecentRun, render_run_page
 from offsetguard_expectations.run_report import InvariantOutcome, RunReport
-from offsetguard_expectations.site import publish_page, recent_runs
 from offsetguard_peers.cases.running import examples, for_each
 
 BY_ID = {invariant.id: invariant for invariant in ALL}

@@ -17,12 +17,7 @@ from offsetguard.tables import (
     TOPIC_FACTS,
     Table,
 )
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
-
-REPORT_IT = (
-    "Readers keep the last good interval. Report a defect of OffsetGuard with the line above and the landed snapshot"
-    " of this interval (its folder below `OFFSETGUARD_HOME/landing`)."
-)
+from offsetguard_expectations.invariant import REPORT_IT, Invariant, ViolationMeans, shown
 
 
 def _figures_possible(id_: str, table: Table, of: str, *, holds_when: str, example: str, meaning: str) -> Invariant:
@@ -33,7 +28,6 @@ def _figures_possible(id_: str, table: Table, of: str, *, holds_when: str, examp
         table=table,
         violation_means=ViolationMeans.DEFECT,
         severity=Severity.CRITICAL,
-        applies_when="TRUE",
         holds_when=holds_when,
         example=example,
         meaning=meaning,
@@ -135,7 +129,6 @@ GROUP_WAS_ASKED_ABOUT = Invariant(
     table=GROUP_FACTS,
     violation_means=ViolationMeans.TROUBLE,
     severity=Severity.WARNING,
-    applies_when="TRUE",
     holds_when="system_group IS NOT NULL",
     example="consumer_group || ' in ' || topic || ': ' || queue_count || ' queues'",
     meaning=(
@@ -151,7 +144,6 @@ BROKER_IS_LISTED = Invariant(
     table=BROKER_FACTS,
     violation_means=ViolationMeans.TROUBLE,
     severity=Severity.WARNING,
-    applies_when="TRUE",
     holds_when="listed",
     example=(
         f"broker_name || ': ' || {shown('consumed_queue_count')} || ' queues of groups, '"
@@ -193,7 +185,6 @@ def _rates_possible(id_: str, table: Table, of: str, *, holds_when: str, example
         table=table,
         violation_means=ViolationMeans.TROUBLE,
         severity=Severity.WARNING,
-        applies_when="TRUE",
         holds_when=holds_when,
         example=example,
         meaning=(
@@ -284,21 +275,4 @@ LOCK_WAITS_POSSIBLE = _figures_possible(
         "A wait has at least one refusal, and the first of them is not after the last. Only a wrong aggregation of the"
         " log lines gives such a row."
     ),
-)
-
-INVARIANTS = (
-    QUEUES_POSSIBLE,
-    TOPIC_OF_GROUP_IS_KNOWN,
-    GROUP_WAS_ASKED_ABOUT,
-    RATES_OF_GROUPS,
-    GROUPS_POSSIBLE,
-    QUEUE_NUMBERS_AGREE,
-    RATES_OF_TOPICS,
-    TOPICS_POSSIBLE,
-    BROKER_IS_LISTED,
-    RATES_OF_BROKERS,
-    BROKERS_POSSIBLE,
-    CLUSTER_POSSIBLE,
-    MOVES_POSSIBLE,
-    LOCK_WAITS_POSSIBLE,
 )

@@ -1,9 +1,9 @@
-"""Invariants of `broker_snapshots`: who answered in this interval."""
+"""Invariants of `broker_snapshots` and `broker_stats`: who answered, and what replicas count."""
 
 from __future__ import annotations
 
 from offsetguard.model.verdicts import Severity
-from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS
 from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S, Invariant, ViolationMeans, shown
 
 _REPLICA = "broker_name || ' (broker id ' || broker_id || ') at ' || address"
@@ -105,7 +105,6 @@ FIGURES_IN_RANGE = Invariant(
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
     severity=Severity.WARNING,
-    applies_when="TRUE",
     holds_when=(
         "broker_id >= 0 AND COALESCE(commit_log_disk_ratio, 0) BETWEEN 0 AND 1"
         " AND COALESCE(commit_log_min_offset, 0) >= 0 AND COALESCE(commit_log_max_offset, 0) >= 0"
@@ -124,11 +123,23 @@ FIGURES_IN_RANGE = Invariant(
     do_next="Look at the row in the table `quarantine` and compare with `mqadmin brokerStatus -b ADDRESS`.",
 )
 
-INVARIANTS = (
-    EVERY_MASTER_ANSWERED,
-    EVERY_SLAVE_ANSWERED,
-    SLAVE_NOT_AHEAD,
-    COMMIT_LOG_IN_ORDER,
-    CLOCK_NOT_AHEAD,
-    FIGURES_IN_RANGE,
+
+RATES_NOT_NEGATIVE = Invariant(
+    id="OG-R11",
+    title="Rates and sums of replicas are not negative",
+    violation="A replica reports a negative rate",
+    table=BROKER_STATS,
+    violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    stops_publication=False,
+    holds_when="tps >= 0 AND minute_sum >= 0 AND average >= 0 AND hour_sum >= 0 AND day_sum >= 0",
+    example=(
+        "stats_name || ' ' || stats_key || ' on ' || broker_name || ' (broker id ' || broker_id || '): ' || tps"
+        " || ' per second, sums ' || minute_sum || ', ' || hour_sum || ', ' || day_sum || ', average ' || average"
+    ),
+    meaning=(
+        "Replicas count what they were asked for and add it up, so nothing below 0 can be right. A counter that ran"
+        " over, a clock of the replica that was set back within the last minute, or an answer that we misread."
+    ),
+    do_next="Look at the row in the table `quarantine`, and at the clock of that replica around that time.",
 )

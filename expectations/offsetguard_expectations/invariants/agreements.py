@@ -12,13 +12,13 @@ from offsetguard.tables import (
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
 )
-from offsetguard_expectations import queue_snapshots
-from offsetguard_expectations.agreement import Agreement, rows_of, sum_of
-from offsetguard_expectations.fact_tables import REPORT_IT
-from offsetguard_expectations.invariant import ViolationMeans
+from offsetguard_expectations.invariant import Agreement, Invariant, ViolationMeans, rows_of, sum_of
+from offsetguard_expectations.invariants import queues
 
 _MARKED = " OR ".join(
-    one.violated_when for one in queue_snapshots.INVARIANTS if one.violation_means is ViolationMeans.TROUBLE
+    one.violated_when
+    for one in vars(queues).values()
+    if isinstance(one, Invariant) and one.table == QUEUE_SNAPSHOTS and one.violation_means is ViolationMeans.TROUBLE
 )
 _GROUP_LAG = sum_of(GROUP_FACTS, "lag", "messages of lag")
 
@@ -29,7 +29,6 @@ QUEUES_OF_GROUPS = Agreement(
     figure=sum_of(GROUP_FACTS, "queue_count", "queues"),
     expected=rows_of(QUEUE_SNAPSHOTS, "queues"),
     meaning="Every sound row of a group's queue is counted in exactly one row of its group and topic.",
-    do_next=REPORT_IT,
 )
 QUEUES_OF_TOPICS = Agreement(
     id="OG-V02",
@@ -38,7 +37,6 @@ QUEUES_OF_TOPICS = Agreement(
     figure=sum_of(TOPIC_FACTS, "queue_count", "queues"),
     expected=rows_of(TOPIC_QUEUE_SNAPSHOTS, "queues"),
     meaning="Every sound row of a topic's queue is counted in exactly one row of its topic.",
-    do_next=REPORT_IT,
 )
 LAG_OF_GROUPS = Agreement(
     id="OG-V03",
@@ -50,7 +48,6 @@ LAG_OF_GROUPS = Agreement(
         "The lag that is known of queues adds up to the lag of groups. Where an offset was set to the end of the number"
         " range, sums end there as well, and the levels are not compared."
     ),
-    do_next=REPORT_IT,
 )
 LAG_OF_TOPICS = Agreement(
     id="OG-V04",
@@ -59,7 +56,6 @@ LAG_OF_TOPICS = Agreement(
     figure=sum_of(TOPIC_FACTS, "lag", "messages of lag"),
     expected=_GROUP_LAG,
     meaning="The lag of all groups of a topic adds up to the topic's. Where a sum ends, the levels are not compared.",
-    do_next=REPORT_IT,
 )
 MARKED_QUEUES_KEPT = Agreement(
     id="OG-V05",
@@ -68,7 +64,6 @@ MARKED_QUEUES_KEPT = Agreement(
     figure=rows_of(QUEUE_SNAPSHOTS, "queues in trouble", _MARKED, "a violated invariant"),
     expected=rows_of(QUEUE_FACTS, "queues in trouble", "SIZE(violated_invariants) > 0"),
     meaning="Rules look at suspects only: a queue that breaks an invariant and is not among them would be passed over.",
-    do_next=REPORT_IT,
     at_most=True,
 )
 SUSPECTS_OF_GROUPS = Agreement(
@@ -78,7 +73,6 @@ SUSPECTS_OF_GROUPS = Agreement(
     figure=sum_of(GROUP_FACTS, "suspect_queue_count", "suspect queues"),
     expected=rows_of(QUEUE_FACTS, "suspect queues"),
     meaning="Every suspect queue is counted in exactly one row of its group and topic, and kept once.",
-    do_next=REPORT_IT,
 )
 QUEUES_OF_BROKERS = Agreement(
     id="OG-V07",
@@ -87,7 +81,6 @@ QUEUES_OF_BROKERS = Agreement(
     figure=sum_of(BROKER_FACTS, "consumed_queue_count", "queues of groups"),
     expected=rows_of(QUEUE_SNAPSHOTS, "queues"),
     meaning="Every sound row of a group's queue is counted at exactly one broker.",
-    do_next=REPORT_IT,
 )
 QUEUES_OF_CLUSTER = Agreement(
     id="OG-V08",
@@ -96,7 +89,6 @@ QUEUES_OF_CLUSTER = Agreement(
     figure=sum_of(CLUSTER_FACTS, "consumed_queue_count", "queues of groups"),
     expected=QUEUES_OF_BROKERS.figure,
     meaning="The queues that groups have on all brokers add up to those of the whole cluster.",
-    do_next=REPORT_IT,
 )
 LAG_OF_BROKERS = Agreement(
     id="OG-V09",
@@ -105,7 +97,6 @@ LAG_OF_BROKERS = Agreement(
     figure=sum_of(BROKER_FACTS, "lag", "messages of lag"),
     expected=_GROUP_LAG,
     meaning="The lag of all groups adds up over brokers as it does over topics. Where a sum ends, it is not compared.",
-    do_next=REPORT_IT,
 )
 LAG_OF_CLUSTER = Agreement(
     id="OG-V10",
@@ -114,7 +105,6 @@ LAG_OF_CLUSTER = Agreement(
     figure=sum_of(CLUSTER_FACTS, "lag", "messages of lag"),
     expected=_GROUP_LAG,
     meaning="The lag of all groups adds up to the cluster's. Where a sum ends, the levels are not compared.",
-    do_next=REPORT_IT,
 )
 TOPIC_QUEUES_OF_BROKERS = Agreement(
     id="OG-V11",
@@ -123,7 +113,6 @@ TOPIC_QUEUES_OF_BROKERS = Agreement(
     figure=sum_of(BROKER_FACTS, "topic_queue_count", "queues of topics"),
     expected=rows_of(TOPIC_QUEUE_SNAPSHOTS, "queues"),
     meaning="Every sound row of a topic's queue is counted at exactly one broker.",
-    do_next=REPORT_IT,
 )
 TOPIC_QUEUES_OF_CLUSTER = Agreement(
     id="OG-V12",
@@ -132,7 +121,6 @@ TOPIC_QUEUES_OF_CLUSTER = Agreement(
     figure=sum_of(CLUSTER_FACTS, "topic_queue_count", "queues of topics"),
     expected=TOPIC_QUEUES_OF_BROKERS.figure,
     meaning="The queues that topics have on all brokers add up to those of the whole cluster.",
-    do_next=REPORT_IT,
 )
 LOSS_OF_CLUSTER = Agreement(
     id="OG-V13",
@@ -141,7 +129,6 @@ LOSS_OF_CLUSTER = Agreement(
     figure=sum_of(CLUSTER_FACTS, "lost", "lost messages"),
     expected=sum_of(GROUP_FACTS, "lost", "lost messages"),
     meaning="The lost messages of all groups add up to the cluster's. Where a sum ends, the levels are not compared.",
-    do_next=REPORT_IT,
 )
 STATE_OF_QUEUES = Agreement(
     id="OG-V14",
@@ -153,22 +140,4 @@ STATE_OF_QUEUES = Agreement(
         "Every sound row of a group's queue was folded into the state of that queue. An interval that is older than the"
         " state (a backfill) folds nothing and is not compared."
     ),
-    do_next=REPORT_IT,
-)
-
-AGREEMENTS = (
-    QUEUES_OF_GROUPS,
-    QUEUES_OF_TOPICS,
-    LAG_OF_GROUPS,
-    LAG_OF_TOPICS,
-    MARKED_QUEUES_KEPT,
-    SUSPECTS_OF_GROUPS,
-    QUEUES_OF_BROKERS,
-    QUEUES_OF_CLUSTER,
-    LAG_OF_BROKERS,
-    LAG_OF_CLUSTER,
-    TOPIC_QUEUES_OF_BROKERS,
-    TOPIC_QUEUES_OF_CLUSTER,
-    LOSS_OF_CLUSTER,
-    STATE_OF_QUEUES,
 )

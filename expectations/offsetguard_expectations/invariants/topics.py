@@ -1,9 +1,9 @@
-"""Invariants of `topic_queue_snapshots`: every queue of every topic, whether or not a group consumes it."""
+"""Invariants of `topic_settings` and `topic_queue_snapshots`."""
 
 from __future__ import annotations
 
 from offsetguard.model.verdicts import Severity
-from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
+from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard_expectations.invariant import (
     CLOCK_TOLERANCE_S,
     CORRECT_THE_CLOCKS,
@@ -12,6 +12,26 @@ from offsetguard_expectations.invariant import (
     ViolationMeans,
     shown,
 )
+
+SETTINGS_IN_RANGE = Invariant(
+    id="OG-A11",
+    title="Queue numbers and permissions of topics are in their range",
+    violation="A topic has settings that cannot be",
+    table=TOPIC_SETTINGS,
+    violation_means=ViolationMeans.CORRUPT,
+    severity=Severity.WARNING,
+    holds_when="read_queue_nums >= 0 AND write_queue_nums >= 0 AND perm BETWEEN 0 AND 15",
+    example=(
+        "topic || ' on ' || broker_name || ': ' || read_queue_nums || ' read queues, ' || write_queue_nums"
+        " || ' write queues, permission ' || perm"
+    ),
+    meaning=(
+        "A topic has fewer than 0 queues, or a permission that is no sum of 8 (priority), 4 (read), 2 (write) and 1"
+        " (inherit). `topics.json` of the broker was edited by hand or is damaged, or the answer was misread by us."
+    ),
+    do_next="Look at the row in the table `quarantine` and at `config/topics.json` of that broker.",
+)
+
 
 _QUEUE = "topic || ' ' || broker_name || '/' || queue_id"
 
@@ -22,7 +42,6 @@ EVERY_QUEUE_ANSWERED = Invariant(
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.TROUBLE,
     severity=Severity.WARNING,
-    applies_when="TRUE",
     holds_when="read_at IS NOT NULL",
     example=f"{_QUEUE} || ': the broker did not give its offsets'",
     meaning=(
@@ -80,7 +99,6 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
     severity=Severity.WARNING,
-    applies_when="TRUE",
     holds_when="queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0",
     example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
     meaning=(
@@ -121,13 +139,4 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
         " is wrong, and every age made from it would be too."
     ),
     do_next=CORRECT_THE_CLOCKS,
-)
-
-INVARIANTS = (
-    EVERY_QUEUE_ANSWERED,
-    MIN_NOT_ABOVE_MAX,
-    CLOCKS_AGREE,
-    OFFSETS_NOT_NEGATIVE,
-    ANSWER_IS_WHOLE,
-    TIME_NOT_IN_THE_FUTURE,
 )

@@ -1,14 +1,15 @@
-"""Invariants of `queue_snapshots`: the offsets of one consumer group in one queue.
+"""Invariants of `queue_snapshots` and `queue_state`: the offsets of one consumer group in one queue.
 
 The order invariants are min <= consumer <= pull <= max, pair by pair: two unknown positions cannot be compared, and a
-position is unknown for good reasons (never committed; a broker before 5.1 keeps no pull offset; no answer).
+position is unknown for good reasons (never committed; a broker before 5.1 keeps no pull offset; no answer). What one
+sample cannot show, the row of them does: that is `queue_state`.
 """
 
 from __future__ import annotations
 
 from offsetguard.model.offsets import OffsetOrderViolation
 from offsetguard.model.verdicts import Severity
-from offsetguard.tables import QUEUE_SNAPSHOTS
+from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_expectations.invariant import CLOCK_TOLERANCE_S, CORRECT_THE_CLOCKS, Invariant, ViolationMeans, shown
 
 _QUEUE = "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id"
@@ -135,7 +136,6 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
     severity=Severity.WARNING,
-    applies_when="TRUE",
     holds_when=(
         "queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0"
         " AND COALESCE(consumer_offset, 0) >= 0 AND COALESCE(pull_offset, 0) >= 0"
@@ -199,13 +199,29 @@ TIMES_NOT_IN_THE_FUTURE = Invariant(
     do_next=CORRECT_THE_CLOCKS,
 )
 
-INVARIANTS = (
-    CONSUMER_NOT_BELOW_MIN,
-    CONSUMER_NOT_ABOVE_PULL,
-    CONSUMER_NOT_ABOVE_MAX,
-    PULL_NOT_ABOVE_MAX,
-    MIN_NOT_ABOVE_MAX,
-    OFFSETS_NOT_NEGATIVE,
-    QUEUE_IS_KNOWN,
-    TIMES_NOT_IN_THE_FUTURE,
+
+MAX_ONLY_GROWS = Invariant(
+    id="OG-W01",
+    title="The end of a queue never moves back, unless the queue was recreated",
+    violation="The end of a queue moved back",
+    table=QUEUE_STATE,
+    violation_means=ViolationMeans.TROUBLE,
+    severity=Severity.CRITICAL,
+    applies_when="seen_at IS NOT NULL",
+    holds_when="recreated_at IS NULL OR recreated_at < seen_at OR seen_min_offset = 0",
+    example=(
+        "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || queue_id || ': max_offset '"
+        f" || {shown('seen_max_offset')} || ' after ' || {shown('recreated_from')} || ', min_offset '"
+        f" || {shown('seen_min_offset')}"
+    ),
+    meaning=(
+        "The max offset of a queue is lower than in the sample before, and its oldest message is not the first one: the"
+        " queue was not recreated, its newest messages are gone. The broker lost what it had not flushed, a replica"
+        " that was behind was promoted, or its disk was restored. Groups that had consumed past the new end skip what"
+        " is written next. A queue that begins at 0 again was recreated, which is no violation."
+    ),
+    do_next=(
+        "Find out from the broker's `store.log` and restart time what was cut off, and whether another replica still"
+        " has it. Then compare the groups' offsets with the new end (OG-Q03) before they consume further."
+    ),
 )

@@ -1,0 +1,212 @@
+"""The Data Docs of a cluster: the page of one run, the folder of all, and the history of each invariant.
+
+A page says what is violated, where, and what to do, readable in ten seconds and without a network: one self-contained
+HTML file, no script, no font, nothing fetched. All text goes through Jinja's autoescape: names of groups, topics and
+brokers are whatever their owners typed.
+
+The folder has a page per interval, and `index.html`, a copy of the newest. A reader never sees half a page: every file
+is written beside its place and renamed over it. Pages are their own history: which invariants a run flagged is read
+from the head of its page. The history of each invariant, its violations over the last day, is read from
+`invariant_results` without Spark, and made every ten minutes (and when there is none yet): a day has 1,440 runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from offsetguard.lake.reading import FactReader
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import INVARIANT_RESULTS
+from offsetguard_expectations.invariants import ALL, Check
+from offsetguard_expectations.run_report import RunReport
+
+NOTHING_SEEN = "nothing-seen"
+KEPT_RUNS = 1440  # one day of minutes: a warning's link still works the next morning
+LINKED_RUNS = 60
+_PAGE_NAME = re.compile(r"\d{8}T\d{6}Z\.html")
+_FLAGGED = re.compile(r'<meta name="offsetguard-flagged" content="([^"]*)">')
+_HEAD_LENGTH = 1_000  # characters; the entry stands before anything of variable length
+SPAN = timedelta(hours=24)
+HISTORY_FOLDER = "history"
+LISTED = 30  # intervals with violations, the newest ones
+_BUCKET = timedelta(minutes=10)
+_MADE_EVERY_MIN = 10
+_HEIGHT = 120  # of the picture, without its axis
+_COLUMNS = ("interval_start", "invariant_id", "rows_checked", "violations")
+
+
+@dataclass(frozen=True, slots=True)
+class RecentRun:
+    """An earlier run, for the strip of links."""
+
+    interval: Interval
+    flagged_ids: tuple[str, ...]  # violated or not checked, or NOTHING_SEEN
+
+
+def render_run_page(report: RunReport, recent_runs: Sequence[RecentRun] = ()) -> str:
+    """Return the HTML of a run; `recent_runs` are linked, oldest first."""
+    this_run = RecentRun(report.interval, flagged_ids(report))
+    runs = sorted(
+        (*(run for run in recent_runs if run.interval != report.interval), this_run), key=lambda run: run.interval
+    )
+    return ENVIRONMENT.get_template("run.html.j2").render(report=report, this_run=this_run, runs=runs)
+
+
+def flagged_ids(report: RunReport) -> tuple[str, ...]:
+    """Return the ids that keep a run from being good."""
+    if report.nothing_seen:
+        return (NOTHING_SEEN,)
+    return tuple(outcome.invariant.id for outcome in (*report.violated, *report.not_checked))
+
+
+def _count(number: int, noun: str = "") -> str:
+    """1234, "row" -> '1,234 rows'."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if noun else f"{number:,}"
+
+
+def _prose(text: str) -> Markup:
+    """Escape a text and set what stands between backticks as code."""
+    parts = (escape(part) for part in text.split("`"))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader("offsetguard_expectations"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters["count"] = _count
+ENVIRONMENT.filters["prose"] = _prose
+
+
+def page_path(cluster_folder: Path, interval: Interval) -> Path:
+    """Where the page of an interval lies, or would lie."""
+    return cluster_folder / f"{interval.name}.html"
+
+
+def recent_runs(cluster_folder: Path) -> tuple[RecentRun, ...]:
+    """Return the newest runs, oldest first; pages that are not ours are left out."""
+    return tuple(run for page in _pages(cluster_folder)[-LINKED_RUNS:] if (run := _read_run(page)))
+
+
+def publish_page(cluster_folder: Path, interval: Interval, html: str, *, kept_runs: int = KEPT_RUNS) -> Path:
+    """Put a run's page in its place, renew `index.html` if it is the newest, and drop the oldest pages.
+
+    Returns the path of `index.html`. The page of a repeated run replaces the former one.
+    """
+    cluster_folder.mkdir(parents=True, exist_ok=True)
+    page = page_path(cluster_folder, interval)
+    replace_file(page, html)
+    pages = _pages(cluster_folder)
+    index = cluster_folder / "index.html"
+    if pages[-1] == page or not index.exists():
+        replace_file(index, html)
+    for old in pages[:-kept_runs]:
+        old.unlink(missing_ok=True)
+    return index
+
+
+def _pages(cluster_folder: Path) -> list[Path]:
+    if not cluster_folder.is_dir():
+        return []
+    return sorted(file for file in cluster_folder.iterdir() if _PAGE_NAME.fullmatch(file.name))
+
+
+def _read_run(page: Path) -> RecentRun | None:
+    with page.open(encoding="utf-8", errors="replace") as file:
+        flagged = _FLAGGED.search(file.read(_HEAD_LENGTH))
+    return RecentRun(Interval.from_name(page.stem), tuple(flagged[1].split())) if flagged else None
+
+
+def replace_file(file: Path, text: str) -> None:
+    """Put a text in a file's place; a reader sees the old or the new one, whole."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What an invariant found in one interval."""
+
+    interval: Interval
+    rows_checked: int
+    violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Ten minutes: the most violations of one of their intervals. None: no interval was published in them."""
+
+    start: datetime
+    violations: int | None
+    height: float  # 0 to _HEIGHT
+
+
+def is_due(cluster_folder: Path, interval: Interval) -> bool:
+    """Whether a run has to make the pages: the first of ten minutes, or there are none."""
+    return interval.start.minute % _MADE_EVERY_MIN == 0 or not (cluster_folder / HISTORY_FOLDER).is_dir()
+
+
+def publish_history(reader: FactReader, cluster: str, newest: Interval, data_docs_folder: Path) -> int:
+    """Write the page of every invariant below `<data_docs_folder>/<cluster>/history/`; returns how many.
+
+    `newest`: the last interval that is shown. Raises PublishError when the results cannot be read.
+    """
+    until = newest.end
+    found = reader.history(INVARIANT_RESULTS, cluster, until - SPAN, until, columns=_COLUMNS)
+    moments: dict[str, list[Moment]] = defaultdict(list)
+    for row in found.select(list(_COLUMNS)).to_pylist():
+        moment = Moment(Interval(row["interval_start"]), row["rows_checked"], row["violations"])
+        moments[row["invariant_id"]].append(moment)
+    folder = data_docs_folder / cluster / HISTORY_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    for check in ALL:
+        replace_file(folder / f"{check.id}.html", render_history_page(check, cluster, moments[check.id], until))
+    return len(ALL)
+
+
+def render_history_page(check: Check, cluster: str, moments: Sequence[Moment], until: datetime) -> str:
+    """Return the HTML of one invariant's last day; `moments` oldest first."""
+    violated = [moment for moment in moments if moment.violations]
+    return ENVIRONMENT.get_template("history.html.j2").render(
+        check=check,
+        cluster=cluster,
+        until=until,
+        since=until - SPAN,
+        moments=moments,
+        violated=violated[::-1],
+        listed=LISTED,
+        bars=bars(moments, until),
+        height=_HEIGHT,
+        most=max((moment.violations for moment in violated), default=0),
+    )
+
+
+def bars(moments: Sequence[Moment], until: datetime) -> list[Bar]:
+    """Return the span in steps of ten minutes, oldest first."""
+    first = until - SPAN
+    most = max((moment.violations for moment in moments), default=0) or 1
+    steps = {
+        step: max(moment.violations for moment in group)
+        for step, group in groupby(moments, key=lambda moment: (moment.interval.start - first) // _BUCKET)
+    }
+    return [
+        Bar(
+            first + step * _BUCKET,
+            steps.get(step),
+            0 if not steps.get(step) else max(3.0, round(_HEIGHT * steps[step] / most, 1)),
+        )
+        for step in range(SPAN // _BUCKET)
+    ]
