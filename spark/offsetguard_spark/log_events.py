@@ -109,6 +109,7 @@ def offset_move_rows(events: DataFrame) -> DataFrame:
         F.when(same_pull, F.col("before.queue_id")).alias("queue_id"),
         requested.alias("requested_offset"),
         corrected.alias("corrected_offset"),
+        F.lit(None).cast("timestamp").alias("nearest_start_at"),
     )
     known = F.col("requested_offset").isNotNull() & F.col("corrected_offset").isNotNull()
     return rows.where(known).select(*_columns(OFFSET_MOVES))

@@ -126,10 +126,9 @@ class SnapshotMaker:
             pop_groups=pop_groups,
             origin=self.origin,
         )
-        sides = self.earlier, tables[QUEUE_SNAPSHOTS.name]
-        moves += reset_moves(one_round.resets, *sides, members, self.interval)
+        moves += reset_moves(one_round.resets, self.earlier, tables[QUEUE_SNAPSHOTS.name], members, self.interval)
         if self.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
-            moves += jumps(*sides, self.cluster, self.interval, pop_groups)
+            moves += jumps(self.earlier, tables, self.cluster, self.interval, pop_groups)
         for table, made in ((OFFSET_MOVES, moves), (UNDECODABLE_RECORDS, undecodable)):
             tables[table.name] = rows.table(table, made, undecodable)
         return tables

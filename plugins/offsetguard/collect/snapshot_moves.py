@@ -23,7 +23,8 @@ What healthy groups do as well, and what is therefore no move:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -35,10 +36,7 @@ from offsetguard.collect.columns import arrow_array, text_array
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.landing import Row, with_plain_texts
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import (
-    QUEUE_SNAPSHOTS,
-    ColumnType,
-)
+from offsetguard.tables import BROKER_SNAPSHOTS, CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, ColumnType
 from offsetguard.tables.queue_state import MISSED_AFTER
 
 MOVED_BACK_FLOOR = 10  # messages: a smaller step back is a race of two commits
@@ -80,6 +78,7 @@ def move_row(
         "queue_id": queue_id,
         "requested_offset": requested,
         "corrected_offset": corrected,
+        "nearest_start_at": None,
     }
 
 
@@ -159,18 +158,36 @@ def _number(value: int) -> pa.Scalar:
 
 
 def jumps(
-    earlier: EarlierRound, now: pa.Table, cluster: str, interval: Interval, pop_groups: Collection[str]
+    earlier: EarlierRound, tables: Mapping[str, pa.Table], cluster: str, interval: Interval, pop_groups: Collection[str]
 ) -> Iterator[Row]:
-    """Yield the moves that only the comparison with the earlier round shows, broker by broker: it costs less memory."""
+    """Yield the moves that only the comparison with the earlier round shows, broker by broker: it costs less memory.
+
+    `tables`: of this round. What was started nearest to a move stands with it: later starts must not hide it.
+    """
     if earlier.manifest is None:
         return
-    after = dict(_by_broker(now.select(NOW_COLUMNS)))
+    starts = _starts(tables[BROKER_SNAPSHOTS.name], tables[CLIENT_SNAPSHOTS.name])
+    after = dict(_by_broker(tables[QUEUE_SNAPSHOTS.name].select(NOW_COLUMNS)))
     parts = (one for part in earlier.parts(QUEUE_SNAPSHOTS, EARLIER_COLUMNS) for one in _by_broker(part))
     for broker_name, of_broker in groupby(parts, key=itemgetter(0)):
         before = pa.concat_tables([with_plain_texts(rows) for _, rows in of_broker])
         if broker_name in after:
             sides = before, with_plain_texts(after[broker_name])
-            yield from snapshot_moves(*sides, cluster=cluster, interval=interval, pop_groups=pop_groups)
+            for move in snapshot_moves(*sides, cluster=cluster, interval=interval, pop_groups=pop_groups):
+                near = (*starts[None, move["broker_name"]], *starts[move["consumer_group"], None])
+                yield move | {"nearest_start_at": min(near, key=lambda at: abs(at - move["moved_at"]), default=None)}
+
+
+def _starts(brokers: pa.Table, clients: pa.Table) -> Mapping[tuple[str | None, str | None], Sequence[datetime]]:
+    """Return when masters were started, by (None, broker name), and clients, by (consumer group, None)."""
+    found: dict[tuple[str | None, str | None], list[datetime]] = defaultdict(list)
+    for row in brokers.select(["broker_id", "broker_name", "boot_at"]).to_pylist():
+        if row["broker_id"] == 0 and row["boot_at"] is not None:
+            found[None, row["broker_name"]].append(row["boot_at"])
+    for row in clients.select(["consumer_group", "consumer_start_at"]).to_pylist():
+        if row["consumer_start_at"] is not None:
+            found[row["consumer_group"], None].append(row["consumer_start_at"])
+    return found
 
 
 def _by_broker(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -10,6 +10,8 @@
 --    lets pulls skip them without a word, until the queue's min offset has followed (MESSAGE_WAS_REMOVING).
 -- 5. A log line names no queue. It is that of the snapshot moves that are its trace: of the ones with the very same
 --    corrected offset if these name exactly one queue, else of all if they do; otherwise it stays unknown.
+-- 6. What only a snapshot shows keeps what happened about then: a start, and a client that came or went. Later ones
+--    must not hide it: a step that a handover explained would come up again as a reset, half an hour later.
 WITH rows_once AS (
   SELECT DISTINCT
     move.cluster,
@@ -23,7 +25,8 @@ WITH rows_once AS (
     broker_name,
     queue_id,
     requested_offset,
-    corrected_offset
+    corrected_offset,
+    nearest_start_at
   FROM offset_moves_history AS move
   INNER JOIN intervals
     ON
@@ -63,7 +66,8 @@ told_once AS (
     broker_name,
     queue_id,
     requested_offset,
-    corrected_offset
+    corrected_offset,
+    nearest_start_at
   FROM same_requests
   WHERE has_event = 0 OR origin <> 'log'
 ),
@@ -80,12 +84,50 @@ moves AS (
     queue_id,
     requested_offset,
     MAX(STRUCT(moved_at, position, corrected_offset)).corrected_offset AS corrected_offset,
+    MAX(STRUCT(moved_at, position, nearest_start_at)).nearest_start_at AS nearest_start_at,
     COUNT(*) AS move_count,
     MIN(moved_at) AS first_moved_at,
     MAX(moved_at) AS last_moved_at
   FROM told_once
   GROUP BY
     cluster, interval_start, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
+),
+
+changes AS (
+  SELECT DISTINCT
+    line.cluster,
+    intervals.interval_start,
+    consumer_group,
+    at
+  FROM log_events_history AS line
+  INNER JOIN intervals ON intervals.cluster = line.cluster AND intervals.interval_start >= line.interval_start
+  WHERE
+    line.interval_start BETWEEN :oldest_move_interval AND :interval_start
+    AND consumer_group IS NOT NULL
+    AND kind IN (
+      'members_changed', 'consumer_started', 'consumer_stopped', 'consumer_connected', 'consumer_unregistered',
+      'channel_removed', 'channel_expired', 'group_offline'
+    )
+),
+
+changed AS (
+  SELECT
+    cluster,
+    interval_start,
+    consumer_group,
+    last_moved_at,
+    MIN(STRUCT(ABS(UNIX_MICROS(at) - UNIX_MICROS(last_moved_at)) AS distance_us, at)).at AS members_changed_at
+  FROM (
+    SELECT DISTINCT
+      cluster,
+      interval_start,
+      consumer_group,
+      last_moved_at
+    FROM moves
+    WHERE origin = 'snapshot'
+  ) AS moments
+  INNER JOIN changes USING (cluster, interval_start, consumer_group)
+  GROUP BY cluster, interval_start, consumer_group, last_moved_at
 ),
 
 -- Of each move: its traces, or of a trace: the moves that left it
@@ -134,6 +176,9 @@ SELECT
   move_count,
   first_moved_at,
   last_moved_at,
-  origin
+  origin,
+  nearest_start_at,
+  CASE WHEN origin = 'snapshot' THEN members_changed_at END AS members_changed_at
 FROM related
+LEFT JOIN changed USING (cluster, interval_start, consumer_group, last_moved_at)
 WHERE origin <> 'snapshot' OR related_count = 0 OR (requested_offset < corrected_offset AND told_to < corrected_offset)

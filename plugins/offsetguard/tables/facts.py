@@ -133,6 +133,14 @@ class OffsetMoveFacts:
     first_moved_at: Annotated[datetime, "first time within the window"]
     last_moved_at: Annotated[datetime, "last time within the window"]
     origin: Annotated[str, "what tells of it: event, else log or reset, else snapshot"] = "event"
+    nearest_start_at: Annotated[
+        datetime | None,
+        "snapshot: start of its broker, or of a client of the group, nearest to the move when it was found; NULL = none"
+        " known",
+    ] = None
+    members_changed_at: Annotated[
+        datetime | None, "snapshot: when a client came or went, by the log line nearest to the move; NULL = none known"
+    ] = None
 
 
 OFFSET_MOVE_FACTS = Table(

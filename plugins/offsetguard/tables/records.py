@@ -31,6 +31,10 @@ class _OffsetMoves:
         int,
         "offset that it was sent or set to; snapshot: committed since, or the oldest message kept if that had passed",
     ]
+    nearest_start_at: Annotated[
+        datetime | None,
+        "snapshot: when its broker, or a client of the group, was started, whichever lay nearest; NULL = none is known",
+    ]
 
 
 OFFSET_MOVES = Table(

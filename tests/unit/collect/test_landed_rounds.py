@@ -161,6 +161,7 @@ def test_an_offset_that_went_back_between_two_rounds_is_a_move(tmp_path: Path) -
         (move,) = rounds.rows(OFFSET_MOVES)
         assert (move["origin"], move["requested_offset"], move["corrected_offset"]) == ("snapshot", 900, 100)
         assert move["source"] == "broker-a/orders/0/billing"
+        assert move["nearest_start_at"] == datetime(2026, 11, 20, 22, 45, 30, tzinfo=UTC), "the broker's own boot time"
         await rounds.run()
         assert rounds.rows(OFFSET_MOVES) == []
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES
+from offsetguard.tables import LOG_EVENTS, OFFSET_MOVE_FACTS, OFFSET_MOVES
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard_peers.facts.answers import answers
 
@@ -66,6 +66,29 @@ def _names(given: dict[str, Any]) -> dict[str, Any]:
 def test_moves_become_the_facts_that_the_case_says(case: dict[str, Any]) -> None:
     expected = [expected_fact(fact) for fact in case["facts"]]
     assert offset_moves([move_row(move) for move in case["moves"]]) == sorted(expected, key=repr)
+
+
+def test_a_step_back_keeps_the_start_and_the_change_of_members_nearest_to_it() -> None:
+    """Those of later must not hide them: a handover would come up again as a reset."""
+
+    def change(s_ago: float, position: int, kind: str = "consumer_connected", group: str = "billing") -> dict[str, Any]:
+        about = {"source": "broker-a-0", "file": "broker.log", "position": position, "consumer_group": group}
+        started_at = END - timedelta(minutes=1)
+        at = END - timedelta(seconds=s_ago)
+        return {"cluster": "demo", "interval_start": started_at, "kind": kind, "at": at, "fields_json": "{}", **about}
+
+    lines = [change(1100, 1), change(590, 2), change(580, 3, group="other"), change(30, 4), change(599, 5, "mute")]
+    step = {"moved": [900, 850], "s_ago": 600, "origin": "snapshot"}
+    started_at = END - timedelta(seconds=605)
+    moves = [
+        {**move_row(step), "nearest_start_at": started_at},
+        move_row({"moved": [100, 300], "s_ago": 600, "queue": 1}),
+    ]
+    back, asked = answers(
+        OFFSET_MOVE_FACTS, OffsetMoveFacts, {OFFSET_MOVES.name: moves, LOG_EVENTS.name: lines}, INTERVAL
+    )
+    assert (back.nearest_start_at, back.members_changed_at) == (started_at, END - timedelta(seconds=590))
+    assert (asked.nearest_start_at, asked.members_changed_at) == (None, None)
 
 
 def test_moves_of_later_intervals_do_not_count() -> None:

@@ -12,7 +12,8 @@ WITH rows_once AS (
     broker_name,
     queue_id,
     requested_offset,
-    corrected_offset
+    corrected_offset,
+    nearest_start_at
   FROM offset_moves_history AS move
   INNER JOIN intervals
     ON intervals.cluster = move.cluster
@@ -46,7 +47,8 @@ WITH rows_once AS (
     broker_name,
     queue_id,
     requested_offset,
-    corrected_offset
+    corrected_offset,
+    nearest_start_at
   FROM same_requests
   WHERE
     has_event = 0 OR origin <> 'log'
@@ -64,6 +66,9 @@ WITH rows_once AS (
     MAX(
       {'moved_at': moved_at, 'position': position, 'corrected_offset': corrected_offset}
     ).corrected_offset AS corrected_offset,
+    MAX(
+      {'moved_at': moved_at, 'position': position, 'nearest_start_at': nearest_start_at}
+    ).nearest_start_at AS nearest_start_at,
     COUNT(*) AS move_count,
     MIN(moved_at) AS first_moved_at,
     MAX(moved_at) AS last_moved_at
@@ -78,6 +83,53 @@ WITH rows_once AS (
     broker_name,
     queue_id,
     requested_offset
+), changes AS (
+  SELECT DISTINCT
+    line.cluster,
+    intervals.interval_start,
+    consumer_group,
+    "at"
+  FROM log_events_history AS line
+  INNER JOIN intervals
+    ON intervals.cluster = line.cluster
+    AND intervals.interval_start >= line.interval_start
+  WHERE
+    line.interval_start BETWEEN $oldest_move_interval AND $interval_start
+    AND NOT consumer_group IS NULL
+    AND kind IN (
+      'members_changed',
+      'consumer_started',
+      'consumer_stopped',
+      'consumer_connected',
+      'consumer_unregistered',
+      'channel_removed',
+      'channel_expired',
+      'group_offline'
+    )
+), changed AS (
+  SELECT
+    cluster,
+    interval_start,
+    consumer_group,
+    last_moved_at,
+    MIN({'distance_us': ABS(EPOCH_US("at") - EPOCH_US(last_moved_at)), 'at': "at"})."at" AS members_changed_at
+  FROM (
+    SELECT DISTINCT
+      cluster,
+      interval_start,
+      consumer_group,
+      last_moved_at
+    FROM moves
+    WHERE
+      origin = 'snapshot'
+  ) AS moments
+  INNER JOIN changes
+    USING (cluster, interval_start, consumer_group)
+  GROUP BY
+    cluster,
+    interval_start,
+    consumer_group,
+    last_moved_at
 ), related AS (
   SELECT
     move.*,
@@ -137,8 +189,12 @@ SELECT
   move_count,
   first_moved_at,
   last_moved_at,
-  origin
+  origin,
+  nearest_start_at,
+  CASE WHEN origin = 'snapshot' THEN members_changed_at END AS members_changed_at
 FROM related
+LEFT JOIN changed
+  USING (cluster, interval_start, consumer_group, last_moved_at)
 WHERE
   origin <> 'snapshot'
   OR related_count = 0

@@ -107,6 +107,7 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
         moments = [
             *changes.get(move.consumer_group, ()),
             *([boots[move.broker_name]] if move.broker_name in boots else []),
+            *(at for at in (move.nearest_start_at, move.members_changed_at) if at is not None),
         ]
         if move.broker_name in facts.unseen_broker_names:  # when it was started is not known while it is away
             moments.append(move.last_moved_at)

@@ -250,4 +250,5 @@ def _row(
         "queue_id": known.get("queue_id"),
         "requested_offset": requested,
         "corrected_offset": corrected,
+        "nearest_start_at": None,
     }

@@ -185,7 +185,13 @@ def _move(entry: dict[str, Any]) -> OffsetMoveFacts:
         move_count=entry.get("move_count", 1),
         first_moved_at=END - timedelta(seconds=entry.get("first_s_ago", 30)),
         last_moved_at=END - timedelta(seconds=entry.get("last_s_ago", 30)),
+        nearest_start_at=_moment(entry.get("nearest_start_s_ago")),
+        members_changed_at=_moment(entry.get("members_changed_s_ago")),
     )
+
+
+def _moment(s_ago: float | None) -> datetime | None:
+    return None if s_ago is None else END - timedelta(seconds=s_ago)
 
 
 def _message_queue(entry: dict[str, Any]) -> MessageQueue:
